@@ -1,0 +1,75 @@
+"""What unslant needs of a model, whatever stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.prompts.prompt import Prompt
+
+
+@dataclass(slots=True)
+class Cost:
+    """What scoring has cost so far, and what it would have cost done otherwise.
+
+    Attributes:
+        tokens: tokens that went through the model's linear layers (distinct prefix-tree nodes with the tree engine).
+        tokens_plain: tokens if every prompt were run alone, whole, without padding.
+        tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1).
+        prompts: prompts scored.
+        forwards: forward passes made.
+        seconds: wall-clock seconds inside ``score``.
+    """
+
+    tokens: int = 0
+    tokens_plain: int = 0
+    tokens_baqckv: int = 0
+    prompts: int = 0
+    forwards: int = 0
+    seconds: float = 0.0
+
+    def __sub__(self, earlier: Cost) -> Cost:
+        return Cost(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
+
+    def copy(self) -> Cost:
+        return Cost(*(getattr(self, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Scores of one prompt: ``logprobs[c]`` is the natural-log probability of its continuation ``c`` (whole text,
+    summed over its tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``."""
+
+    index: int
+    logprobs: NDArray[np.float64]
+
+
+class ScoringModel(Protocol):
+    """A model that gives log-probabilities of continuations."""
+
+    @property
+    def name(self) -> str:
+        """Short name for people, such as the folder or Hub id."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Everything that, if changed, may change a score: weights digest, adapter, dtype, tokenizer, engine."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """Running total; subtract a copy taken before to get the cost of one call."""
+        ...
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        """Score every prompt; yields each prompt's result once, as it is ready, in any order.
+
+        Raises:
+            ModelError: if a prompt cannot be scored (longer than the model's context, for example); it names the group.
+        """
+        ...

@@ -1,0 +1,102 @@
+"""Which orders of the options are shown: all, cyclic, reversed, or a seeded sample."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from unslant.errors import InputError
+from unslant.presentations.seeds import question_rng
+from unslant.questions.question import Question
+
+Order = tuple[int, ...]
+"""Option index at each position, from top to bottom."""
+
+DEFAULT_CAP = 24
+"""Orders per question unless asked otherwise (P1 caps at 4! = 24)."""
+MAX_ALL = 5040
+"""``all`` is refused beyond this many orders a question (7!)."""
+
+
+def given_order(question: Question) -> Order:
+    """The order in which the file lists the options."""
+    return tuple(range(len(question.options)))
+
+
+def _place(question: Question, arrangement: Sequence[int]) -> Order:
+    """Put ``arrangement`` of the movable options into their places, pinned options staying where they are."""
+    rest = iter(arrangement)
+    return tuple(i if i in question.pinned else next(rest) for i in range(len(question.options)))
+
+
+def canonical(question: Question) -> tuple[int, ...]:
+    """The movable options sorted by content, so that it does not depend on the order in the file.
+
+    Options of identical text are interchangeable and keep their file order.
+    """
+    return tuple(sorted(question.movable, key=lambda i: question.options[i]))
+
+
+def all_orders(question: Question) -> list[Order]:
+    """Every order of the movable options, lexicographic in option index (so the given order is first)."""
+    return [_place(question, p) for p in itertools.permutations(question.movable)]
+
+
+def cyclic_orders(question: Question) -> list[Order]:
+    """The rotations of the given order: every movable option in every movable place once."""
+    movable = question.movable
+    return [_place(question, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
+
+
+def reversed_order(question: Question) -> Order:
+    """The given order with the movable options from last to first."""
+    return _place(question, question.movable[::-1])
+
+
+def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
+    """``k`` distinct random orders, drawn from the canonical arrangement (sorted by content).
+
+    The set of presented texts, and with it the voted answer, is therefore exactly independent of the order in
+    which the file lists the options. If there are no more than ``k`` orders, all are returned.
+    """
+    base = canonical(question)
+    total = math.factorial(len(base))
+    if total <= k:
+        return all_orders(question)
+    rng = question_rng(question.id, seed, "orders")
+    chosen: dict[Order, None] = {}
+    while len(chosen) < k:
+        arrangement = list(base)
+        rng.shuffle(arrangement)
+        chosen[_place(question, arrangement)] = None
+    return list(chosen)
+
+
+def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
+    """The orders that ``--orders`` names.
+
+    ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse`` (given and reversed),
+    ``given``, or a number K (K sampled orders, all when there are no more).
+
+    Raises:
+        InputError: on an unknown name, or ``all`` with more than 5,040 orders.
+    """
+    if spec == "auto":
+        return sampled_orders(question, DEFAULT_CAP, seed)
+    if spec == "all":
+        total = math.factorial(len(question.movable))
+        if total > MAX_ALL:
+            raise InputError(
+                f"--orders all: question {question.id!r} has {total:,} orders; use --orders {DEFAULT_CAP} to sample"
+            )
+        return all_orders(question)
+    if spec == "cyclic":
+        return cyclic_orders(question)
+    if spec == "reverse":
+        return list(dict.fromkeys((given_order(question), reversed_order(question))))
+    if spec == "given":
+        return [given_order(question)]
+    if spec.isdecimal() and int(spec) >= 1:
+        return sampled_orders(question, int(spec), seed)
+    raise InputError(f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders")

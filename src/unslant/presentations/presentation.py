@@ -1,0 +1,122 @@
+"""A presentation: one way of showing one question, with everything needed to decode the answer back to content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.questions.question import Question
+
+NONE = -1
+"""Content code: "no option is right"."""
+AUXILIARY = -2
+"""Content code: an option that was added and is never right, such as "I don't know"."""
+FOREIGN = -3
+"""Content code: an option text taken from elsewhere in place of one of the question's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOption:
+    """One line of the option list: its label, its text, and whose content it is.
+
+    ``content`` is an index into the question's options, or ``NONE``, ``AUXILIARY`` or ``FOREIGN``.
+    """
+
+    label: str
+    text: str
+    content: int
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """One question as it is shown once.
+
+    Attributes:
+        question_id: the question's id.
+        name: what kind of presentation it is: ``given``, ``order``, ``reverse``, ``labels-reversed``,
+            ``both-reversed``, ``nvr-A``, ``control``, ... One question has any number of each.
+        stem: the question as worded here.
+        context: passage shown before the stem; may be empty.
+        shown: the option lines from top to bottom.
+        answers: content codes that are right here (``NONE`` when no shown option is).
+        instruction: instruction of this presentation; empty leaves the template's own.
+        hint: a sentence added before the options are asked about; may be empty.
+        distractor: a second stem, of which only one fits the options; may be empty.
+        none_label: a label offered in words for "no option is right", without a line of its own; may be empty.
+        interventions: names of the atomic changes applied, in order of application.
+        shots: worked examples shown before, each a presentation of another question.
+    """
+
+    question_id: str
+    name: str
+    stem: str
+    shown: tuple[ShownOption, ...]
+    answers: frozenset[int]
+    context: str = ""
+    instruction: str = ""
+    hint: str = ""
+    distractor: str = ""
+    none_label: str = ""
+    interventions: tuple[str, ...] = ()
+    shots: tuple[Presentation, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that are an answer here: the shown ones from top to bottom, then ``none_label`` if offered."""
+        own = tuple(option.label for option in self.shown)
+        return (*own, self.none_label) if self.none_label else own
+
+    @property
+    def contents(self) -> tuple[int, ...]:
+        """Content code of every label, aligned with :attr:`labels`."""
+        own = tuple(option.content for option in self.shown)
+        return (*own, NONE) if self.none_label else own
+
+    @property
+    def right_labels(self) -> tuple[str, ...]:
+        """The labels whose content is right, in shown order."""
+        return tuple(
+            label for label, content in zip(self.labels, self.contents, strict=True) if content in self.answers
+        )
+
+    def content_of(self, label: str) -> int:
+        """Content code shown under ``label``.
+
+        Raises:
+            KeyError: if no option carries that label.
+        """
+        try:
+            return self.contents[self.labels.index(label)]
+        except ValueError:
+            raise KeyError(label) from None
+
+    def with_shots(self, shots: Sequence[Presentation]) -> Presentation:
+        """The same presentation after worked examples."""
+        return replace(self, shots=tuple(shots))
+
+
+def present(
+    question: Question,
+    order: Sequence[int] | None = None,
+    alphabet: tuple[str, ...] = ALPHABETS["A"],
+    name: str = "order",
+    labels: Sequence[str] | None = None,
+) -> Presentation:
+    """Show ``question`` with its options in ``order`` (option index at each position; default as given).
+
+    Args:
+        alphabet: labels are its first ``n``, in order, unless ``labels`` gives the label of each position outright.
+
+    Raises:
+        ValueError: if ``order`` is not a permutation of the option indices.
+    """
+    n = len(question.options)
+    order = range(n) if order is None else order
+    if sorted(order) != list(range(n)):
+        raise ValueError(f"order {tuple(order)} is not a permutation of the {n} options of question {question.id!r}")
+    given = labels_for(alphabet, n) if labels is None else tuple(labels)
+    shown = tuple(
+        ShownOption(label, question.options[content], content) for label, content in zip(given, order, strict=True)
+    )
+    return Presentation(question.id, name, question.stem, shown, question.answers, context=question.context)

@@ -1,0 +1,31 @@
+"""What a model is given: a text (or chat messages) and the continuations to be scored after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Score ``continuations`` after ``text``.
+
+    Every log-probability elicitation comes down to this. Where ``messages`` are given, the model writes them with its
+    chat template, opens the assistant's turn, and ``text`` (usually empty) is what the assistant has already said.
+
+    Attributes:
+        group: prompts of one group (one question) are expected to share a beginning; used for cost accounting only.
+    """
+
+    text: str
+    continuations: tuple[str, ...]
+    messages: tuple[Message, ...] = ()
+    group: str = ""

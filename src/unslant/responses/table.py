@@ -1,0 +1,169 @@
+"""The table of responses: one row per question, presentation and elicitation; written and read as Parquet.
+
+The table alone is enough for every metric: neither the model nor the question file is needed to read it back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from unslant.errors import InputError
+from unslant.presentations.presentation import Presentation
+from unslant.questions.question import Question
+
+STATUSES = ("ok", "unparsed", "refused", "error")
+"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
+declined. ``error``: no reply came. Only ``ok`` rows are answers."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("question_id", pa.string(), nullable=False),
+        pa.field("presentation", pa.string(), nullable=False),  # Presentation.name
+        pa.field("elicitation", pa.string(), nullable=False),
+        pa.field("labels", pa.list_(pa.string()), nullable=False),  # every label that is an answer, top to bottom
+        pa.field("contents", pa.list_(pa.int16()), nullable=False),  # content code under each label
+        pa.field("logprobs", pa.list_(pa.float64())),  # natural log, one per label; null when answered in words
+        pa.field("chosen", pa.list_(pa.int16())),  # content codes answered in words; null when scored
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("raw", pa.string()),  # the reply in full; null when scored
+        pa.field("answers", pa.list_(pa.int16()), nullable=False),  # content codes that are right here
+        pa.field("n_options", pa.int16(), nullable=False),
+        pa.field("pinned", pa.list_(pa.int16()), nullable=False),
+        pa.field("subject", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("interventions", pa.list_(pa.string()), nullable=False),
+        pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
+    ]
+)
+_META = b"unslant"
+
+
+@dataclass(frozen=True)
+class Response:
+    """One row: what one presentation of one question got back. See ``SCHEMA`` for the fields."""
+
+    question_id: str
+    presentation: str
+    elicitation: str
+    labels: tuple[str, ...]
+    contents: tuple[int, ...]
+    answers: frozenset[int]
+    n_options: int
+    logprobs: NDArray[np.float64] | None = None
+    chosen: frozenset[int] | None = None
+    status: str = "ok"
+    raw: str | None = None
+    pinned: tuple[int, ...] = ()
+    subject: str = ""
+    source: str = ""
+    interventions: tuple[str, ...] = ()
+    repeat: int = 0
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
+        if self.logprobs is not None and len(self.logprobs) != len(self.labels):
+            raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
+
+    @classmethod
+    def scored(
+        cls, question: Question, presentation: Presentation, elicitation: str, logprobs: NDArray[np.float64]
+    ) -> Response:
+        """A row of label log-probabilities, aligned with ``presentation.labels``."""
+        return cls(
+            question_id=question.id,
+            presentation=presentation.name,
+            elicitation=elicitation,
+            labels=presentation.labels,
+            contents=presentation.contents,
+            answers=presentation.answers,
+            n_options=len(question.options),
+            logprobs=logprobs,
+            pinned=question.pinned,
+            subject=question.subject,
+            source=question.source,
+            interventions=presentation.interventions,
+        )
+
+
+@dataclass(frozen=True)
+class Responses:
+    """A table of responses (``table`` follows ``SCHEMA``) and what is known about the run (``meta``, JSON-able)."""
+
+    table: pa.Table
+    meta: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Response], meta: Mapping[str, object] | None = None) -> Responses:
+        columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
+        for row in rows:
+            for name, values in columns.items():
+                value = getattr(row, name)
+                if isinstance(value, frozenset):
+                    value = sorted(value)
+                elif isinstance(value, tuple):
+                    value = list(value)
+                values.append(value)
+        return cls(pa.table(columns, schema=SCHEMA), dict(meta or {}))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def rows(self) -> list[Response]:
+        """The table as :class:`Response` objects, in row order."""
+        return [_from_record(record) for record in self.table.to_pylist()]
+
+    def where(self, **equal: str | Sequence[str]) -> Responses:
+        """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
+        import pyarrow.compute as pc
+
+        table = self.table
+        for name, wanted in equal.items():
+            values = [wanted] if isinstance(wanted, str) else list(wanted)
+            table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
+        return Responses(table, self.meta)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table and its meta data to one Parquet file (zstd)."""
+        table = self.table.replace_schema_metadata({_META: json.dumps(self.meta, sort_keys=True).encode()})
+        pq.write_table(table, path, compression="zstd")
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> Responses:
+        """Read what :meth:`to_parquet` wrote.
+
+        Raises:
+            InputError: if the file does not exist, is not Parquet, or lacks a column.
+        """
+        if not Path(path).is_file():
+            raise InputError.at(path, "no such file")
+        try:
+            table = pq.read_table(path)
+        except pa.ArrowInvalid as error:
+            raise InputError.at(path, f"not a Parquet file: {error}") from None
+        missing = [name for name in SCHEMA.names if name not in table.column_names]
+        if missing:
+            raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
+        meta = json.loads((table.schema.metadata or {}).get(_META, b"{}"))
+        return cls(table.select(SCHEMA.names).cast(SCHEMA), meta)
+
+
+def _from_record(record: Mapping[str, Any]) -> Response:
+    values = dict(record)
+    for name in ("labels", "contents", "pinned", "interventions"):
+        values[name] = tuple(values[name])
+    values["answers"] = frozenset(values["answers"])
+    if values["chosen"] is not None:
+        values["chosen"] = frozenset(values["chosen"])
+    if values["logprobs"] is not None:
+        values["logprobs"] = np.asarray(values["logprobs"], dtype=np.float64)
+    return Response(**values)
