@@ -1,0 +1,207 @@
+"""A causal language model of the transformers library, scored through the prefix tree."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+import unslant
+from unslant.errors import ModelError
+from unslant.models.base import Cost, Scored
+from unslant.models.engine import PlainEngine, Result, TreeEngine
+from unslant.models.tokenization import Encoded, Encoder
+from unslant.prompts.prompt import Prompt
+
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
+"""How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
+
+_MIN_BUDGET = 16
+
+
+class TransformersModel:
+    """Scores continuations with a loaded causal language model.
+
+    A self-check on the loaded weights compares the prefix tree with the plain path; a model that the tree cannot serve
+    (state-space layers, ALiBi, unusual masks) is scored plainly after one warning.
+
+    Args:
+        model: a causal language model, in evaluation mode, on its device.
+        tokenizer: its tokenizer.
+        name: what people call it.
+        engine: ``auto`` (tree if the self-check passes), ``tree`` (refuse otherwise) or ``plain``.
+        token_budget: tokens per forward pass; halved, and the run continued, when memory runs out.
+
+    Raises:
+        ModelError: with ``engine="tree"``, if the self-check fails.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        engine: str = "auto",
+        token_budget: int | None = None,
+        adapter: str = "",
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.adapter = adapter
+        self.device = torch.device(model.get_input_embeddings().weight.device)
+        self.dtype: torch.dtype = model.dtype
+        self.cost = Cost()
+        self.encoder = Encoder(tokenizer)
+        self._limit = _context_limit(model.config)
+        budget = token_budget or (16_384 if self.device.type == "cuda" else 4_096)
+        self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
+        if engine != "plain":
+            tree = TreeEngine(model, budget, flex=self.device.type == "cuda")
+            reason = self._why_not(tree)
+            if not reason:
+                self._engine = tree
+            elif engine == "tree":
+                raise ModelError(f"{name}: the prefix tree cannot serve this model ({reason}); use the plain engine")
+            else:
+                warnings.warn(
+                    f"{name}: scored without the prefix tree, which is slower ({reason}); results are the same",
+                    stacklevel=2,
+                )
+
+    @property
+    def engine(self) -> str:
+        """``tree`` or ``plain``: what scores this model."""
+        return "tree" if isinstance(self._engine, TreeEngine) else "plain"
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Digests of weights and tokenizer, dtype and engine; computed once, at the cost of reading all weights."""
+        weights = hashlib.sha256()
+        for key, tensor in sorted(self.model.state_dict().items()):
+            weights.update(key.encode())
+            weights.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        written = backend.to_str() if backend is not None else repr(sorted(self.tokenizer.get_vocab().items()))
+        template = getattr(self.tokenizer, "chat_template", None) or ""
+        return {
+            "model": self.name,
+            "class": type(self.model).__name__,
+            "weights": weights.hexdigest(),
+            "tokenizer": hashlib.sha256((written + str(template)).encode()).hexdigest(),
+            "adapter": self.adapter,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "engine": f"{self.engine} {unslant.__version__}",
+        }
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        """See :meth:`unslant.models.base.ScoringModel.score`."""
+        started = time.perf_counter()
+        encoded = self.encode(prompts)
+        groups = [prompt.group for prompt in prompts]
+        self.cost.seconds += time.perf_counter() - started
+        left = list(range(len(prompts)))
+        while left:
+            done: set[int] = set()
+            results = self._engine.score([encoded[i] for i in left], [groups[i] for i in left], self.cost)
+            try:
+                while True:
+                    started = time.perf_counter()
+                    result = self._next(results, left, prompts)
+                    self.cost.seconds += time.perf_counter() - started
+                    if result is None:
+                        return
+                    done.add(result[0])
+                    yield Scored(left[result[0]], result[1])
+            except (torch.OutOfMemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                self._shrink(error)
+            left = [i for position, i in enumerate(left) if position not in done]
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Token ids of the prompts, checked against the model's context length.
+
+        Raises:
+            ModelError: naming the group of a prompt that is too long.
+        """
+        encoded = self.encoder.encode(prompts)
+        for prompt, item in zip(prompts, encoded, strict=True):
+            length = len(item.context) + max(len(ids) for ids in item.candidates) - 1
+            if length > self._limit:
+                raise ModelError(
+                    f"question {prompt.group!r}: its prompt has {length} tokens, the model takes {self._limit}; "
+                    "use fewer shots or leave the question out"
+                )
+        return encoded
+
+    def _next(self, results: Iterator[Result], left: Sequence[int], prompts: Sequence[Prompt]) -> Result | None:
+        result = next(results, None)
+        if result is not None and not np.isfinite(result[1]).all():
+            group = prompts[left[result[0]]].group
+            raise ModelError(
+                f"question {group!r}: the model's log-probabilities are not finite numbers; "
+                "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
+            )
+        return result
+
+    def _shrink(self, error: BaseException) -> None:
+        budget = self._engine.token_budget // 2
+        if budget < _MIN_BUDGET:
+            raise ModelError(f"{self.name}: out of memory even with {_MIN_BUDGET} tokens a batch") from error
+        self._engine.token_budget = budget
+        self._engine.reset()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _why_not(self, tree: TreeEngine) -> str:
+        """Why the tree cannot serve this model, or an empty string."""
+        probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, 64))
+        groups = [""] * len(probe)
+        plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, groups, Cost()))
+        scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
+        try:
+            found = dict(scratch.score(probe, groups, Cost()))
+        except (NotImplementedError, TypeError, IndexError, ValueError) as error:
+            return str(error).split("\n")[0]
+        worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
+        scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
+        if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
+            return f"log-probabilities differ by {worst:.2g} from whole prompts"
+        return ""
+
+
+def _probe(vocabulary: int, longest: int) -> list[Encoded]:
+    """Random token sequences that branch early, late and often, for the self-check."""
+    rng = np.random.default_rng(0)
+
+    def draw(n: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return rng.integers(0, vocabulary, n).astype(np.int32)
+
+    start = draw(longest // 2)
+    branches = [np.concatenate([start[: longest // 3 + 3 * (i % 2)], draw(longest // 8)]) for i in range(3)]
+    contexts = [np.concatenate([branch, draw(longest // 8)]) for branch in branches for _ in range(3)]
+    contexts.append(draw(longest // 2))
+    return [Encoded(context, (draw(1), draw(1), draw(3))) for context in contexts]
+
+
+def _context_limit(config: Any) -> int:
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return 1 << 30
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )
