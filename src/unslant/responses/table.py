@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("interventions", pa.list_(pa.string()), nullable=False),
         pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
+        pa.field("text_ranks", pa.list_(pa.int16()), nullable=False),  # rank of each option by text; empty: not known
     ]
 )
 _META = b"unslant"
@@ -67,6 +68,7 @@ class Response:
     source: str = ""
     interventions: tuple[str, ...] = ()
     repeat: int = 0
+    text_ranks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -92,7 +94,17 @@ class Response:
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
+            text_ranks=text_ranks(question.options),
         )
+
+
+def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
+    """Rank of each option among the sorted option texts; identical texts share a rank.
+
+    What depends on ranks alone (breaking a tied vote) does not depend on the order in which a file lists the options.
+    """
+    ordered = sorted(set(options))
+    return tuple(ordered.index(option) for option in options)
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,7 @@ class Responses:
 
 def _from_record(record: Mapping[str, Any]) -> Response:
     values = dict(record)
-    for name in ("labels", "contents", "pinned", "interventions"):
+    for name in ("labels", "contents", "pinned", "interventions", "text_ranks"):
         values[name] = tuple(values[name])
     values["answers"] = frozenset(values["answers"])
     if values["chosen"] is not None:
