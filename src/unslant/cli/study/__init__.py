@@ -1,0 +1,7 @@
+"""``unslant study ...``: one module per study; each has ``register(group)``."""
+
+from __future__ import annotations
+
+import typer
+
+group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
