@@ -1,0 +1,275 @@
+"""Which column holds what, and one record made into one question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unslant.errors import InputError
+from unslant.questions.answers import BadRecord, RawAnswer, is_missing, parse_list
+from unslant.questions.formats import Record
+from unslant.questions.numbering import strip_numbering
+from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
+
+CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(aliases.split())
+    for name, aliases in {
+        "id": "id question_id qid uid example_id guid idx index",
+        "question": "question_stem question stem query question_text problem prompt",
+        "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
+        "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
+        "correct gold target label cop",
+        "context": "context passage paragraph story article premises",
+        "subject": "subject subject_name category topic topic_name domain",
+        "source": "source",
+        "labels": "labels choice_labels",
+        "pinned": "pinned",
+    }.items()
+}
+"""Field -> usual column names, in order of preference."""
+_FAMILY = re.compile(r"(?P<stem>option|choice|opt|op|ending|sol|answer|)[ _]?(?P<key>[a-z]|\d{1,2})", re.IGNORECASE)
+_SEEN = 500
+"""Records whose keys are looked at to find the columns; optional ones may be absent from the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record read field by field, before its answer is read (that needs the whole file)."""
+
+    record: Record
+    number: int
+    id: str
+    stem: str
+    answer: RawAnswer
+    numbered: bool
+    context: str
+    subject: str
+    source: str
+    pinned: tuple[int, ...] | None
+
+
+def column_names(records: Sequence[Record]) -> list[str]:
+    """Keys of the first records, in order of appearance; keys of an object under "question" as ``question.stem``."""
+    names: dict[str, None] = {}
+    for record in records[:_SEEN]:
+        for key, value in record.data.items():
+            if isinstance(value, Mapping) and key == "question":
+                names.update(dict.fromkeys(f"{key}.{inner}" for inner in value))
+            else:
+                names[key] = None
+    return list(names)
+
+
+def find_fields(
+    columns: Sequence[str],
+    given: Mapping[str, str],
+    origin: str,
+    usual: Mapping[str, Sequence[str]] = CHOICE_FIELDS,
+    needed: Sequence[str] = ("question", "options"),
+) -> dict[str, str]:
+    """Field -> column, from what is given and the usual names; several option columns are joined by commas.
+
+    Args:
+        given: field -> column, or several columns ``"opa,opb,opc"`` for options; ``""`` leaves a field out.
+        usual: the fields there are, and their usual column names.
+
+    Raises:
+        InputError: on an unknown field, a column that does not exist, or a needed field that cannot be found.
+    """
+    for field in given:
+        if field not in usual:
+            raise InputError(f"unknown field {field!r} in the field mapping: use {', '.join(usual)}")
+    present = {_usual(column): column for column in reversed(columns)}
+    found: dict[str, str] = {}
+    for field, aliases in usual.items():
+        if field in given:
+            found[field] = given[field]
+            continue
+        name = next((present[alias] for alias in aliases if alias in present), None)
+        if field == "options" and name is None:
+            name = ",".join(_family(columns)) or None
+        if name is not None:
+            found[field] = name
+    _check(found, given, columns, origin)
+    for field in needed:
+        if not found.get(field):
+            raise InputError.at(
+                origin,
+                f"no column was found for it among {', '.join(columns) or 'none'}; "
+                f"name it in the field mapping ({field}=COLUMN)",
+                field=field,
+            )
+    return {field: name for field, name in found.items() if name}
+
+
+def _usual(column: str) -> str:
+    return re.sub(r"[ -]+", "_", column.strip().lower()).removeprefix("question.")
+
+
+def _family(columns: Sequence[str]) -> list[str]:
+    """Columns with one option each: ``A``..``D``, ``option 1``.., ``opa``.., ``choice_a``.., in order of their key."""
+    families: dict[tuple[str, bool], dict[str, str]] = {}
+    for column in columns:
+        match = _FAMILY.fullmatch(column.strip())
+        if match and not (match["stem"] == "" and match["key"].isdigit()):
+            family = families.setdefault((match["stem"].lower(), match["key"].isdigit()), {})
+            family[match["key"].lower()] = column
+    for family in sorted(families.values(), key=len, reverse=True):
+        keys = sorted(family, key=lambda key: (len(key), key))
+        if keys[0] in {"a", "0", "1"} and len(keys) >= 2:
+            return [family[key] for key in keys]
+    return []
+
+
+def _check(found: Mapping[str, str], given: Mapping[str, str], columns: Sequence[str], origin: str) -> None:
+    tops = {column.split(".")[0] for column in columns}
+    for field in given:
+        for name in _columns_of(found[field], columns):
+            if name and name not in columns and name.split(".")[0] not in tops:
+                raise InputError.at(
+                    origin, f"column {name!r} does not exist; the columns are {', '.join(columns)}", field=field
+                )
+
+
+def _columns_of(name: str, columns: Sequence[str]) -> list[str]:
+    return [name] if name in columns else [part.strip() for part in name.split(",")]
+
+
+def lookup(data: Mapping[str, Any], path: str) -> Any:
+    """Value under ``path``, where ``choices.text`` is the key ``text`` inside ``choices``; None if there is none."""
+    if path in data:
+        return data[path]
+    value: Any = data
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def text_of(value: Any) -> str:
+    """A value as text: empty for a missing one, lines for a list."""
+    if isinstance(value, list | tuple):
+        return "\n".join(text_of(item) for item in value)
+    return "" if value is None or value != value else str(value)
+
+
+def draft(record: Record, number: int, fields: Mapping[str, str], name: str, strip: bool) -> Draft:
+    """Read one record's fields.
+
+    Raises:
+        BadRecord: if the question or its options cannot be used.
+    """
+    if record.problem:
+        raise BadRecord("not a record", record.problem)
+    data = record.data
+    if not is_missing(data.get("image")):
+        raise BadRecord("needs an image", "comes with an image, and only its text could be asked")
+    stem = text_of(lookup(data, fields["question"]))
+    if not stem.strip():
+        raise BadRecord("empty question", "is missing or empty", "question")
+    options, labels, gold = _options(data, fields["options"])
+    if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
+        kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else "more than 26 options"
+        hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
+        raise BadRecord(kind, f"{len(options)} given, 2 to 26 are allowed{hint}", "options")
+    if "labels" in fields and not labels:
+        labels = _labels(lookup(data, fields["labels"]), len(options))
+    shown = strip_numbering(options) if strip else options
+    value = gold if gold is not None else (lookup(data, fields["answer"]) if "answer" in fields else None)
+    return Draft(
+        record=record,
+        number=number,
+        id=text_of(lookup(data, fields["id"])).strip() if "id" in fields else "",
+        stem=stem,
+        answer=RawAnswer(value, options, shown, labels),
+        numbered=shown != options,
+        context=text_of(lookup(data, fields["context"])) if "context" in fields else "",
+        subject=text_of(lookup(data, fields["subject"])) if "subject" in fields else "",
+        source=(text_of(lookup(data, fields["source"])) if "source" in fields else "") or name,
+        pinned=_pinned(lookup(data, fields["pinned"]), len(options)) if "pinned" in fields else None,
+    )
+
+
+def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+    """Option texts, their labels (or none), and the right indices where these stand with the options."""
+    value = lookup(data, name)
+    if value is None and "," in name:
+        cells = [lookup(data, part.strip()) for part in name.split(",")]
+        while cells and is_missing(cells[-1]):  # questions with fewer options than the file has columns
+            cells.pop()
+        return _texts(cells), (), None
+    if isinstance(value, str):
+        value = parse_list(value)
+        if value is None:
+            raise BadRecord("options not a list", "is one text; expected a list of options", "options")
+    if isinstance(value, Mapping):
+        return _option_mapping(value)
+    if not isinstance(value, list | tuple):
+        raise BadRecord("options missing", "is missing; expected a list of options", "options")
+    if value and all(isinstance(item, Mapping) for item in value):
+        return _option_objects(value)
+    return _texts(value), (), None
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    for position, value in enumerate(values, 1):
+        if value is None or value != value:
+            reason = f"option {position} is null or NaN; was it the text 'None' or 'NA' before a spreadsheet tool?"
+            raise BadRecord("option is null", reason, "options")
+        if isinstance(value, Mapping | list | tuple):
+            raise BadRecord("option not a text", f"option {position} is {type(value).__name__}, not a text", "options")
+    return tuple(str(value) for value in values)
+
+
+def _flags(values: Any) -> list[int] | None:
+    """Indices of the ones in a list of 0/1 (or false/true); None if it is not such a list."""
+    if not isinstance(values, list | tuple) or not values or any(value not in (0, 1) for value in values):
+        return None
+    return [i for i, value in enumerate(values) if value]
+
+
+def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+    texts = next((value[key] for key in ("text", "choices", "texts") if isinstance(value.get(key), list | tuple)), None)
+    if texts is not None:
+        labels = next((value[key] for key in ("label", "labels") if isinstance(value.get(key), list | tuple)), ())
+        options = _texts(texts)
+        gold = _flags(labels)
+        return options, () if gold is not None else _labels(labels, len(options)), gold
+    gold = _flags(list(value.values()))
+    if gold is not None:  # {"text": 1, "other text": 0}
+        return tuple(value), (), gold
+    kept = {str(key): text for key, text in value.items() if text is not None}
+    return _texts(list(kept.values())), tuple(kept), None
+
+
+def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+    key = next((key for key in ("text", "option", "content", "answer") if key in values[0]), None)
+    if key is None:
+        raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
+    options = _texts([value.get(key) for value in values])
+    for name in ("isAnswer", "is_correct", "correct", "label"):
+        gold = _flags([value.get(name) for value in values])
+        if gold is not None:
+            return options, (), gold
+    labels = next(([value.get(name) for value in values] for name in ("label", "key", "id") if name in values[0]), ())
+    return options, _labels(labels, len(options)), None
+
+
+def _labels(value: Any, n: int) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or len(value) != n:
+        return ()
+    return tuple(str(label).strip() for label in value)
+
+
+def _pinned(value: Any, n: int) -> tuple[int, ...] | None:
+    if isinstance(value, str):
+        value = parse_list(value)
+    if value is None or value != value:
+        return None
+    wrong = not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value)
+    if wrong:
+        raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
+    return tuple(sorted(set(value)))

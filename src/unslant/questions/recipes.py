@@ -1,0 +1,173 @@
+"""Named data sets of the Hugging Face Hub: where they are and which column holds what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from unslant.errors import InputError
+from unslant.questions.formats import Record
+
+HUB = "hub:"
+"""Prefix for any data set of the Hub: ``hub:ID``, ``hub:ID:CONFIG`` or ``hub:ID:CONFIG:SPLIT``."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one data set is loaded from the Hub.
+
+    Attributes:
+        name: what the user writes.
+        hub: the data set's id on the Hub.
+        config: its configuration; empty for the only one.
+        split: the split that is usually reported and has public answers.
+        kind: ``questions``, ``math`` or ``judging``.
+        fields: field -> column; fields not given are found by the usual names.
+        answer_base: number of the first option where answers are numbers; None where it is not known.
+        note: what to know before use; may be empty.
+    """
+
+    name: str
+    hub: str
+    config: str = ""
+    split: str = "test"
+    kind: str = "questions"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    answer_base: int | None = 0
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The data set in words, for messages: ``Hub data set cais/mmlu (all, test)``."""
+        parts = ", ".join(part for part in (self.config, self.split) if part)
+        return f"Hub data set {self.hub} ({parts})"
+
+
+_ARC = {"id": "id", "question": "question", "options": "choices", "answer": "answerKey"}
+_TRUTHFULQA = {"question": "question", "answer": ""}
+_GATED = "gated: accept its terms on the Hub and run `hf auth login` first"
+
+_RECIPES = (
+    Recipe("mmlu", "cais/mmlu", "all", fields={"options": "choices", "answer": "answer", "subject": "subject"}),
+    Recipe(
+        "mmlu-pro",
+        "TIGER-Lab/MMLU-Pro",
+        fields={
+            "id": "question_id",
+            "options": "options",
+            "answer": "answer_index",
+            "subject": "category",
+            "source": "",
+        },
+        note="up to ten options",
+    ),
+    Recipe("arc-challenge", "allenai/ai2_arc", "ARC-Challenge", fields=_ARC),
+    Recipe("arc-easy", "allenai/ai2_arc", "ARC-Easy", fields=_ARC),
+    Recipe("qasc", "allenai/qasc", split="validation", fields=_ARC, note="eight options; test answers are not public"),
+    Recipe(
+        "medmcqa",
+        "openlifescienceai/medmcqa",
+        split="validation",
+        fields={"id": "id", "options": "opa,opb,opc,opd", "answer": "cop", "subject": "subject_name"},
+        note="test answers are not public",
+    ),
+    Recipe("teleqna", "netop/TeleQnA", note=_GATED),
+    Recipe(
+        "commonsenseqa",
+        "tau/commonsense_qa",
+        split="validation",
+        fields={**_ARC, "subject": ""},
+        note="test answers are not public",
+    ),
+    Recipe(
+        "truthfulqa-mc1",
+        "truthfulqa/truthful_qa",
+        "multiple_choice",
+        "validation",
+        fields={**_TRUTHFULQA, "options": "mc1_targets"},
+        note="2 to 13 options; the right one stands first in the file",
+    ),
+    Recipe(
+        "truthfulqa-mc2",
+        "truthfulqa/truthful_qa",
+        "multiple_choice",
+        "validation",
+        fields={**_TRUTHFULQA, "options": "mc2_targets"},
+        note="several right options; these stand first in the file",
+    ),
+    Recipe(
+        "scienceqa",
+        "tasksource/ScienceQA_text_only",
+        fields={"options": "choices", "answer": "answer", "context": "hint", "subject": "subject"},
+        note="the questions without an image",
+    ),
+    Recipe("multirc", "aps/super_glue", "multirc", "validation", note="several right options; passages as context"),
+    Recipe(
+        "openbookqa",
+        "allenai/openbookqa",
+        "main",
+        fields={"id": "id", "question": "question_stem", "options": "choices", "answer": "answerKey"},
+    ),
+    Recipe("gsm8k", "openai/gsm8k", "main", kind="math", note="open maths questions"),
+    Recipe("folio", "yale-nlp/FOLIO", split="validation", kind="judging", note=_GATED),
+    Recipe("fld", "hitachi-nlp/FLD.v2", "default", kind="judging", note="statements to judge from facts"),
+)
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
+
+
+def recipes() -> tuple[Recipe, ...]:
+    """All named data sets, in the order of the documentation."""
+    return _RECIPES
+
+
+def hub_recipe(text: str, kind: str) -> Recipe:
+    """The recipe for any data set, written ``hub:ID[:CONFIG[:SPLIT]]`` (split ``test`` unless given).
+
+    Raises:
+        InputError: if it is not of that form.
+    """
+    parts = text.removeprefix(HUB).split(":")
+    if not parts[0] or len(parts) > 3:
+        raise InputError(
+            f"{text!r}: write hub:ID, hub:ID:CONFIG or hub:ID:CONFIG:SPLIT, such as hub:cais/mmlu:all:test"
+        )
+    hub, config, split = (*parts, "", "")[:3]
+    return Recipe(hub.replace("/", "-"), hub, config, split or "test", kind, answer_base=None)
+
+
+def fetch(recipe: Recipe) -> list[Record]:
+    """The records of a recipe's split, from the Hub or its local cache.
+
+    Raises:
+        InputError: if it cannot be had, whatever the reason, with what to do.
+    """
+    from datasets import Image, load_dataset
+
+    try:
+        with _quiet():
+            rows = load_dataset(recipe.hub, recipe.config or None, split=recipe.split)
+    except Exception as error:  # the client raises dozens of types of its own and of its network library
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"{recipe.origin} could not be loaded: {reason[:200]}. Check the network"
+            + (f" ({recipe.note})" if recipe.note == _GATED else "")
+            + ", or give the path of a local copy (JSONL, JSON, CSV, TSV or Parquet) instead of the name"
+        ) from None
+    for name, feature in rows.features.items():
+        if isinstance(feature, Image):
+            rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
+    return [Record(f"{recipe.origin}, row {number}", dict(row)) for number, row in enumerate(rows, 1)]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the client's retry messages, which would bury the one error that is shown."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,117 @@
+"""What loading found: the set of questions, and an account of everything skipped, changed or pinned."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Generic, TypeVar
+
+from unslant.questions.question import JudgingQuestion, MathQuestion, Question
+
+AnyQuestion = TypeVar("AnyQuestion", Question, JudgingQuestion, MathQuestion, covariant=True)
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Counts of what loading a set met. Every count is of questions.
+
+    Attributes:
+        origin: the file or Hub data set that was read.
+        n_read: records read.
+        n_loaded: questions made of them, before ``limit``.
+        skipped: reason -> how many records were skipped for it.
+        first_skipped: reason -> the message of the first record skipped for it.
+        fields: which column each field was read from.
+        pinned: with at least one option that keeps its place.
+        numbering_stripped: whose option texts carried numbering, now removed.
+        identical_options: with two or more options of the same text.
+        empty_options: with an option of no text.
+        none_right: with no right option.
+        several_right: with two or more right options.
+        option_counts: number of options -> how many questions have so many.
+        notes: things a reader should know, in words.
+    """
+
+    origin: str
+    n_read: int = 0
+    n_loaded: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    first_skipped: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    pinned: int = 0
+    numbering_stripped: int = 0
+    identical_options: int = 0
+    empty_options: int = 0
+    none_right: int = 0
+    several_right: int = 0
+    option_counts: Mapping[int, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_skipped(self) -> int:
+        """Records that did not become questions."""
+        return sum(self.skipped.values())
+
+    def lines(self) -> list[str]:
+        """The report in words, one fact per line; facts that count zero are left out."""
+        found = [f"{self.n_loaded:,} questions from {self.origin}"]
+        found += [
+            f"{count:,} skipped: {reason} (first: {self.first_skipped[reason]})"
+            for reason, count in sorted(self.skipped.items())
+        ]
+        counted = (
+            (self.pinned, "with options that keep their place because they refer to others"),
+            (self.numbering_stripped, "whose option texts carried numbering, now removed"),
+            (self.identical_options, "with identical options"),
+            (self.empty_options, "with an empty option"),
+            (self.none_right, "with no right option"),
+            (self.several_right, "with several right options"),
+        )
+        return [*found, *(f"{count:,} {words}" for count, words in counted if count), *self.notes]
+
+
+@dataclass(frozen=True)
+class QuestionSet(Generic[AnyQuestion]):
+    """A named, ordered set of questions and the account of how it was loaded."""
+
+    name: str
+    questions: tuple[AnyQuestion, ...]
+    report: LoadReport
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __iter__(self) -> Iterator[AnyQuestion]:
+        return iter(self.questions)
+
+    def __getitem__(self, index: int) -> AnyQuestion:
+        return self.questions[index]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over the questions in order: two sets with the same digest ask the same."""
+        sha = hashlib.sha256()
+        for question in self.questions:
+            sha.update(canonical_line(question).encode() + b"\n")
+        return sha.hexdigest()
+
+
+def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
+    """One question as a line of the canonical JSONL form, without the line's end.
+
+    Keys of a multiple-choice question: ``id``, ``question``, ``options``, ``answer`` (index from 0, or a list of them;
+    ``[]`` when none is right), ``context``, ``subject``, ``source``, ``pinned`` (list of indices).
+    The other types keep the names of their attributes, with ``question`` for the stem of a maths question.
+    """
+    record: dict[str, object] = {}
+    for item in fields(question):
+        value = getattr(question, item.name)
+        if item.name == "stem":
+            record["question"] = value
+        elif item.name == "answers":
+            record["answer"] = next(iter(value)) if len(value) == 1 else sorted(value)
+        else:
+            record[item.name] = list(value) if isinstance(value, tuple) else value
+    return json.dumps(record, ensure_ascii=False)
