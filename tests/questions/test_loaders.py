@@ -1,0 +1,494 @@
+"""Questions from files: formats, field mapping, answers, trouble, and round trips."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unslant.errors import InputError
+from unslant.questions import Question, load_questions, write_questions
+
+ROW = {"id": "q1", "question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": 1}
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def to_file(content: object, name: str = "set.jsonl") -> Path:
+        if isinstance(content, list):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        data = content if isinstance(content, bytes) else str(content).encode()
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return to_file
+
+
+def only(path: Path, **options: Any) -> Question:
+    questions = load_questions(path, **options)
+    assert len(questions) == 1
+    return questions[0]
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+
+CSV = "id,question,A,B,C,answer\nq1,Which is red?,grass,blood,sky,B\n"
+EXPECTED = Question("q1", "Which is red?", ("grass", "blood", "sky"), frozenset({1}), source="set")
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("gz", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("set.jsonl", json.dumps(ROW)),
+        ("set.json", json.dumps([ROW], indent=1)),
+        ("set.json", json.dumps({"version": 1, "data": [ROW]}, indent=1)),
+        ("set.json", json.dumps({"q1": {key: value for key, value in ROW.items() if key != "id"}})),
+        ("set.json", json.dumps(ROW) + "\n"),
+        ("set.csv", CSV),
+        ("set.csv", "\ufeff" + CSV.replace("\n", "\r\n")),
+        ("set.tsv", CSV.replace(",", "\t")),
+        ("set.parquet", parquet([ROW])),
+        ("set.jsonl", "\ufeff" + json.dumps(ROW) + "\r\n\r\n"),
+    ],
+)
+def test_every_format_gives_the_same_question(write: Write, name: str, content: object, gz: str) -> None:
+    questions = load_questions(write(content, name + gz))
+    assert questions.questions == (EXPECTED,)
+    assert questions.name == "set"
+
+
+def test_json_lines_under_a_json_name(write: Write) -> None:
+    rows = [ROW, {**ROW, "id": "q2"}]
+    assert [question.id for question in load_questions(write(rows, "set.json"))] == ["q1", "q2"]
+
+
+def test_mmlu_csv_without_a_header(write: Write) -> None:
+    questions = load_questions(
+        write('Which is red?,grass,"blood, fresh",sky,sea,B\nWhich is blue?,a,b,c,d,C\n', "m.csv")
+    )
+    assert questions[0].options == ("grass", "blood, fresh", "sky", "sea")
+    assert [question.answers for question in questions] == [{1}, {2}]
+    assert [question.id for question in questions] == ["m/0", "m/1"]
+
+
+def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
+    row = {**ROW, "question": "Which\u2028is\x85red?"}
+    assert only(write(json.dumps(row, ensure_ascii=False))).stem == "Which\u2028is\x85red?"
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"options": ["grass", "blood", "sky"], "answer": "B"},
+        {"choices": ["grass", "blood", "sky"], "answer": 1},
+        {"choices": ["grass", "blood", "sky"], "answer": "blood"},
+        {"choices": ["grass", "blood", "sky"], "answer": "(b)"},
+        {"choices": ["grass", "blood", "sky"], "answer": 1.0},
+        {"choices": ["grass", "blood", "sky"], "answer": "B) blood"},
+        {"choices": {"text": ["grass", "blood", "sky"], "label": ["1", "2", "3"]}, "answerKey": "2"},
+        {"choices": [{"text": "grass", "label": "A"}, {"text": "blood", "label": "B"}, {"text": "sky", "label": "C"}]}
+        | {"answerKey": "B"},
+        {"options": {"A": "grass", "B": "blood", "C": "sky", "D": None}, "answer_idx": "B"},
+        {"options": '["grass", "blood", "sky"]', "answer": "1"},
+        {"options": "['grass', 'blood', 'sky']", "answer": "[1]"},
+        {"opa": "grass", "opb": "blood", "opc": "sky", "opd": None, "cop": 1},
+        {"option 1": "grass", "option 2": "blood", "option 3": "sky", "answer": "option 2: blood"},
+        {"choice_a": "grass", "choice_b": "blood", "choice_c": "sky", "label": "B"},
+        {"ending0": "grass", "ending1": "blood", "ending2": "sky", "label": 1},
+        {"mc1_targets": {"choices": ["grass", "blood", "sky"], "labels": [0, 1, 0]}},
+        {"mc1_targets": {"grass": 0, "blood": 1, "sky": 0}},
+        {"options": [{"text": "grass", "isAnswer": False}, {"text": "blood", "isAnswer": True}]
+         + [{"text": "sky", "isAnswer": False}]},
+        {"options": ["0. grass", "1. blood", "2. sky"], "answer": "1. blood"},
+        {"options": ["grass", "blood", "sky"], "answer": 0, "labels": ["A", "B", "C"]} | {"answer": "B"},
+    ],
+)  # fmt: skip
+def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
+    question = only(write([{"id": "q1", "question": "Which is red?", **fields}]))
+    assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
+
+
+def test_nested_question_of_the_original_arc_and_csqa_files(write: Write) -> None:
+    choices = [{"text": text, "label": label} for label, text in zip("ABC", EXPECTED.options, strict=True)]
+    row = {"id": "q1", "question": {"stem": "Which is red?", "choices": choices}, "answerKey": "B"}
+    assert only(write([row])) == EXPECTED
+
+
+def test_multirc_in_its_two_nested_forms(write: Write) -> None:
+    answers = [("in Rome", 1), ("in Italy", 1), ("in Paris", 0)]
+    original = {
+        "id": "p7",
+        "paragraph": {
+            "text": "Ann lives in Rome.",
+            "questions": [
+                {"question": "Where?", "idx": 0, "answers": [{"text": t, "isAnswer": bool(g)} for t, g in answers]}
+            ],
+        },
+    }
+    superglue = {
+        "idx": 7,
+        "passage": {
+            "text": "Ann lives in Rome.",
+            "questions": [{"question": "Where?", "idx": 0, "answers": [{"text": t, "label": g} for t, g in answers]}],
+        },
+    }
+    for content, own_id in ((json.dumps({"data": [original]}), "p7/0"), (json.dumps([superglue]), "7/0")):
+        question = only(write(content, "set.json"))
+        assert question.id == own_id
+        assert question.context == "Ann lives in Rome."
+        assert question.options == ("in Rome", "in Italy", "in Paris")
+        assert question.answers == {0, 1}
+
+
+def test_field_mapping_by_name(write: Write) -> None:
+    path = write("Frage;x\n".replace(";", ",") + "Was ist rot?,1\n", "set.csv")
+    with pytest.raises(InputError, match=r'field "options": no column was found for it among Frage, x'):
+        load_questions(path, fields={"question": "Frage"})
+    rows = [{"Frage": "Was ist rot?", "l": {"eins": "Gras", "zwei": "Blut"}, "r": "Blut", "Fach": "Farben"}]
+    mapping = {"question": "Frage", "options": "l.eins,l.zwei", "answer": "r", "subject": "Fach"}
+    question = only(write(rows), fields=mapping)
+    assert (question.options, question.answers, question.subject) == (("Gras", "Blut"), {1}, "Farben")
+    assert only(write(rows), fields={**mapping, "subject": ""}).subject == ""
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"qestion": "a"}, "unknown field 'qestion' in the field mapping: use id, question, options"),
+        ({"question": "frage"}, "column 'frage' does not exist; the columns are id, question, options, answer"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(write: Write, mapping: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_questions(write([ROW]), fields=mapping)
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [([], set()), ([0, 2], {0, 2}), (["A", "C"], {0, 2}), (["grass", "sky"], {0, 2}), ("A,C", {0, 2}), ("[]", set())]
+    + [("[0, 2]", {0, 2})],
+)
+def test_none_or_several_right(write: Write, answer: object, expected: set[int]) -> None:
+    questions = load_questions(write([{**ROW, "answer": answer}]))
+    assert questions[0].answers == expected
+    assert questions.report.none_right == (not expected)
+    assert questions.report.several_right == (len(expected) > 1)
+
+
+def test_counting_from_one_is_said_or_unmistakable(write: Write) -> None:
+    rows = [{**ROW, "id": str(i), "answer": i % 3 + 1} for i in range(30)]
+    questions = load_questions(write(rows))
+    assert [question.answers for question in questions] == [{i % 3} for i in range(30)]
+    assert questions.report.notes == ("answers count from 1: none is 0, and some equal the number of options",)
+    with pytest.raises(InputError, match=r"3 is out of range: 3 options, allowed are 0 to 2; .*answer_base=1"):
+        load_questions(write(rows[:6]))
+    assert [question.answers for question in load_questions(write(rows[:6]), answer_base=1)] == [
+        {i % 3} for i in range(6)
+    ]
+
+
+def test_one_answer_out_of_range_does_not_turn_a_file_around(write: Write) -> None:
+    rows = [{**ROW, "id": str(i), "answer": i % 3} for i in range(30)] + [{**ROW, "id": "x", "answer": 3}]
+    with pytest.raises(InputError, match=r"line 31.*3 is out of range"):
+        load_questions(write(rows))
+    assert load_questions(write(rows), on_bad="skip").report.skipped == {"answer out of range": 1}
+
+
+def test_a_file_that_never_says_zero_is_noted(write: Write) -> None:
+    rows = [{**ROW, "id": str(i), "answer": i % 2 + 1} for i in range(30)]
+    questions = load_questions(write(rows))
+    assert questions[0].answers == {1}
+    assert "answer_base=1" in questions.report.notes[0]
+
+
+def test_numbers_written_as_text_are_indices_or_texts_by_what_fits_the_file(write: Write) -> None:
+    texts = [{**ROW, "id": str(i), "options": ["10", "20", "30"], "answer": "20"} for i in range(3)]
+    assert load_questions(write(texts))[0].answers == {1}
+    indices = [{**ROW, "id": str(i), "answer": "2"} for i in range(3)]
+    assert load_questions(write(indices))[0].answers == {2}
+
+
+def test_an_answer_that_reads_two_ways_is_refused_until_said(write: Write) -> None:
+    path = write([{**ROW, "options": ["B", "A", "O"], "answer": "A"}])
+    with pytest.raises(InputError, match=r"'A' can be read as letter and as text.*answer_kind"):
+        load_questions(path)
+    assert only(path, answer_kind="letter").answers == {0}
+    assert only(path, answer_kind="text").answers == {1}
+
+
+def test_the_text_of_identical_options_makes_all_of_them_right(write: Write) -> None:
+    questions = load_questions(write([{**ROW, "options": ["die", "live", "die"], "answer": "die"}]))
+    assert questions[0].answers == {0, 2}
+    assert questions.report.identical_options == 1
+
+
+# --- what real files hold --------------------------------------------------------------------------------------------
+
+
+def test_numbering_is_taken_off_and_counted_or_kept(write: Write) -> None:
+    rows = [{**ROW, "options": ["0. grass", "1. blood", "2. sky"]}, {**ROW, "id": "q2"}]
+    questions = load_questions(write(rows))
+    assert questions[0].options == ("grass", "blood", "sky")
+    assert questions.report.numbering_stripped == 1
+    assert load_questions(write(rows), strip_numbering=False)[0].options[0] == "0. grass"
+
+
+def test_pinned_options_are_found_overridden_or_switched_off(write: Write) -> None:
+    rows = [{**ROW, "options": ["a cat", "a dog", "both A and B"]}]
+    questions = load_questions(write(rows))
+    assert questions[0].pinned == (0, 1, 2)
+    assert questions.report.pinned == 1
+    assert only(write(rows), detect_pinned=False).pinned == ()
+    assert only(write([{**rows[0], "pinned": [2]}])).pinned == (2,)
+    assert only(write([{**rows[0], "pinned": []}])).pinned == ()
+    with pytest.raises(InputError, match=r'field "pinned": is \[3\]; expected a list of indices 0 to 2'):
+        load_questions(write([{**rows[0], "pinned": [3]}]))
+
+
+def test_empty_and_identical_options_pass_and_are_counted(write: Write) -> None:
+    questions = load_questions(write([{**ROW, "options": ["", "blood", "blood"]}]))
+    assert questions[0].options == ("", "blood", "blood")
+    assert (questions.report.empty_options, questions.report.identical_options) == (1, 1)
+
+
+def test_questions_with_an_image_are_left_out_and_counted(write: Write) -> None:
+    questions = load_questions(
+        write([ROW, {**ROW, "id": "q2", "image": "image.png"}, {**ROW, "id": "q3", "image": None}])
+    )
+    assert [question.id for question in questions] == ["q1", "q3"]
+    assert questions.report.skipped == {"needs an image": 1}
+
+
+@pytest.mark.parametrize("n", [2, 26])
+def test_two_to_twenty_six_options(write: Write, n: int) -> None:
+    question = only(write([{**ROW, "options": [f"thing {i} of many" for i in range(n)], "answer": n - 1}]))
+    assert len(question.options) == n
+    assert question.answers == {n - 1}
+
+
+def test_ids_are_made_of_the_row_where_missing(write: Write) -> None:
+    row = {key: value for key, value in ROW.items() if key != "id"}
+    assert [question.id for question in load_questions(write([row, row]))] == ["set/0", "set/1"]
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def bad_line_17() -> str:
+    rows = [json.dumps({**ROW, "id": str(i)}) for i in range(20)]
+    return "\n".join([*rows[:16], '{"id": "x", ', *rows[17:]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "reason"),
+    [
+        (bad_line_17(), r"set\.jsonl, line 17: not valid JSON.*--skip-bad", "not a record"),
+        ([ROW, [1, 2]], r"line 2: is a list, not a JSON object", "not a record"),
+        ([ROW, {**ROW, "id": "2", "answer": 7}], r'line 2, field "answer": 7 is out of range: 3 options', "answer out of range"),
+        ([ROW, {**ROW, "id": "2", "answer": -1}], r"-1 is out of range.*another split", "answer out of range"),
+        ([ROW, {**ROW, "id": "2", "answer": None}], r'line 2, field "answer": is missing', "answer missing"),
+        ([ROW, {**ROW, "id": "2", "options": ["x"]}], r'line 2, field "options": 1 given, 2 to 26 are allowed', "fewer than 2 options"),
+        ([ROW, {**ROW, "id": "2", "options": ["x"] * 27}], r"27 given, 2 to 26 are allowed", "more than 26 options"),
+        ([ROW, {**ROW, "id": "2", "options": ["x", None]}], r"option 2 is null or NaN", "option is null"),
+        ([ROW, {**ROW, "id": "2", "options": "x or y"}], r"is one text; expected a list", "options not a list"),
+        ([ROW, {**ROW, "id": "2", "question": " "}], r'line 2, field "question": is missing or empty', "empty question"),
+        ([ROW, ROW], r"line 2, field \"id\": 'q1' was used before \(.*line 1\)", "id used twice"),
+        ('{"id": "q1", "question": "x", "options": ["a","b"], "answer": 0}\n'
+         '{"id": "q2", "question": "x", "options": [NaN,"b"], "answer": 1}', r"line 2, .*option 1 is null or NaN", "option is null"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: object, message: str, reason: str) -> None:
+    path = write(content)
+    with pytest.raises(InputError, match=message) as caught:
+        load_questions(path)
+    assert "\n" not in str(caught.value)
+    questions = load_questions(path, on_bad="skip")
+    assert questions.report.skipped == {reason: 1}
+    assert len(questions) == questions.report.n_read - 1
+    assert any(reason in line for line in questions.report.lines())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("set.jsonl", "", r"the file is empty"),
+        ("set.jsonl.gz", "", r"the file is empty"),
+        ("set.json", "[]", r"holds no questions"),
+        ("set.json", "3", r"is a number; expected a list of questions"),
+        ("set.json", '[{"id": 1},\n{"id"]', r"line 2: not valid JSON"),
+        ("set.csv", "question,A,B,answer\n", r"holds no questions"),
+        ("set.csv", "what,is,this\n1,2,3\n", r"line 1: no header was found"),
+        ("set.csv", 'question,A,B,answer\nx,"y,z,A\n', r"line 2: not valid CSV"),
+        ("set.csv", "question,A,B,answer\nx,y,z\n", r"line 2: 3 columns, where the file has 4"),
+        ("set.csv", "question,A,A,answer\nx,y,z,A\n", r"two columns of the header have the same name"),
+        ("set.parquet", "PAR1nonsense", r"not a Parquet file"),
+        ("set.xlsx", "x", r"unknown file type '\.xlsx': use one of \.jsonl"),
+        ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),
+        ("set.jsonl", '{"question": "x", "options": ["a", "b"]}', r'field "answer": no column was found'),
+        ("set.jsonl", "not json\nat all", r"line 1: not valid JSON"),
+    ],
+)
+def test_an_unusable_file_is_one_clear_line(write: Write, name: str, content: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load_questions(write(content, name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_gzip_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(ROW).encode())[:-12])
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        load_questions(path)
+
+
+def test_names_that_lead_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.jsonl: no such file"):
+        load_questions(tmp_path / "nowhere.jsonl")
+    with pytest.raises(
+        InputError, match=r"'mnlu' is neither a file nor a known question set.*embedded, mmlu, mmlu-pro"
+    ):
+        load_questions("mnlu")
+    with pytest.raises(InputError, match="is a folder"):
+        load_questions(tmp_path)
+
+
+def test_nothing_usable_is_an_error_even_when_skipping(write: Write) -> None:
+    with pytest.raises(InputError, match=r"no usable question \(2 fewer than 2 options"):
+        load_questions(write([{**ROW, "options": ["x"]}, {**ROW, "options": []}]), on_bad="skip")
+
+
+@pytest.mark.parametrize("options", [{"on_bad": "ignore"}, {"limit": 0}, {"answer_base": 2}, {"answer_kind": "number"}])
+def test_arguments_are_checked(write: Write, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        load_questions(write([ROW]), **options)
+
+
+# --- sampling, digest, round trips -----------------------------------------------------------------------------------
+
+
+def test_limit_draws_a_seeded_sample_that_grows(write: Write) -> None:
+    path = write([{**ROW, "id": str(i)} for i in range(200)])
+    small, large = load_questions(path, limit=10), load_questions(path, limit=50)
+    ids = [int(question.id) for question in small]
+    assert ids == sorted(ids)
+    assert ids != list(range(10))
+    assert set(small) <= set(large)
+    assert small.digest == load_questions(path, limit=10).digest
+    assert small.digest != load_questions(path, limit=10, seed=1).digest
+    assert len(load_questions(path, limit=500)) == 200
+    assert small.report.n_loaded == 200
+
+
+def test_the_embedded_set_loads() -> None:
+    questions = load_questions("embedded")
+    assert questions.name == "embedded"
+    assert len(questions) >= 100
+    assert {len(question.options) for question in questions} >= set(range(2, 9))
+
+
+texts = st.text(min_size=1, max_size=20).filter(str.strip)
+
+
+@st.composite
+def question_sets(draw: st.DrawFn) -> list[Question]:
+    questions = []
+    for number in range(draw(st.integers(1, 6))):
+        options = tuple(draw(st.lists(st.text(max_size=12), min_size=2, max_size=8)))
+        indices = st.frozensets(st.integers(0, len(options) - 1))
+        questions.append(
+            Question(
+                id=f"id{number}",
+                stem=draw(texts),
+                options=options,
+                answers=draw(indices),
+                context=draw(st.text(max_size=20)),
+                subject=draw(st.text(max_size=5)),
+                source="made",
+                pinned=tuple(sorted(draw(indices))),
+            )
+        )
+    return questions
+
+
+FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FAST
+@given(questions=question_sets(), suffix=st.sampled_from([".jsonl", ".jsonl.gz"]))
+def test_written_questions_come_back(tmp_path: Path, questions: list[Question], suffix: str) -> None:
+    path = tmp_path / f"made{suffix}"
+    write_questions(questions, path)
+    assert list(load_questions(path, strip_numbering=False)) == questions
+
+
+@FAST
+@given(questions=question_sets())
+def test_parquet_round_trip(tmp_path: Path, questions: list[Question]) -> None:
+    rows = [
+        {"id": q.id, "question": q.stem, "choices": list(q.options), "answer": sorted(q.answers), "context": q.context}
+        | {"subject": q.subject, "source": q.source, "pinned": list(q.pinned)}
+        for q in questions
+    ]
+    schema = pa.schema(
+        [(name, pa.string()) for name in ("id", "question", "context", "subject", "source")]
+        + [("choices", pa.list_(pa.string())), ("answer", pa.list_(pa.int64())), ("pinned", pa.list_(pa.int64()))]
+    )
+    path = tmp_path / "made.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    assert list(load_questions(path, strip_numbering=False)) == questions
+
+
+@FAST
+@given(questions=question_sets(), delimiter=st.sampled_from([",", "\t"]))
+def test_csv_round_trip(tmp_path: Path, questions: list[Question], delimiter: str) -> None:
+    path = tmp_path / ("made.csv" if delimiter == "," else "made.tsv")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+        writer.writerow(["id", "question", "options", "answer", "context", "subject", "source", "pinned"])
+        for q in questions:
+            lists = [json.dumps(list(value)) for value in (q.options, sorted(q.answers), q.pinned)]
+            writer.writerow([q.id, q.stem, lists[0], lists[1], q.context, q.subject, q.source, lists[2]])
+    assert list(load_questions(path, strip_numbering=False)) == questions
+
+
+@FAST
+@given(questions=question_sets())
+def test_option_columns_with_letters_round_trip(tmp_path: Path, questions: list[Question]) -> None:
+    asked = [q for q in questions if len(q.answers) == 1 and all(option.strip() for option in q.options)]
+    if not asked:
+        return
+    letters = "ABCDEFGH"
+    path = tmp_path / "made.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(["question", *letters, "answer"])
+        for q in asked:
+            cells = [*q.options, *[""] * (len(letters) - len(q.options))]
+            writer.writerow([q.stem, *cells, letters[next(iter(q.answers))]])
+    loaded = load_questions(path, strip_numbering=False, answer_kind="letter")
+    assert [(q.stem, q.options, q.answers) for q in loaded] == [(q.stem, q.options, q.answers) for q in asked]

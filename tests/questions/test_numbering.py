@@ -1,0 +1,59 @@
+"""Numbering inside option texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unslant.questions.numbering import strip_numbering
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("0. red", "1. green", "2. blue"),
+        ("1) red", "2) green", "3) blue"),
+        ("A. red", "B. green", "C. blue"),
+        ("(a) red", "(b) green", "(c) blue"),
+        ("[A] red", "[B] green", "[C] blue"),
+        ("a)\tred", "b)\tgreen", "c)\tblue"),
+        ("A: red", "B: green", "C: blue"),
+        ("i. red", "ii. green", "iii. blue"),
+        ("0. 0. red", "1. 1. green", "2. 2. blue"),
+        ("Option 1: red", "Option 2: green", "Option 3: blue"),
+    ],
+)
+def test_consistent_numbering_goes(options: tuple[str, ...]) -> None:
+    assert strip_numbering(options) == ("red", "green", "blue")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("1.5 hours", "2.5 hours", "3.5 hours"),
+        ("1: wool; 2: silk", "1: silk; 2: wool"),
+        ("0. red", "1. green", "blue"),
+        ("A. red", "C. green", "B. blue"),
+        ("(ii) and (iv) only", "(i) and (iii) only"),
+        ("J. B. Rhine proved it", "J. B. Rhine denied it"),
+        ("9:00 A.M.", "10:00 A.M."),
+        ("1", "2", "3"),
+        ("1.", "2.", "3."),
+        ("a cat", "b flat"),
+    ],
+)
+def test_everything_else_stays(options: tuple[str, ...]) -> None:
+    assert strip_numbering(options) == options
+
+
+@given(st.lists(st.text(), max_size=8))
+def test_stripping_twice_changes_no_more(options: list[str]) -> None:
+    once = strip_numbering(options)
+    assert strip_numbering(once) == once
+
+
+@given(st.lists(st.text(alphabet="rgb ", min_size=1), min_size=2, max_size=8))
+def test_added_numbering_is_taken_off_again(options: list[str]) -> None:
+    texts = tuple(option.strip() or "r" for option in options)
+    assert strip_numbering([f"{chr(65 + i)}) {text}" for i, text in enumerate(texts)]) == texts
