@@ -144,8 +144,10 @@ def tree_attention(
     context = _active
     if context is None:
         raise RuntimeError(f"attention {NAME!r} is for the prefix-tree engine: no tree pass is running")
-    if attention_mask is not None or s_aux is not None or query.shape[0] != 1:
-        raise NotImplementedError("masks of their own, attention sinks and batches are not served by the tree")
+    if attention_mask is not None or query.shape[0] != 1:
+        raise NotImplementedError("the model brings an attention mask of its own")
+    if s_aux is not None and s_aux.requires_grad and torch.is_grad_enabled():
+        raise NotImplementedError("attention sinks cannot be trained through the tree")
     layer = context.calls
     context.calls += 1
     q, k, v = query[0], key[0], value[0]
@@ -153,14 +155,15 @@ def tree_attention(
     spine = context.spine[layer] if context.batch.spine else None
     if context.batch.keep:
         context.keep.append(_kept(context, k, v, spine))
-    if context.flex:
+    if context.flex and s_aux is None:
         return _flex(context, q, k, v, spine, scale, sliding_window, softcap), None
     groups = q.shape[0] // k.shape[0]
     n, dim = q.shape[1], q.shape[2]
     # Query heads that share a key head stand next to each other within a token, so that no key needs repeating.
     rows = q.reshape(k.shape[0], groups, n, dim).transpose(1, 2).reshape(k.shape[0], n * groups, dim)
+    sinks = None if s_aux is None else s_aux.view(k.shape[0], 1, groups)
     out = _TreeAttention.apply(  # type: ignore[no-untyped-call]
-        rows, k, v, context, spine, groups, scale, sliding_window, softcap
+        rows, k, v, context, spine, groups, scale, sliding_window, softcap, sinks
     )
     out = out.view(k.shape[0], n, groups, v.shape[2]).transpose(0, 1).reshape(1, n, q.shape[0], v.shape[2])
     return out, None
@@ -232,6 +235,7 @@ class _TreeAttention(torch.autograd.Function):
         scale: float,
         window: int | None,
         softcap: float | None,
+        sinks: Tensor | None,
     ) -> Tensor:
         rows = rows.contiguous()
         k, v = k.contiguous(), v.contiguous()
@@ -246,7 +250,10 @@ class _TreeAttention(torch.autograd.Function):
                 scores = scores.div_(softcap).tanh_().mul_(softcap)
                 capped = scores.clone() if keep else scores
             scores.masked_fill_(context.mask(chunk, window, groups), -torch.inf)
-            weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype)
+            weights = torch.softmax(scores, dim=-1, dtype=torch.float32)
+            if sinks is not None:
+                weights *= _beside_sinks(scores, sinks)
+            weights = weights.to(v.dtype)
             target = out[:, part]
             for a, b, start, length, depth in chunk.pieces:
                 rng = slice(a * groups, b * groups)
@@ -288,7 +295,13 @@ class _TreeAttention(torch.autograd.Function):
                 target[:, rng] += grad_scores[:, rng, columns] @ _of(k, spine, 0, start, length, depth)
                 if start >= 0:
                     grad_k[:, start : start + length] += grad_scores[:, rng, columns].mT @ queries[:, rng]
-        return grad_rows, grad_k, grad_v, None, None, None, None, None, None
+        return grad_rows, grad_k, grad_v, *(None,) * 7
+
+
+def _beside_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
+    """Share of attention that a sink of its head leaves each row; ``sinks`` is ``(kv_heads, 1, groups)``."""
+    total = torch.logsumexp(scores.float(), dim=-1).view(scores.shape[0], -1, sinks.shape[2])
+    return torch.sigmoid(total - sinks).view(scores.shape[0], -1, 1)
 
 
 def _scores(

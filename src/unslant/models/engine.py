@@ -36,14 +36,12 @@ class TreeEngine:
         self._known: Ids = np.empty(0, dtype=np.int32)
         self._spine: list[tuple[Tensor, Tensor]] = []
 
-    def score(self, encoded: Sequence[Encoded], groups: Sequence[str], cost: Cost) -> Iterator[Result]:
+    def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
         if not encoded:
             return
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
-        layout = plan(encoded, groups, self.token_budget, row_budget, self._known)
-        cost.tokens_plain += layout.tokens_plain
-        cost.tokens_baqckv += layout.tokens_baqckv
+        layout = plan(encoded, self.token_budget, row_budget, self._known)
         first = layout.first_candidate
         sums = np.zeros(first[-1])
         spine = _truncated(self._spine, layout.batches[0].spine)
@@ -105,13 +103,10 @@ class PlainEngine:
     def reset(self) -> None:
         """Nothing is kept between calls."""
 
-    def score(self, encoded: Sequence[Encoded], groups: Sequence[str], cost: Cost) -> Iterator[Result]:
+    def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; see :meth:`TreeEngine.score`."""
         if not encoded:
             return
-        layout = plan(encoded, groups, self.token_budget, 1)
-        cost.tokens_plain += layout.tokens_plain
-        cost.tokens_baqckv += layout.tokens_baqckv
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))
         for indices in self._batches(encoded, order):
             for prompt, scores in self._run(encoded, indices, cost):

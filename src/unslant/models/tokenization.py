@@ -3,12 +3,17 @@
 A continuation is never tokenized by itself: prompt and continuation are tokenized as one text, and the tokens after
 the beginning that all candidates of the prompt share are the ones scored. Whether a label takes a space, or melts into
 the bracket before it, is thus the tokenizer's decision and not ours.
+
+Text that spells a special token (``</s>``, ``<|endoftext|>``) becomes that token, in questions too: this is what
+transformers and lm-evaluation-harness do by default, so scores stay comparable with theirs. A question file can hurt
+no question but its own that way.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +26,6 @@ from unslant.prompts.prompt import Prompt
 Ids = NDArray[np.int32]
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
-_ANCHOR = "a\n"
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
 
@@ -37,20 +41,23 @@ class Encoded:
 class Encoder:
     """Tokenizes prompts for one tokenizer.
 
-    Texts are cut after line ends where the tokenizer provably never joins what stands on both sides (no vocabulary
-    entry holds a line end followed by a visible character), and the pieces are cached: the orders of one question are
-    made of the same few lines. Every call checks a sample of its prompts against tokenizing them whole, and a
-    tokenizer that fails the proof or the check is used on whole texts from then on.
+    Texts are cut after line ends where the tokenizer provably never joins what stands on both sides, and the pieces are
+    cached: the orders of one question are made of the same few lines. The proof: no vocabulary entry holds a line end
+    followed by a visible character, so no merge crosses the cut; and how a line begins can depend on no more than
+    what stands right before it, so every line is tokenized behind the line end and the character that precede it.
+    Every call checks a sample of its prompts against tokenizing them whole, and a tokenizer that fails the proof or the
+    check is used on whole texts from then on.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self._pieces: dict[str, Ids] = {}
-        plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-        special = tokenizer("a", add_special_tokens=True)["input_ids"]
-        self._prefix = _leading_extra(special, plain)
-        self._anchor_ids = tokenizer(_ANCHOR, add_special_tokens=False)["input_ids"]
+        self._pieces: dict[tuple[str, str], Ids] = {}
+        self._prefix = _leading_extra(tokenizer("a", add_special_tokens=True)["input_ids"], self._ids("a"))
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
+        # What follows a token that swallows white space, or stands alone before a line end, is another matter.
+        added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
+        self._no_cut_after = tuple(token.content for token in added)
+        self._no_cut_before = tuple(token.content for token in added if token.lstrip)
 
     def text_of(self, prompt: Prompt) -> str:
         """The prompt as one text, its chat messages written with the tokenizer's chat template.
@@ -83,49 +90,57 @@ class Encoder:
     def _encode_one(self, prompt: Prompt, text: str) -> Encoded:
         # A written chat already begins with whatever special tokens its template wants.
         prefix = [] if prompt.messages else self._prefix
-        head, tail = self._split(text)
-        context = self._join(prefix, head, tail)
-        whole = [self._join(prefix, head, tail + continuation) for continuation in prompt.continuations]
+        *head, tail = self._split(text)
+        start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
+        before = head[-1][-2:] if head else ""
+        context = self._piece(before, tail)
+        whole = [self._piece(before, tail + continuation) for continuation in prompt.continuations]
         shared = min(common_prefix(context, ids) for ids in whole)
         shared = min(shared, *(len(ids) - 1 for ids in whole))
-        if shared < 1 or "" in prompt.continuations:
+        if len(start) + shared < 1 or "" in prompt.continuations:
             raise ModelError(f"prompt of {prompt.group!r}: nothing stands before the answer, or the answer is empty")
-        return Encoded(whole[0][:shared], tuple(ids[shared:] for ids in whole))
+        return Encoded(np.concatenate([start, whole[0][:shared]]), tuple(ids[shared:] for ids in whole))
 
-    def _split(self, text: str) -> tuple[list[str], str]:
+    def _split(self, text: str) -> list[str]:
+        """Pieces of ``text`` that may be tokenized one by one; at least one."""
         if not self._by_line:
-            return [], text
-        *head, tail = _CUT.split(text)
-        return head, tail
+            return [text]
+        pieces, start = [], 0
+        for match in _CUT.finditer(text):
+            cut = match.start()
+            if text.endswith(self._no_cut_after, 0, cut - 1) or text.startswith(self._no_cut_before, cut):
+                continue
+            pieces.append(text[start:cut])
+            start = cut
+        return [*pieces, text[start:]]
 
-    def _join(self, prefix: list[int], head: Iterable[str], tail: str) -> Ids:
-        parts = [np.asarray(prefix, dtype=np.int32)]
-        first = True
-        for piece in (*head, tail):
-            parts.append(self._piece(piece, first))
-            first = False
-        return np.concatenate(parts)
+    def _each(self, pieces: Sequence[str]) -> Iterator[Ids]:
+        before = ""
+        for piece in pieces:
+            yield self._piece(before, piece)
+            before = piece[-2:]
 
-    def _piece(self, piece: str, first: bool) -> Ids:
-        key = piece if first else _ANCHOR + piece
-        ids = self._pieces.get(key)
+    def _piece(self, before: str, piece: str) -> Ids:
+        """Token ids of ``piece`` where it stands behind ``before``: a character and a line end, or nothing."""
+        ids = self._pieces.get((before, piece))
         if ids is None:
             if len(self._pieces) >= _MAX_CACHED_PIECES:
                 self._pieces.clear()
-            ids = np.asarray(self.tokenizer(key, add_special_tokens=False)["input_ids"], dtype=np.int32)
-            ids = ids if first else ids[len(self._anchor_ids) :]
-            self._pieces[key] = ids
+            cut = len(self._ids(before)) if before else 0
+            ids = np.asarray(self._ids(before + piece)[cut:], dtype=np.int32)
+            self._pieces[before, piece] = ids
         return ids
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _lines_equal_whole(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> bool:
         step = max(1, len(texts) // _VERIFIED_PROMPTS)
-        for prompt, text in zip(prompts[::step], texts[::step], strict=True):
-            full = text + prompt.continuations[-1]
-            head, tail = self._split(full)
-            whole = self.tokenizer(full, add_special_tokens=False)["input_ids"]
-            if self._join([], head, tail).tolist() != list(whole):
-                return False
-        return True
+        return all(
+            np.concatenate(list(self._each(self._split(text + prompt.continuations[-1])))).tolist()
+            == self._ids(text + prompt.continuations[-1])
+            for prompt, text in zip(prompts[::step], texts[::step], strict=True)
+        )
 
 
 def common_prefix(a: Ids, b: Ids) -> int:
@@ -143,15 +158,47 @@ def _leading_extra(special: list[int], plain: list[int]) -> list[int]:
 
 
 def _never_joins_lines(tokenizer: Any) -> bool:
-    """Whether no vocabulary entry holds a line end followed by anything but white space."""
-    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
-    if type(model).__name__ not in ("BPE", "WordLevel"):
+    """Whether every text has a token boundary after a line end that something visible follows.
+
+    Decided for merges (BPE) and whole words, with normalizers that work on single characters.
+    """
+    backend = tokenizer.backend_tokenizer
+    if type(backend.model).__name__ not in ("BPE", "WordLevel") or not _local(_state(backend.normalizer)):
         return False
-    line_ends = ("\n", "Ċ")
-    blanks = {"\n", "Ċ", "\r", "č", " ", "Ġ", "▁", "\t", "ĉ"}
-    for token in tokenizer.get_vocab():
-        for line_end in line_ends:
-            at = token.find(line_end)
-            if at != -1 and any(ch not in blanks for ch in token[at:]):
-                return False
-    return True
+    return not any(_joins(token) for token in tokenizer.get_vocab())
+
+
+def _state(part: Any) -> dict[str, Any]:
+    return dict(json.loads(part.__getstate__())) if part is not None else {"type": "Sequence", "normalizers": []}
+
+
+def _local(normalizer: dict[str, Any]) -> bool:
+    kind = normalizer["type"]
+    if kind == "Sequence":
+        return all(_local(part) for part in normalizer["normalizers"])
+    if kind == "Replace":
+        return len(normalizer["pattern"].get("String", "")) == 1 and "\n" not in normalizer["pattern"]["String"]
+    return kind in ("Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase")
+
+
+def _joins(token: str) -> bool:
+    """Whether a vocabulary entry, plain or in GPT-2's letters for bytes, goes on visibly after a line end."""
+    if "\n" in token:
+        return bool(token[token.index("\n") :].strip())
+    if "Ċ" not in token:
+        return False
+    after = token[token.index("Ċ") :]
+    try:
+        return bool(bytes(_BYTE_OF[letter] for letter in after).decode().strip())
+    except (KeyError, UnicodeDecodeError):
+        return True
+
+
+def _byte_letters() -> dict[str, int]:
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + i): byte for i, byte in enumerate(hidden)}
+
+
+_BYTE_OF = _byte_letters()
+"""The byte each letter of a byte-level vocabulary stands for (GPT-2's table)."""

@@ -17,12 +17,14 @@ from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
 from unslant.models.engine import PlainEngine, Result, TreeEngine
 from unslant.models.tokenization import Encoded, Encoder
+from unslant.models.tree import other_costs
 from unslant.prompts.prompt import Prompt
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
 
 _MIN_BUDGET = 16
+_UNLIMITED = 1 << 30
 
 
 class TransformersModel:
@@ -61,6 +63,7 @@ class TransformersModel:
         self.cost = Cost()
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
+        self._rotary_switch = _rotary_switch(model.config)
         budget = token_budget or (16_384 if self.device.type == "cuda" else 4_096)
         self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
         if engine != "plain":
@@ -105,25 +108,48 @@ class TransformersModel:
         """See :meth:`unslant.models.base.ScoringModel.score`."""
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        groups = [prompt.group for prompt in prompts]
+        plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
+        self.cost.tokens_plain += plain
+        self.cost.tokens_baqckv += baqckv
         self.cost.seconds += time.perf_counter() - started
-        left = list(range(len(prompts)))
+        for engine, members in self._shares(encoded):
+            for i, scores in self._run(engine, encoded, members):
+                if not np.isfinite(scores).all():
+                    raise ModelError(
+                        f"question {prompts[i].group!r}: the model's log-probabilities are not finite numbers; "
+                        "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
+                    )
+                yield Scored(i, scores)
+
+    def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
+        """Which engine scores which prompts."""
+        long = {i for i, item in enumerate(encoded) if _length(item) > self._rotary_switch}
+        yield self._engine, [i for i in range(len(encoded)) if i not in long]
+        if long:
+            # One at a time: rotary frequencies would follow the longest prompt of a batch.
+            yield PlainEngine(self.model, 1), sorted(long)
+
+    def _run(
+        self, engine: TreeEngine | PlainEngine, encoded: Sequence[Encoded], members: list[int]
+    ) -> Iterator[Result]:
+        """Results of ``members``, each once, going on with a smaller budget when memory runs out."""
+        left = members
         while left:
             done: set[int] = set()
-            results = self._engine.score([encoded[i] for i in left], [groups[i] for i in left], self.cost)
+            results = engine.score([encoded[i] for i in left], self.cost)
             try:
                 while True:
                     started = time.perf_counter()
-                    result = self._next(results, left, prompts)
+                    result = next(results, None)
                     self.cost.seconds += time.perf_counter() - started
                     if result is None:
                         return
                     done.add(result[0])
-                    yield Scored(left[result[0]], result[1])
+                    yield left[result[0]], result[1]
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
-                self._shrink(error)
+                self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
@@ -134,43 +160,40 @@ class TransformersModel:
         """
         encoded = self.encoder.encode(prompts)
         for prompt, item in zip(prompts, encoded, strict=True):
-            length = len(item.context) + max(len(ids) for ids in item.candidates) - 1
-            if length > self._limit:
+            if _length(item) > self._limit:
                 raise ModelError(
-                    f"question {prompt.group!r}: its prompt has {length} tokens, the model takes {self._limit}; "
+                    f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "
                     "use fewer shots or leave the question out"
                 )
         return encoded
 
-    def _next(self, results: Iterator[Result], left: Sequence[int], prompts: Sequence[Prompt]) -> Result | None:
-        result = next(results, None)
-        if result is not None and not np.isfinite(result[1]).all():
-            group = prompts[left[result[0]]].group
-            raise ModelError(
-                f"question {group!r}: the model's log-probabilities are not finite numbers; "
-                "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
-            )
-        return result
-
-    def _shrink(self, error: BaseException) -> None:
-        budget = self._engine.token_budget // 2
+    def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
+        budget = engine.token_budget // 2
         if budget < _MIN_BUDGET:
-            raise ModelError(f"{self.name}: out of memory even with {_MIN_BUDGET} tokens a batch") from error
-        self._engine.token_budget = budget
-        self._engine.reset()
+            raise ModelError(
+                f"{self.name}: out of memory even with {_MIN_BUDGET} tokens a batch; "
+                "use a smaller --dtype or another --device"
+            ) from error
+        engine.token_budget = budget
+        engine.reset()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
     def _why_not(self, tree: TreeEngine) -> str:
         """Why the tree cannot serve this model, or an empty string."""
-        probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, 64))
-        groups = [""] * len(probe)
-        plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, groups, Cost()))
+        probe = _probe(
+            int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, self._rotary_switch, 64)
+        )
+        plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
         scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
         try:
-            found = dict(scratch.score(probe, groups, Cost()))
-        except (NotImplementedError, TypeError, IndexError, ValueError) as error:
-            return str(error).split("\n")[0]
+            found = dict(scratch.score(probe, Cost()))
+        except NotImplementedError as error:
+            return str(error)
+        except Exception as error:  # the tree asks more of a model's code than most callers do; all kinds can break
+            if isinstance(error, RuntimeError) and _out_of_memory(error):
+                raise
+            return f"{type(error).__name__}: {error}".split("\n")[0]
         worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
         scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
         if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
@@ -192,13 +215,25 @@ def _probe(vocabulary: int, longest: int) -> list[Encoded]:
     return [Encoded(context, (draw(1), draw(1), draw(3))) for context in contexts]
 
 
+def _length(item: Encoded) -> int:
+    return len(item.context) + max(len(ids) for ids in item.candidates) - 1
+
+
+def _rotary_switch(config: Any) -> int:
+    """Length beyond which the rotary frequencies of the whole batch change (LongRoPE); huge where they never do."""
+    rotary = getattr(config.get_text_config(), "rope_parameters", None) or {}
+    kinds = [rotary, *(value for value in rotary.values() if isinstance(value, dict))]
+    switches = [kind["original_max_position_embeddings"] for kind in kinds if kind.get("rope_type") == "longrope"]
+    return min(switches, default=_UNLIMITED)
+
+
 def _context_limit(config: Any) -> int:
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = config.get_text_config()
     for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
         value = getattr(text, name, None)
         if isinstance(value, int) and value > 0:
             return value
-    return 1 << 30
+    return _UNLIMITED
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -54,24 +54,20 @@ class Batch:
 
 @dataclass(slots=True)
 class Plan:
-    """All batches of a call, and the sizes that cost accounting needs.
+    """All batches of a call.
 
     Attributes:
         first_candidate: index of each prompt's first candidate in the flat list of candidates; one more at the end.
-        tokens_plain, tokens_baqckv: see :class:`unslant.models.base.Cost`.
         preamble: ids of the beginning that every sequence of the call shares.
     """
 
     batches: list[Batch]
     first_candidate: list[int]
-    tokens_plain: int
-    tokens_baqckv: int
     preamble: Ids
 
 
 def plan(
     encoded: Sequence[Encoded],
-    groups: Sequence[str],
     token_budget: int,
     row_budget: int,
     known: Ids | None = None,
@@ -79,7 +75,6 @@ def plan(
     """Lay out the prefix tree of ``encoded`` in batches.
 
     Args:
-        groups: group of each prompt, for ``tokens_baqckv``.
         token_budget: tokens per batch (exceeded only by a single sequence that is longer).
         row_budget: rows of logits per batch.
         known: a root path whose keys and values are already at hand from an earlier call.
@@ -89,8 +84,7 @@ def plan(
     shallowest = min((len(e.context) for e in encoded), default=1) - 1
     batches, preamble = _lay_out(rows, row_reads, order, token_budget, row_budget, known, shallowest)
     _finish(batches, first_candidate)
-    plain, baqckv = _other_costs(encoded, groups)
-    return Plan(batches, first_candidate, plain, baqckv, preamble)
+    return Plan(batches, first_candidate, preamble)
 
 
 _Read = tuple[int, int, int]  # depth of the node whose logits are read, token id scored, candidate
@@ -248,7 +242,8 @@ def _finish(batches: Sequence[Batch], first_candidate: Sequence[int]) -> None:
         batches[final].done.append(prompt)
 
 
-def _other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int, int]:
+def other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int, int]:
+    """``tokens_plain`` and ``tokens_baqckv`` (see :class:`unslant.models.base.Cost`) of prompts and their groups."""
     plain = baqckv = 0
     for members in _by_group(encoded, groups):
         sequences = [
