@@ -119,12 +119,17 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
         {"ending0": "grass", "ending1": "blood", "ending2": "sky", "label": 1},
         {"mc1_targets": {"choices": ["grass", "blood", "sky"], "labels": [0, 1, 0]}},
         {"mc1_targets": {"grass": 0, "blood": 1, "sky": 0}},
-        {"options": [{"text": "grass", "isAnswer": False}, {"text": "blood", "isAnswer": True}]
-         + [{"text": "sky", "isAnswer": False}]},
+        {
+            "options": [
+                {"text": "grass", "isAnswer": False},
+                {"text": "blood", "isAnswer": True},
+                {"text": "sky", "isAnswer": False},
+            ]
+        },
         {"options": ["0. grass", "1. blood", "2. sky"], "answer": "1. blood"},
-        {"options": ["grass", "blood", "sky"], "answer": 0, "labels": ["A", "B", "C"]} | {"answer": "B"},
+        {"options": ["grass", "blood", "sky"], "answer": "y", "labels": ["x", "y", "z"]},
     ],
-)  # fmt: skip
+)
 def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
     question = only(write([{"id": "q1", "question": "Which is red?", **fields}]))
     assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
@@ -190,8 +195,15 @@ def test_a_wrong_mapping_is_refused(write: Write, mapping: dict[str, str], messa
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [([], set()), ([0, 2], {0, 2}), (["A", "C"], {0, 2}), (["grass", "sky"], {0, 2}), ("A,C", {0, 2}), ("[]", set())]
-    + [("[0, 2]", {0, 2})],
+    [
+        ([], set()),
+        ([0, 2], {0, 2}),
+        (["A", "C"], {0, 2}),
+        (["grass", "sky"], {0, 2}),
+        ("A,C", {0, 2}),
+        ("[]", set()),
+        ("[0, 2]", {0, 2}),
+    ],
 )
 def test_none_or_several_right(write: Write, answer: object, expected: set[int]) -> None:
     questions = load_questions(write([{**ROW, "answer": answer}]))
@@ -309,19 +321,35 @@ def bad_line_17() -> str:
     [
         (bad_line_17(), r"set\.jsonl, line 17: not valid JSON.*--skip-bad", "not a record"),
         ([ROW, [1, 2]], r"line 2: is a list, not a JSON object", "not a record"),
-        ([ROW, {**ROW, "id": "2", "answer": 7}], r'line 2, field "answer": 7 is out of range: 3 options', "answer out of range"),
+        (
+            [ROW, {**ROW, "id": "2", "answer": 7}],
+            r'line 2, field "answer": 7 is out of range: 3 options',
+            "answer out of range",
+        ),
         ([ROW, {**ROW, "id": "2", "answer": -1}], r"-1 is out of range.*another split", "answer out of range"),
         ([ROW, {**ROW, "id": "2", "answer": None}], r'line 2, field "answer": is missing', "answer missing"),
-        ([ROW, {**ROW, "id": "2", "options": ["x"]}], r'line 2, field "options": 1 given, 2 to 26 are allowed', "fewer than 2 options"),
+        (
+            [ROW, {**ROW, "id": "2", "options": ["x"]}],
+            r'line 2, field "options": 1 given, 2 to 26 are allowed',
+            "fewer than 2 options",
+        ),
         ([ROW, {**ROW, "id": "2", "options": ["x"] * 27}], r"27 given, 2 to 26 are allowed", "more than 26 options"),
         ([ROW, {**ROW, "id": "2", "options": ["x", None]}], r"option 2 is null or NaN", "option is null"),
         ([ROW, {**ROW, "id": "2", "options": "x or y"}], r"is one text; expected a list", "options not a list"),
-        ([ROW, {**ROW, "id": "2", "question": " "}], r'line 2, field "question": is missing or empty', "empty question"),
+        (
+            [ROW, {**ROW, "id": "2", "question": " "}],
+            r'line 2, field "question": is missing or empty',
+            "empty question",
+        ),
         ([ROW, ROW], r"line 2, field \"id\": 'q1' was used before \(.*line 1\)", "id used twice"),
-        ('{"id": "q1", "question": "x", "options": ["a","b"], "answer": 0}\n'
-         '{"id": "q2", "question": "x", "options": [NaN,"b"], "answer": 1}', r"line 2, .*option 1 is null or NaN", "option is null"),
+        (
+            '{"id": "q1", "question": "x", "options": ["a","b"], "answer": 0}\n'
+            '{"id": "q2", "question": "x", "options": [NaN,"b"], "answer": 1}',
+            r"line 2, .*option 1 is null or NaN",
+            "option is null",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: object, message: str, reason: str) -> None:
     path = write(content)
     with pytest.raises(InputError, match=message) as caught:

@@ -206,7 +206,7 @@ def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
 def check_id(question_id: str, record: Record, seen: dict[str, str]) -> None:
     """Refuse an id that an earlier record has, naming both places."""
     if question_id in seen:
-        reason = f"{question_id!r} was used before ({seen[question_id]}); give every question its own id"
+        reason = f"{question_id!r} was used before ({seen[question_id]}); give each its own, or map id to nothing (id=)"
         raise BadRecord("id used twice", reason, "id")
     seen[question_id] = record.place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Generic, TypeVar
 
@@ -79,6 +79,12 @@ class QuestionSet(Generic[AnyQuestion]):
     name: str
     questions: tuple[AnyQuestion, ...]
     report: LoadReport
+
+    @classmethod
+    def of(cls, questions: Iterable[AnyQuestion], name: str = "questions") -> QuestionSet[AnyQuestion]:
+        """Questions made by a program, as a set."""
+        made = tuple(questions)
+        return cls(name, made, LoadReport(name, n_read=len(made), n_loaded=len(made)))
 
     def __len__(self) -> int:
         return len(self.questions)
