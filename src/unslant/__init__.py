@@ -1,3 +1,57 @@
-"""unslant: how much of a multiple-choice score is option order, label preference or luck."""
+"""unslant: how much of a multiple-choice score is option order, label preference or luck.
+
+>>> import unslant
+>>> result = unslant.audit("prefers-a", "embedded", limit=20)
+>>> print(result.summary())
+
+Everything below is imported when first used, so that ``import unslant`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from unslant.errors import InputError, ModelError, UnslantError
+    from unslant.models.loading import load_model
+    from unslant.questions import Question, load_questions
+    from unslant.responses.table import Responses
+    from unslant.studies.audit import AuditResult, audit
+
+__all__ = [
+    "AuditResult",
+    "InputError",
+    "ModelError",
+    "Question",
+    "Responses",
+    "UnslantError",
+    "__version__",
+    "audit",
+    "load_model",
+    "load_questions",
+]
+
+_HOMES = {
+    "AuditResult": "unslant.studies.audit",
+    "InputError": "unslant.errors",
+    "ModelError": "unslant.errors",
+    "Question": "unslant.questions",
+    "Responses": "unslant.responses.table",
+    "UnslantError": "unslant.errors",
+    "audit": "unslant.studies.audit",
+    "load_model": "unslant.models.loading",
+    "load_questions": "unslant.questions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'unslant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

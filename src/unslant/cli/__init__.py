@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import unslant
-from unslant.cli import audit
+from unslant.cli import audit, study
 from unslant.errors import UnslantError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 audit.register(app)
+app.add_typer(study.group)
 
 
 def _version(wanted: bool) -> None:
@@ -43,7 +44,7 @@ def main() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # type: ignore[assignment]
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         app()
     except UnslantError as error:

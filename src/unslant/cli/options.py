@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,15 @@ DEFAULT_MODEL = "prefers-a"
 DEFAULT_QUESTIONS = "embedded"
 
 Model = Annotated[str, typer.Argument(help="Reference model (fair, prefers-a, ...), model folder, or Hub id.")]
-Questions = Annotated[str, typer.Argument(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
+Questions = Annotated[
+    str, typer.Argument(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")
+]
 Fields = Annotated[
     list[str] | None,
     typer.Option("--field", help="Field of the file for one of ours, as OURS=THEIRS; may be given several times."),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out and count them, instead of stopping.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only N questions, sampled by the seed.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 Labels = Annotated[str, typer.Option(help="Label set: A, a, 1, I, i, or your own separated by commas.")]
 Template = Annotated[str, typer.Option(help="Prompt template: a name, or the path of a .toml file.")]
@@ -69,3 +72,11 @@ def check_writable(*paths: Path | None) -> None:
             raise InputError.at(path, "is a folder; give the name of a file to write")
         if not path.parent.is_dir():
             raise InputError.at(path, f"cannot be written: there is no folder {path.parent}")
+
+
+def show(summary: Callable[..., str]) -> None:
+    """Print a result's summary as wide as the terminal, with colour where it is one."""
+    from rich.console import Console
+
+    console = Console()
+    typer.echo(summary(width=min(console.width, 120), color=console.is_terminal))

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from unslant.studies.asking import Watch, no_watch
+if TYPE_CHECKING:
+    from unslant.studies.asking import Watch
 
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Watch]:
     """A watch that draws a progress bar on standard error while the block runs."""
+    from unslant.studies.asking import no_watch
+
     if quiet:
         yield no_watch
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import ProgressColumn, Task
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Rate(ProgressColumn):

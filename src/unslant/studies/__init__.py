@@ -1,0 +1,1 @@
+"""The experiments: each reads like its recipe (load, present, ask, measure, report)."""

@@ -1,0 +1,199 @@
+"""The audit: present every question in many orders, and say what the score is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import unslant
+from unslant.metrics import Metrics, OrderScores, compute
+from unslant.models.base import Cost, ScoringModel
+from unslant.presentations import (
+    Presentation,
+    given_order,
+    labels_for,
+    orders_for,
+    parse_labels,
+    present,
+    reversed_order,
+)
+from unslant.presentations.shots import ShotChooser
+from unslant.prompts import Cloze, Writer, load_template
+from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
+from unslant.questions.loaders import sample
+from unslant.responses.table import Responses
+from unslant.studies.asking import Asked, Watch, ask, no_watch
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """How the questions are asked; see :func:`audit`."""
+
+    orders: str = "auto"
+    labels: str = "A"
+    template: str = "plain"
+    chat: bool = False
+    shots: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit found.
+
+    Attributes:
+        responses: every score, one row per presentation; ``responses.meta`` tells how they came about.
+        metrics: every number, with its interval and N.
+        cost: tokens and time.
+    """
+
+    responses: Responses
+    metrics: Metrics
+    cost: Cost
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        from unslant.reports.terminal import headline
+
+        return headline(self)
+
+    def summary(self, width: int = 100, color: bool = False) -> str:
+        """The outcome as text for a terminal, led by the headline."""
+        from unslant.reports.terminal import summary
+
+        return summary(self, width=width, color=color)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the single responses, JSON-able."""
+        return {
+            "unslant": unslant.__version__,
+            "headline": self.headline,
+            **self.meta,
+            "cost": asdict(self.cost),
+            "metrics": self.metrics.to_dict(),
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write :meth:`to_dict`."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table of responses; :meth:`from_parquet` reads it back without the model."""
+        self.responses.to_parquet(path)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> AuditResult:
+        """An audit from its table of responses; every metric is computed anew."""
+        return _result(Responses.from_parquet(path))
+
+
+def audit(
+    model: str | ScoringModel,
+    questions: str | Path | QuestionSet[Question] | Iterable[Question] = EMBEDDED,
+    *,
+    orders: str = "auto",
+    labels: str = "A",
+    template: str = "plain",
+    chat: bool = False,
+    shots: int = 0,
+    shots_from: QuestionSet[Question] | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    watch: Watch = no_watch,
+) -> AuditResult:
+    """Present every question in many orders, score all of them, and measure what the score is worth.
+
+    Beside the orders, every question is shown as given, reversed, with its labels reversed, and with both reversed.
+
+    Args:
+        model: a name or folder for :func:`unslant.load_model`, or a loaded model.
+        questions: a file, recipe or loaded set.
+        orders: ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse``, ``given``,
+            or the number of orders to sample.
+        labels: label set, see :func:`unslant.presentations.parse_labels`.
+        template: prompt template, by name or path.
+        chat: ask through the tokenizer's chat template.
+        shots: worked examples before each question, the same ones for the whole run.
+        shots_from: where the examples come from; by default the set itself (a question is never
+            an example for itself).
+        limit: ask only so many questions, sampled by ``seed``.
+        seed: of every random choice.
+        watch: told of progress.
+
+    Raises:
+        InputError: on questions, labels, orders or a template that cannot be used.
+        ModelError: if the model cannot be loaded, or cannot take a prompt.
+    """
+    from unslant.models.loading import load_model
+
+    settings = AuditSettings(orders, labels, template, chat, shots, seed)
+    alphabet = parse_labels(labels)
+    writer = Writer(load_template(template), chat)
+    found = _question_set(questions, limit, seed)
+    if isinstance(model, str):
+        model = load_model(model)
+    chooser = ShotChooser((shots_from or found).questions, shots, seed, alphabet=alphabet)
+    asked: list[Asked] = []
+    for question in found:
+        examples = chooser.of(question)
+        asked += [
+            (question, presentation.with_shots(examples))
+            for presentation in audit_presentations(question, orders, alphabet, seed)
+        ]
+    before = model.cost.copy()
+    responses = ask(model, asked, [Cloze(writer)], watch=watch)
+    cost = model.cost - before
+    meta = {
+        "model": model.name,
+        "questions": found.name,
+        "questions_digest": found.digest,
+        "loading": asdict(found.report),
+        "settings": asdict(settings),
+        "engine": getattr(model, "engine", type(model).__name__),
+        "cost": asdict(cost),
+    }
+    as_written = json.loads(json.dumps({"study": "audit", **meta}))  # equal to what is read back from a file
+    return _result(Responses(responses.table, as_written))
+
+
+def audit_presentations(
+    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
+) -> list[Presentation]:
+    """The order set of a question (named ``order``), then what it lacks of: given, reversed, labels reversed, both.
+
+    Questions whose options are all pinned have one order, and no reversed one.
+    """
+    found = orders_for(question, orders, seed)
+    given, reverse = given_order(question), reversed_order(question)
+    shown = [present(question, order, alphabet) for order in found]
+    if given not in found:
+        shown.append(present(question, given, alphabet, "given"))
+    if reverse not in found:
+        shown.append(present(question, reverse, alphabet, "reverse"))
+    upside_down = labels_for(alphabet, len(question.options))[::-1]
+    shown.append(present(question, given, name="labels-reversed", labels=upside_down))
+    if reverse != given:
+        shown.append(present(question, reverse, name="both-reversed", labels=upside_down))
+    return shown
+
+
+def _question_set(
+    questions: str | Path | QuestionSet[Question] | Iterable[Question], limit: int | None, seed: int
+) -> QuestionSet[Question]:
+    if isinstance(questions, str | Path):
+        return load_questions(questions, limit=limit, seed=seed)
+    if not isinstance(questions, QuestionSet):
+        questions = QuestionSet.of(questions)
+    return replace(questions, questions=sample(questions.questions, limit, seed))
+
+
+def _result(responses: Responses) -> AuditResult:
+    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
+    spent = responses.meta.get("cost")
+    cost = Cost(**spent) if isinstance(spent, dict) else Cost()
+    return AuditResult(responses, compute(OrderScores.from_responses(responses)), cost, meta)

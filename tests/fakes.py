@@ -1,0 +1,38 @@
+"""Models that follow a rule, for tests that need to know what was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from unslant.models.base import Cost, Scored
+from unslant.prompts import Prompt
+
+Rule = Callable[[str, list[str], list[str]], Sequence[float]]
+"""From the stem, the labels and the option texts as shown, to one weight per label."""
+
+
+class RuleModel:
+    """Reads the question off a prompt of the ``plain`` template and answers the label scores by a rule."""
+
+    def __init__(self, rule: Rule, name: str = "rule") -> None:
+        self.rule = rule
+        self.name = name
+        self.cost = Cost()
+        self.seen: list[Prompt] = []
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"model": self.name}
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for index, prompt in enumerate(prompts):
+            self.seen.append(prompt)
+            self.cost.prompts += 1
+            block = prompt.text.split("\n\n")[-1]
+            stem = re.findall(r"Question: (.*)", block)[-1]
+            lines = re.findall(r"^(\S+)\. (.*)$", block, flags=re.M)
+            weights = np.asarray(self.rule(stem, [label for label, _ in lines], [text for _, text in lines]), float)
+            yield Scored(index, np.log(weights / weights.sum()))

@@ -1,0 +1,139 @@
+"""The audit, on models whose rule is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import RuleModel
+from unslant import InputError, Question
+from unslant.studies.audit import AuditResult, audit, audit_presentations
+
+QUESTIONS = [
+    Question(
+        f"q{i}", f"Which is number {i}?", tuple(f"item {j}" for j in range(n)), frozenset({i % n}), subject=f"s{i % 3}"
+    )
+    for i, n in enumerate([2, 3, 4, 4, 5, 6] * 8)
+]
+"""Right options are spread over positions; the rule models know the even-numbered questions."""
+
+
+def knows(stem: str) -> bool:
+    return int(stem.split()[-1].rstrip("?")) % 2 == 0
+
+
+def gold(stem: str, texts: list[str]) -> str:
+    return f"item {int(stem.split()[-1].rstrip('?')) % len(texts)}"
+
+
+def when_unsure(weight_of: dict[str, float]) -> RuleModel:
+    """Answers what it knows, else by label: ``weight_of`` a label, or of ``last`` for the last position."""
+
+    def rule(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        if knows(stem):
+            return [8.0 if text == gold(stem, texts) else 1.0 for text in texts]
+        last = [1.0 + (weight_of.get("last", 0.0) if i == len(labels) - 1 else 0.0) for i in range(len(labels))]
+        return [weight_of.get(label, w) for label, w in zip(labels, last, strict=True)]
+
+    return RuleModel(rule)
+
+
+def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
+    four = audit_presentations(QUESTIONS[2], "auto", tuple("ABCD"))
+    assert [p.name for p in four].count("order") == 24
+    assert [p.name for p in four][24:] == ["labels-reversed", "both-reversed"]
+    six = audit_presentations(QUESTIONS[5], "auto", tuple("ABCDEF"))
+    assert [p.name for p in six].count("order") == 24
+    assert {"given", "reverse"} <= {p.name for p in six} or len({p.contents for p in six}) == 24
+    pinned = Question("p", "?", ("x", "y", "All of the above"), frozenset({2}), pinned=(2,))
+    assert [p.contents for p in audit_presentations(pinned, "auto", tuple("ABC"))][:2] == [(0, 1, 2), (1, 0, 2)]
+
+
+def test_preference_for_a_label_is_named_and_measured() -> None:
+    result = audit(when_unsure({"A": 6.0}), QUESTIONS)
+    assert "prefers A when unsure" in result.headline
+    assert result.metrics.means.robust_accuracy.value == pytest.approx(0.5)
+    assert result.metrics.preference.kind == "label"
+    assert result.metrics.means.consistency.value == pytest.approx(0.5)
+
+
+def test_preference_for_the_last_position_is_named() -> None:
+    result = audit(when_unsure({"last": 6.0}), QUESTIONS)
+    assert "prefers the last position when unsure" in result.headline
+
+
+def test_a_model_without_preference_gets_none() -> None:
+    result = audit(when_unsure({}), QUESTIONS)
+    assert result.metrics.preference.named is None
+    assert "prefers no label" in result.headline or "prefers" not in result.headline
+
+
+def test_no_prompt_is_scored_twice() -> None:
+    model = when_unsure({"A": 6.0})
+    audit(model, QUESTIONS)
+    assert len(model.seen) == len(set(model.seen))
+
+
+def test_leaving_a_question_out_changes_no_other() -> None:
+    def rows(questions: list[Question]) -> dict[str, list[tuple[int, ...]]]:
+        found: dict[str, list[tuple[int, ...]]] = {}
+        for row in audit(when_unsure({"A": 6.0}), questions, seed=3).responses.rows():
+            found.setdefault(row.question_id, []).append(row.contents)
+        return found
+
+    whole, part = rows(QUESTIONS), rows(QUESTIONS[7:])
+    assert part == {key: value for key, value in whole.items() if key in part}
+
+
+def test_results_can_be_read_back_without_the_model(tmp_path: Path) -> None:
+    result = audit(when_unsure({"A": 6.0}), QUESTIONS, seed=1)
+    result.to_parquet(tmp_path / "r.parquet")
+    again = AuditResult.from_parquet(tmp_path / "r.parquet")
+    assert again.summary() == result.summary()
+    assert again.to_dict() == result.to_dict()
+
+
+def test_json_has_every_number_with_its_n_and_interval(tmp_path: Path) -> None:
+    result = audit(when_unsure({"A": 6.0}), QUESTIONS)
+    result.to_json(tmp_path / "out.json")
+    data = json.loads((tmp_path / "out.json").read_text("utf-8"))
+
+    def estimates(value: object) -> list[dict[str, object]]:
+        if isinstance(value, dict):
+            own = [value] if "value" in value and "n" in value else []
+            return own + [e for item in value.values() for e in estimates(item)]
+        return [e for item in value for e in estimates(item)] if isinstance(value, list) else []
+
+    found = estimates(data["metrics"])
+    assert len(found) > 40
+    for estimate in found:
+        assert {"value", "low", "high", "n"} <= set(estimate)
+        if isinstance(estimate["value"], float) and isinstance(estimate["low"], float):
+            assert estimate["low"] <= estimate["value"] + 1e-9
+            assert math.isfinite(estimate["value"])
+    assert data["headline"] == result.headline
+
+
+def test_worked_examples_never_show_the_question_itself() -> None:
+    model = when_unsure({"A": 6.0})
+    audit(model, QUESTIONS, shots=3)
+    for prompt in model.seen:
+        stems = [line for line in prompt.text.splitlines() if line.startswith("Question: ")]
+        assert len(stems) == len(set(stems)) == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("orders", "many", "auto, all, cyclic"),
+        ("labels", "Z", "use one of A, a, 1, I, i"),
+        ("labels", "W,X", "has 2 labels"),
+        ("template", "nosuch", "plain"),
+    ],
+)
+def test_bad_options_say_what_is_allowed(option: str, value: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        audit(when_unsure({}), QUESTIONS, **{option: value})
