@@ -1,0 +1,201 @@
+"""Base rates: how probable each label is where there is nothing to know (P5, section 3.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.label_scores import LabelScores
+from unslant.presentations.controls import CONTROL
+from unslant.responses.table import Responses
+
+Floats = NDArray[np.float64]
+
+PERMUTATIONS = 9_999
+ALPHA = 0.05
+MATERIAL = 0.03
+"""H1 asks for a total variation distance from even of at least so much: 3 guesses of 100 would have to move."""
+
+
+@dataclass(frozen=True)
+class BaseRates:
+    """Base-rate probabilities (BRP) of ``n_options`` labels under one elicitation.
+
+    Probabilities are ``exp`` of the natural-log scores and not renormalised: for the cloze, the probability of the
+    label among all tokens; for the counterfactual, of the canary after that label. The intervals are over the label
+    orders shown and mean: other orders of the same labels.
+
+    Attributes:
+        labels: in standard sequence.
+        by_label: BRP of each label, mean over the orders shown.
+        by_position: mean probability of whatever label stands at each position, top first.
+        distance: total variation distance of the labels' shares from even, 0 to 1 - 1/n: the part of the guesses that
+            would go elsewhere if all labels were alike.
+        position_distance: the same for positions.
+        label_part, position_part: parts of the variance of the scores that the label and the position explain (main
+            effects of a two-way decomposition; the design is balanced, so they are orthogonal and add up). What is
+            left belongs to single orders.
+        label_p, position_p: see :func:`permutation_p`.
+        n_orders: label orders shown.
+        note: why parts and tests are missing, if they are.
+    """
+
+    elicitation: str
+    n_options: int
+    labels: tuple[str, ...]
+    by_label: tuple[Estimate, ...]
+    by_position: tuple[Estimate, ...]
+    distance: Estimate
+    position_distance: Estimate
+    label_part: Estimate
+    position_part: Estimate
+    label_p: float
+    position_p: float
+    n_orders: int
+    note: str = ""
+
+    @property
+    def values(self) -> Floats:
+        """(n,) BRP of each label."""
+        return np.array([estimate.value for estimate in self.by_label])
+
+    @property
+    def shares(self) -> Floats:
+        """(n,) BRP of each label as a share of their sum."""
+        shares: Floats = self.values / self.values.sum()
+        return shares
+
+    @property
+    def top(self) -> str:
+        """The label of highest BRP."""
+        return self.labels[int(self.values.argmax())]
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the labels' base rates differ: significantly (``label_p``) and by enough to matter (``distance``)."""
+        return self.label_p < ALPHA and self.distance.value >= MATERIAL
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        plain = asdict(self)
+        for name in ("by_label", "by_position"):
+            plain[name] = [estimate.to_dict() for estimate in getattr(self, name)]
+        for name in ("distance", "position_distance", "label_part", "position_part"):
+            plain[name] = getattr(self, name).to_dict()
+        for name in ("label_p", "position_p"):
+            plain[name] = None if math.isnan(plain[name]) else plain[name]
+        return plain | {"labels": list(self.labels), "shares": self.shares.tolist(), "uneven": self.uneven}
+
+
+def base_rates(
+    responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] | None = None, *, seed: int = 0
+) -> dict[int, BaseRates]:
+    """Base rates for each number of options, from the rows of presentation ``control``.
+
+    Args:
+        labels: the standard label sequence; by default that of the first control row with most labels (control
+            presentations begin with the usual order).
+        seed: of the bootstrap and the permutation test.
+
+    Returns:
+        Number of options -> its base rates; empty where the table has no control rows of this elicitation.
+    """
+    table = responses.where(presentation=CONTROL, elicitation=elicitation).table
+    if table.num_rows == 0:
+        return {}
+    if labels is None:
+        labels = tuple(max(table["labels"].to_pylist(), key=len))
+    scores = LabelScores.read(responses, CONTROL, elicitation, labels)
+    return {
+        int(n): measure_base_rates(scores.take(scores.n_options == n), seed=seed) for n in np.unique(scores.n_options)
+    }
+
+
+def measure_base_rates(scores: LabelScores, *, seed: int = 0) -> BaseRates:
+    """Base rates from the scores of one control question; all rows have the same number n of options."""
+    n, k = int(scores.n_options[0]), len(scores)
+    values = np.exp(scores.logprobs[:, :n])
+    places = scores.positions[:, :n]
+    by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
+    bootstrap = Bootstrap(k, seed=seed)
+    counts = np.zeros((n, n))
+    for row in places:
+        counts[np.arange(n), row] += 1
+    balanced = bool((counts == counts[0, 0]).all())
+    note = "" if balanced else "the label orders are not balanced: label and position cannot be told apart"
+    if balanced:
+        features = np.column_stack([values, by_place, (values**2).sum(axis=1), np.ones(k)])
+        parts = [
+            bootstrap.statistic(features, lambda t, a=at: _part(t, n, a), k, reflect=1, low=0, high=1) for at in (0, n)
+        ]
+        rng = np.random.default_rng(seed)
+        label_p = permutation_p(by_place, places, rng)
+        position_p = permutation_p(values, np.argsort(places, axis=1), rng)
+    else:
+        parts, label_p, position_p = [Estimate.undefined(note, k)] * 2, math.nan, math.nan
+    return BaseRates(
+        scores.elicitation if hasattr(scores, "elicitation") else "",
+        n,
+        scores.labels[:n],
+        tuple(bootstrap.mean(values[:, i]) for i in range(n)),
+        tuple(bootstrap.mean(by_place[:, i]) for i in range(n)),
+        bootstrap.statistic(values, _distance, k, reflect=1, low=0, high=1),
+        bootstrap.statistic(by_place, _distance, k, reflect=1, low=0, high=1),
+        parts[0],
+        parts[1],
+        label_p,
+        position_p,
+        k,
+        note,
+    )
+
+
+def _distance(totals: Floats) -> Floats:
+    """Total variation distance of the shares from even: (R, n) in, (R,) out."""
+    shares = totals / totals.sum(axis=1, keepdims=True)
+    distance: Floats = np.abs(shares - 1 / totals.shape[1]).sum(axis=1) / 2
+    return distance
+
+
+def _part(totals: Floats, n: int, at: int) -> Floats:
+    """Part of the sum of squares between the ``n`` columns from ``at`` on, from totals of values, by place, squares."""
+    k = totals[:, -1]
+    groups = totals[:, at : at + n]
+    grand = groups.sum(axis=1)
+    all_of_it = totals[:, -2] - grand**2 / (n * k)
+    between = (groups**2).sum(axis=1) / k - grand**2 / (n * k)
+    # a model whose scores are all the same has no variance to explain
+    return np.divide(between, all_of_it, out=np.zeros_like(between), where=all_of_it > 1e-12 * totals[:, -2])
+
+
+def permutation_p(
+    values: Floats, places: NDArray[np.int64], rng: np.random.Generator, permutations: int = PERMUTATIONS
+) -> float:
+    """Permutation test of "the label makes no difference, only the position does" (or the other way round).
+
+    Under that hypothesis the scores by position have nothing to do with which labels stood there, so that the rows of
+    scores can be dealt out anew among the label orders. The statistic is the variance between the labels' means. A
+    position effect of any size leaves the test valid, which a test on the labels' scores alone (chi-squared,
+    Friedman) would not. One-sided; p = (1 + as extreme) / (1 + permutations).
+
+    Args:
+        values: (K, n) scores by position (by label, to test positions).
+        places: (K, n) position of each label (label at each position).
+    """
+    k = len(values)
+    if k < 2:
+        return math.nan
+    observed = np.take_along_axis(values, places, axis=1).sum(axis=0).var()
+    extreme = 0
+    for start in range(0, permutations, 1000):
+        size = min(1000, permutations - start)
+        deals = rng.permuted(np.tile(np.arange(k), (size, 1)), axis=1)
+        sums = np.take_along_axis(values[deals], places[None], axis=2).sum(axis=1)
+        # summation in another sequence may differ in the last bits
+        extreme += int((sums.var(axis=1) >= observed * (1 - 1e-9)).sum())
+    return (1 + extreme) / (1 + permutations)

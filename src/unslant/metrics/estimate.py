@@ -1,0 +1,104 @@
+"""A number with its interval and its N: the only form in which a metric leaves this package."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One metric, measured.
+
+    Attributes:
+        value: the point estimate; ``nan`` where undefined, and then ``note`` says why; may be ``inf`` (raw CKLD).
+        low, high: the interval. It always contains ``value``; ``nan`` where the data allow none.
+        n: how many questions the value rests on (subjects, for a correlation across subjects).
+        method: how the interval was made, in words.
+        confidence: coverage the interval aims at.
+        note: why the value is undefined, or what to keep in mind when reading it; usually empty.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    method: str
+    confidence: float = CONFIDENCE
+    note: str = ""
+
+    @classmethod
+    def undefined(cls, note: str, n: int = 0, confidence: float = CONFIDENCE) -> Estimate:
+        """No value, and the reason."""
+        return cls(math.nan, math.nan, math.nan, n, "none", confidence, note)
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is a value at all."""
+        return not math.isnan(self.value)
+
+    def excludes(self, value: float) -> bool:
+        """Whether the interval exists and ``value`` lies outside it."""
+        return value < self.low or value > self.high
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """Plain values for JSON: ``nan`` becomes ``None``, infinities become ``"inf"`` and ``"-inf"``."""
+        return {
+            "value": json_number(self.value),
+            "low": json_number(self.low),
+            "high": json_number(self.high),
+            "n": self.n,
+            "method": self.method,
+            "confidence": self.confidence,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, float | int | str | None]) -> Estimate:
+        """The inverse of :meth:`to_dict`."""
+        value, low, high = (
+            math.nan if values[k] is None else float(values[k] or 0.0) for k in ("value", "low", "high")
+        )
+        return cls(
+            value,
+            low,
+            high,
+            int(values["n"] or 0),
+            str(values["method"]),
+            float(values["confidence"] or CONFIDENCE),
+            str(values["note"]),
+        )
+
+
+def json_number(value: float) -> float | str | None:
+    """A float as JSON can hold it: ``None`` for ``nan``, ``"inf"`` or ``"-inf"`` for infinities."""
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def wilson(
+    share: float, n: int, *, effective_n: float | None = None, confidence: float = CONFIDENCE, method: str = "Wilson"
+) -> Estimate:
+    """Wilson score interval of a proportion (Wilson 1927).
+
+    Args:
+        share: the observed proportion, 0 to 1.
+        n: number of questions, at least 1; reported as N.
+        effective_n: number used in the formula where questions are not independent; default ``n``.
+
+    Raises:
+        ValueError: if ``share`` is outside [0, 1] or ``n`` is less than 1.
+    """
+    if n < 1 or not 0.0 <= share <= 1.0:
+        raise ValueError(f"wilson: share {share} of {n} is not a proportion of at least one question")
+    size = float(n) if effective_n is None else effective_n
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    spread = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / (1 + z * z / size)
+    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
+    return Estimate(
+        share, min(share, max(0.0, centre - spread)), max(share, min(1.0, centre + spread)), n, method, confidence
+    )

@@ -1,0 +1,159 @@
+"""Scores by label: one presentation of each question, read column by column from the table of responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unslant.errors import InputError
+from unslant.metrics.ties import choose, credit, is_tie
+from unslant.responses.table import Responses
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+TIE_RULES = ("first", "split", "last")
+"""Who wins a tie: the first label shown, each tied label in part, or the last."""
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """R rows of one presentation and elicitation, failed ones left out. Columns are labels in standard sequence, N of
+    them, padded with log-probability ``-inf`` where a question has fewer.
+
+    Attributes:
+        ids, subjects: of each row.
+        labels: the standard sequence (A, B, ...).
+        n_options: (R,)
+        logprobs: (R, N) natural log, as scored (not renormalised).
+        right: (R, N) which labels are right.
+        positions: (R, N) position of each label, 0 = top.
+        n_failed: rows left out because they are not answers.
+    """
+
+    ids: tuple[str, ...]
+    subjects: tuple[str, ...]
+    labels: tuple[str, ...]
+    n_options: Ints
+    logprobs: Floats
+    right: Bools
+    positions: Ints
+    n_failed: int = 0
+
+    @classmethod
+    def read(cls, responses: Responses, presentation: str, elicitation: str, labels: Sequence[str]) -> LabelScores:
+        """The rows of one presentation and elicitation; of repeated rows the first.
+
+        Raises:
+            InputError: if a row shows labels other than the first of ``labels``, in whatever order, or a question has
+                two such rows (control questions have many).
+        """
+        table = responses.where(elicitation=elicitation, presentation=presentation).table
+        table = table.filter(pc.equal(table["repeat"], 0))
+        kept = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.is_valid(table["logprobs"])))
+        ids = tuple(kept["question_id"].to_pylist())
+        size, width = len(ids), len(labels)
+        n_options = np.asarray(kept["n_options"].to_pylist(), np.int64)
+        logprobs = np.full((size, width), -np.inf)
+        right = np.zeros((size, width), bool)
+        positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
+        columns = {label: i for i, label in enumerate(labels)}
+        rows = zip(*(kept[name].to_pylist() for name in ("labels", "logprobs", "contents", "answers")), strict=True)
+        for r, (shown, values, contents, answers) in enumerate(rows):
+            places = [columns.get(label, width) for label in shown]
+            if sorted(places) != list(range(len(shown))):
+                raise InputError(
+                    f"question {ids[r]!r}, presentation {presentation!r}: labels {','.join(shown)} where the first "
+                    f"{len(shown)} of {','.join(labels)} are expected; measure each label set on its own"
+                )
+            logprobs[r, places] = values
+            positions[r, places] = range(len(shown))
+            right[r, places] = [content in answers for content in contents]
+        finite = np.isfinite(logprobs.max(axis=1)) if size else np.zeros(0, bool)
+        if not finite.all():
+            keep = np.flatnonzero(finite)
+            ids, n_options = tuple(ids[i] for i in keep), n_options[keep]
+            logprobs, right, positions = logprobs[keep], right[keep], positions[keep]
+            kept = kept.take(pa.array(keep))
+        return cls(
+            ids,
+            tuple(kept["subject"].to_pylist()),
+            tuple(labels),
+            n_options,
+            logprobs,
+            right,
+            positions,
+            n_failed=table.num_rows - len(ids),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: NDArray[np.integer] | Bools) -> LabelScores:
+        """Some of the rows, by index or mask."""
+        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return LabelScores(
+            tuple(self.ids[i] for i in index),
+            tuple(self.subjects[i] for i in index),
+            self.labels,
+            self.n_options[index],
+            self.logprobs[index],
+            self.right[index],
+            self.positions[index],
+            self.n_failed,
+        )
+
+    @cached_property
+    def relative(self) -> Floats:
+        """(R, N) probability relative to the most probable label, so that nothing underflows."""
+        top = self.logprobs.max(axis=1, keepdims=True) if len(self) else self.logprobs
+        weights: Floats = np.exp(self.logprobs - top)
+        return weights
+
+    @cached_property
+    def tied(self) -> Bools:
+        """(R,) whether several labels are most probable."""
+        return is_tie(self.relative) if len(self) else np.zeros(0, bool)
+
+    @cached_property
+    def gold(self) -> Ints:
+        """(R,) column of the right label; -1 where none or several are right."""
+        return np.where(self.right.sum(axis=1) == 1, self.right.argmax(axis=1), -1)
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """(R,) column of the chosen label, ties to the first shown."""
+        return choose(self.relative, self.positions).astype(np.int64) if len(self) else np.zeros(0, np.int64)
+
+    def correct(self, ties: str = "first") -> Floats:
+        """(R,) 0 or 1 (``split``: the tied right labels' part); ``nan`` where no label is right."""
+        if not len(self):
+            return np.zeros(0)
+        if ties == "split":
+            result = (credit(self.relative) * self.right).sum(axis=1)
+        else:
+            chosen = self.chosen if ties == "first" else choose(self.relative, -self.positions)
+            result = np.take_along_axis(self.right, chosen[:, None], axis=1)[:, 0].astype(np.float64)
+        result[~self.right.any(axis=1)] = np.nan
+        return np.asarray(result, np.float64)
+
+
+def standard_labels(responses: Responses, presentations: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
+    """The label sequence of a table: that of its question with most options, in the usual order.
+
+    Raises:
+        InputError: if the table has no such row.
+    """
+    table = responses.where(presentation=list(presentations)).table
+    lists = table["labels"]
+    if not len(lists):
+        raise InputError(f"no responses to presentation {' or '.join(presentations)}: nothing to read the labels from")
+    lengths = np.asarray(pc.list_value_length(lists))
+    return tuple(lists[int(lengths.argmax())].as_py())

@@ -1,0 +1,196 @@
+"""Which labels are answered, and how often each is right: label shares, RStd, RSD, CKLD.
+
+A *slot* is a label of the standard sequence and the position it stands at; with labels in standard sequence the two
+are one. Slots are numbered from the top; ``last`` is slot n-1 of each question, wherever n differs between questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.scores import OrderScores
+from unslant.metrics.ties import choose
+
+Floats = NDArray[np.float64]
+CKLD_PSEUDO_COUNT = 1.0
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Per question and slot, as shares of the presentations looked at; nan where a question has no such slot.
+
+    Attributes:
+        predicted: (Q, N) share in which the slot was answered (the first shown, among tied options).
+        gold: (Q, N) share in which the right option stood there; nan without exactly one right option.
+        hit: (Q, N) share in which both.
+    """
+
+    predicted: Floats
+    gold: Floats
+    hit: Floats
+
+
+def given_slots(scores: OrderScores) -> Slots:
+    """Slots under the given order."""
+    view = scores.given
+    predicted, gold = (np.zeros(scores.answers.shape) for _ in range(2))
+    rows = np.arange(len(scores))
+    predicted[rows, view.positions[rows, choose(view.probs, view.positions)]] = 1.0
+    gold[rows, view.positions[rows, scores.answers.argmax(axis=1)]] = 1.0
+    return _masked(scores, predicted, gold, predicted * gold, view.ok)
+
+
+def order_slots(scores: OrderScores) -> Slots:
+    """Slots over all orders of each question."""
+    predicted, gold, hit = (np.zeros(scores.answers.shape) for _ in range(3))
+    for block in scores.blocks:
+        chosen = choose(block.probs, block.positions)
+        at = np.take_along_axis(block.positions, chosen[..., None], axis=2) == np.arange(block.n)
+        right = block.by_position(np.broadcast_to(block.answers[:, None].astype(np.float64), block.probs.shape))
+        predicted[block.index, : block.n] = at.mean(axis=1)
+        gold[block.index, : block.n] = right.mean(axis=1)
+        hit[block.index, : block.n] = (at * right).mean(axis=1)
+    return _masked(scores, predicted, gold, hit, scores.order_counts > 0)
+
+
+def _masked(scores: OrderScores, predicted: Floats, gold: Floats, hit: Floats, ok: NDArray[np.bool_]) -> Slots:
+    present = scores.exists & ok[:, None]
+    single = present & (scores.answers.sum(axis=1) == 1)[:, None]
+    return Slots(np.where(present, predicted, np.nan), np.where(single, gold, np.nan), np.where(single, hit, np.nan))
+
+
+def at_slot(values: Floats, slot: NDArray[np.integer]) -> Floats:
+    """One slot of each question: (Q, N) and (Q,) in, (Q,) out."""
+    result: Floats = np.take_along_axis(values, slot[:, None], axis=1)[:, 0]
+    return result
+
+
+@dataclass(frozen=True)
+class LabelShare:
+    """One label (or ``last``, the last position of each question).
+
+    Attributes:
+        label: as shown.
+        predicted: share of answers, among questions that have this label.
+        gold: share of right options there, among those of them with exactly one.
+        recall: accuracy when the right option stands there.
+    """
+
+    label: str
+    predicted: Estimate
+    gold: Estimate
+    recall: Estimate
+
+
+def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
+    """One row per label of the standard sequence, then ``last``."""
+    rows = []
+    for j, label in enumerate((*scores.labels, "last")):
+        column = np.full(len(scores), j) if j < scores.width else scores.n_options - 1
+        predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
+        rows.append(LabelShare(label, bootstrap.mean(predicted), bootstrap.mean(gold), _recall(gold, hit, bootstrap)))
+    return tuple(rows)
+
+
+def _recall(gold: Floats, hit: Floats, bootstrap: Bootstrap) -> Estimate:
+    """Accuracy over the presentations that have the right option in this slot."""
+    there = gold > 0
+    note = "" if there.any() else "the right option never stands here"
+    if not np.isin(gold[there], (1.0,)).all():
+        features = np.nan_to_num(np.column_stack([hit, gold]))
+        return bootstrap.statistic(features, _ratio, int(there.sum()))
+    return bootstrap.mean(np.where(there, hit, np.nan), note=note)
+
+
+def _ratio(totals: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        ratio: Floats = totals[:, 0] / totals[:, 1]
+    return ratio
+
+
+def _recalls(totals: Floats) -> Floats:
+    """(R, 3L) totals of gold, hit, predicted to (R, L) recalls, nan for a label that is never the right one."""
+    gold, hit, _ = np.split(totals, 3, axis=1)
+    return np.divide(hit, gold, out=np.full_like(hit, np.nan), where=gold > 0)
+
+
+def rstd(totals: Floats) -> Floats:
+    """Standard deviation of recalls (P1 eq. 4; Zheng et al. 2024) from totals of gold, hit, predicted.
+
+    Population standard deviation over the labels that are right at least once: a label that never is has no recall.
+    A fraction, 0 to 1/2.
+    """
+    recalls = _recalls(totals)
+    with np.errstate(invalid="ignore"):
+        count = (~np.isnan(recalls)).sum(axis=1)
+        mean = np.nansum(recalls, axis=1) / count
+        deviation: Floats = np.sqrt(np.nansum((recalls - mean[:, None]) ** 2, axis=1) / count)
+    return deviation
+
+
+def rsd(totals: Floats) -> Floats:
+    """Relative standard deviation of label-wise accuracy (Croce et al. 2021; Reif and Schwartz 2024).
+
+    RStd divided by the mean recall; nan when nothing is right.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recalls = _recalls(totals)
+        mean = np.nansum(recalls, axis=1) / (~np.isnan(recalls)).sum(axis=1)
+        relative: Floats = np.divide(rstd(totals), mean, out=np.full(len(totals), np.nan), where=mean > 0)
+    return relative
+
+
+def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:
+    """Choice KL divergence sum_i p_i log(p_i / q_i) in nats (P1 eq. 5; Choi et al. 2024), from the same totals.
+
+    p is the share of each label among right options, q among answers. A label that is never right adds 0; one that is
+    sometimes right but never answered makes the raw value infinite. With ``pseudo_count`` c, c is added to the right
+    and the answered count of every label first, which keeps it finite, at least 0, and 0 where the counts agree.
+    """
+    gold, _, predicted = np.split(totals, 3, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = (gold + pseudo_count) / (gold + pseudo_count).sum(axis=1, keepdims=True)
+        q = (predicted + pseudo_count) / (predicted + pseudo_count).sum(axis=1, keepdims=True)
+        terms = np.where(p > 0, p * np.log(p / q), 0.0)
+        divergence: Floats = np.where(np.isnan(p).any(axis=1), np.nan, np.maximum(terms.sum(axis=1), 0.0))
+    return divergence
+
+
+@dataclass(frozen=True)
+class LabelBias:
+    """The label metrics of the given order; see the functions of the same names."""
+
+    rstd: Estimate
+    rsd: Estimate
+    ckld: Estimate
+    ckld_smoothed: Estimate
+
+
+def label_bias(slots: Slots, bootstrap: Bootstrap) -> LabelBias:
+    """RStd, RSD and CKLD over the questions with exactly one right option."""
+    single = ~np.isnan(slots.gold[:, :1])
+    columns = [np.where(single, np.nan_to_num(x), 0.0) for x in (slots.gold, slots.hit, slots.predicted)]
+    features = np.concatenate(columns, axis=1)
+    n = int(single.sum())
+    golds = columns[0].sum(axis=0) > 0
+    note = "" if golds.all() or not n else f"the right option never stands under {int((~golds).sum())} of the labels"
+    return LabelBias(
+        rstd=bootstrap.statistic(features, rstd, n, reflect=2, low=0, high=0.5, note=note),
+        rsd=bootstrap.statistic(
+            features, rsd, n, reflect=2, low=0, note=note or ("" if columns[1].any() else "nothing right")
+        ),
+        ckld=bootstrap.statistic(features, ckld, n, low=0),
+        ckld_smoothed=bootstrap.statistic(
+            features,
+            lambda totals: ckld(totals, CKLD_PSEUDO_COUNT),
+            n,
+            reflect=1,
+            low=0,
+            note=f"{CKLD_PSEUDO_COUNT:g} added to every count",
+        ),
+    )

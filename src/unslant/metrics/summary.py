@@ -1,0 +1,214 @@
+"""All metrics of one set of responses in one typed result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.metrics.accuracy import OrderAccuracy, order_accuracy
+from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
+from unslant.metrics.measures import Measures, QuestionMeasures, measure
+from unslant.metrics.preference import Preference, preference
+from unslant.metrics.scores import OrderScores
+
+MIN_SUBJECTS = 3
+NOT_SHARES = frozenset({"pbm", "order_advantage"})
+"""Per-question measures that are not shares of anything, so that a proportion's interval does not fit them."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the numbers rest on, and what was left out of which.
+
+    Attributes:
+        questions: all questions with any response looked at.
+        failed_rows: responses that are not answers; never counted as wrong.
+        incomplete: questions left out of all order metrics because an order is missing or failed.
+        without_given: questions without a usable answer to the given order; left out of its metrics.
+        no_right_option, several_right: the first are left out of all accuracies, both out of RStd, RSD and CKLD.
+        with_pinned: questions with options that keep their place.
+        immovable: complete questions with a single order; left out of PBM, consistency and preference.
+        sampled_orders: questions shown in a sample of their orders.
+        by_options: questions per option count.
+    """
+
+    questions: int
+    failed_rows: int
+    incomplete: int
+    without_given: int
+    no_right_option: int
+    several_right: int
+    with_pinned: int
+    immovable: int
+    sampled_orders: int
+    by_options: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """PBM against accuracy across subjects: whether PBM is a label-free sign of difficulty (P1 sec. 4).
+
+    Attributes:
+        pearson: r with its Fisher-z interval (needs four subjects); n = subjects.
+        pearson_p, spearman, spearman_p: two-sided p-value, rank correlation and its p-value.
+    """
+
+    pearson: Estimate
+    pearson_p: float
+    spearman: float
+    spearman_p: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Every metric of the audit. What each mean is, is described at :class:`Measures`.
+
+    Attributes:
+        means: the mean of every per-question metric, such as ``metrics.means.pbm``.
+        over_orders: AccStd, worst and best order.
+        label_bias: RStd, RSD, CKLD of the given order.
+        given_labels, order_labels: shares and recall per label, under the given order and over all orders.
+        preference: what is preferred when unsure.
+        by_subject: the means per subject; empty where there is one subject or none.
+        pbm_accuracy: their correlation across subjects.
+        questions: the per-question values themselves (not in :meth:`to_dict`).
+    """
+
+    counts: Counts
+    means: Measures[Estimate]
+    over_orders: OrderAccuracy
+    label_bias: LabelBias
+    given_labels: tuple[LabelShare, ...]
+    order_labels: tuple[LabelShare, ...]
+    preference: Preference
+    by_subject: Mapping[str, Measures[Estimate]]
+    pbm_accuracy: Correlation
+    questions: QuestionMeasures
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "questions"} | {
+            "phrase": self.preference.phrase
+        }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Estimate):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return json_number(value) if isinstance(value, float) else value
+
+
+def compute(
+    scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
+) -> Metrics:
+    """All metrics with their intervals: the same scores and seed give the same result.
+
+    Questions are resampled by subject where there are ten subjects or more (see :class:`Bootstrap`).
+    """
+    values = measure(scores)
+    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence)
+    slots = given_slots(scores)
+    by_subject = _by_subject(scores, values, resamples, seed, confidence)
+    return Metrics(
+        counts=_counts(scores),
+        means=_means(values, bootstrap),
+        over_orders=order_accuracy(scores, bootstrap),
+        label_bias=label_bias(slots, bootstrap),
+        given_labels=label_shares(scores, slots, bootstrap),
+        order_labels=label_shares(scores, order_slots(scores), bootstrap),
+        preference=preference(scores, bootstrap),
+        by_subject=by_subject,
+        pbm_accuracy=correlate(
+            [row.pbm.value for row in by_subject.values()],
+            [row.expected_accuracy.value for row in by_subject.values()],
+            confidence,
+        ),
+        questions=values,
+    )
+
+
+def _counts(scores: OrderScores) -> Counts:
+    answers = scores.answers.sum(axis=1)
+    # more movable options than orders could exhaust; beyond 20! every practical order set is a sample
+    orders = np.asarray([math.factorial(min(int(m), 20)) for m in scores.movable])
+    counts = scores.order_counts
+    sizes, numbers = np.unique(scores.n_options, return_counts=True)
+    return Counts(
+        questions=len(scores),
+        failed_rows=scores.n_failed,
+        incomplete=scores.n_incomplete,
+        without_given=int((~scores.given.ok).sum()),
+        no_right_option=int((answers == 0).sum()),
+        several_right=int((answers > 1).sum()),
+        with_pinned=int(scores.pinned.any(axis=1).sum()),
+        immovable=int((counts == 1).sum()),
+        sampled_orders=int(((counts > 0) & (counts < orders)).sum()),
+        by_options={int(n): int(number) for n, number in zip(sizes, numbers, strict=True)},
+    )
+
+
+_NOTES = {
+    "accuracy": "no question has both a usable answer and a right option",
+    "fr": "no answers to the reversed order, or nothing to reverse",
+    "fr_labels": "no answers with reversed labels",
+    "fr_both": "no answers with both reversed",
+}
+
+
+def _means(values: QuestionMeasures, bootstrap: Bootstrap) -> Measures[Estimate]:
+    return values.map(lambda name, v: bootstrap.mean(v, share=name not in NOT_SHARES, note=_empty_note(name, v)))
+
+
+def _empty_note(name: str, values: NDArray[np.float64]) -> str:
+    return _NOTES.get(name, "needs two or more orders a question") if np.isnan(values).all() else ""
+
+
+def _by_subject(
+    scores: OrderScores, values: QuestionMeasures, resamples: int, seed: int, confidence: float
+) -> dict[str, Measures[Estimate]]:
+    subjects = np.asarray(scores.subjects, dtype=str)
+    names = np.unique(subjects)
+    if len(names) < 2:
+        return {}
+    table = {}
+    for subject in names:
+        rows = subjects == subject
+        part = QuestionMeasures(**{name: getattr(values, name)[rows] for name in values.names()})
+        bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
+        table[str(subject)] = _means(part, bootstrap)
+    return table
+
+
+def correlate(x: list[float], y: list[float], confidence: float = CONFIDENCE) -> Correlation:
+    """Pearson and Spearman correlation over the pairs in which both are defined; at least ``MIN_SUBJECTS``."""
+    pairs = np.asarray([(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))])
+    note = ""
+    if len(pairs) < MIN_SUBJECTS:
+        note = f"needs {MIN_SUBJECTS} subjects or more, there are {len(pairs)}"
+    elif (np.ptp(pairs, axis=0) == 0).any():
+        note = "all subjects have the same value"
+    if note:
+        return Correlation(Estimate.undefined(note, len(pairs), confidence), math.nan, math.nan, math.nan)
+    from scipy import stats
+
+    result = stats.pearsonr(pairs[:, 0], pairs[:, 1])
+    rank = stats.spearmanr(pairs[:, 0], pairs[:, 1])
+    r = float(result.statistic)
+    low = high = math.nan
+    if len(pairs) > 3:
+        low, high = (float(bound) for bound in result.confidence_interval(confidence))
+    method, note = ("Fisher z", "") if len(pairs) > 3 else ("none", "three subjects: no interval")
+    pearson = Estimate(r, low, high, len(pairs), method, confidence, note)
+    return Correlation(pearson, float(result.pvalue), float(rank.statistic), float(rank.pvalue))

@@ -1,0 +1,63 @@
+"""The answer of all orders together (P1 sec. 3.3.1, eq. 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.metrics.scores import OrderScores
+from unslant.metrics.ties import choose, credit, is_tie
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Vote:
+    """Voted answers of Q questions.
+
+    Attributes:
+        content: (Q,) the voted content; -1 where the question has no complete order set.
+        shares: (Q, N) what was voted on: mean probabilities (soft) or shares of orders (hard); padded with 0.
+        tied: (Q,) whether several contents had the highest share.
+    """
+
+    content: NDArray[np.intp]
+    shares: Floats
+    tied: NDArray[np.bool_]
+
+
+def mean_over_orders(probs: Floats) -> Floats:
+    """Mean over the orders, exactly independent of the sequence of orders: (..., K, n) in, (..., n) out.
+
+    Summation in floating point depends on sequence in the last bit, so the terms are sorted first.
+    """
+    mean: Floats = np.sort(probs, axis=-2).mean(axis=-2)
+    return mean
+
+
+def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> Vote:
+    """Vote over all orders of each question.
+
+    ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders (an order in
+    which options tie gives each an equal part of its vote); equal counts go to the higher mean probability.
+
+    Ties (see ``TIE_TOLERANCE``) go to the option whose text sorts first. Nothing here looks at the place of an option
+    in the file, so the voted text is the same however a file lists the options, if the orders shown are (all of them,
+    or sampled from the canonical arrangement). Where the table knows no text ranks, ties go to the first in the file.
+    """
+    content = np.full(len(scores), -1, dtype=np.intp)
+    shares = np.zeros(scores.answers.shape)
+    ties = np.zeros(len(scores), bool)
+    for block in scores.blocks:
+        mean = mean_over_orders(block.probs)
+        voted = mean if rule == "soft" else mean_over_orders(credit(block.probs))
+        ties[block.index] = is_tie(voted)
+        shares[block.index, : block.n] = voted
+        if rule == "hard":
+            best = credit(voted) > 0
+            voted = np.where(best, mean, 0.0)
+        content[block.index] = choose(voted, block.text_ranks)
+    return Vote(content, shares, ties)
