@@ -1,6 +1,6 @@
 """How a question is shown: orders, labels, and the map from a shown label back to content."""
 
-from unslant.presentations.labels import ALPHABETS, labels_for, parse_labels
+from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
 from unslant.presentations.orders import (
     Order,
     all_orders,
@@ -13,6 +13,7 @@ from unslant.presentations.orders import (
 )
 from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Presentation, ShownOption, present
 from unslant.presentations.seeds import question_rng
+from unslant.presentations.shots import ShotChooser, choose_shots
 
 __all__ = [
     "ALPHABETS",
@@ -21,9 +22,12 @@ __all__ = [
     "NONE",
     "Order",
     "Presentation",
+    "ShotChooser",
     "ShownOption",
     "all_orders",
+    "alphabetical",
     "canonical",
+    "choose_shots",
     "cyclic_orders",
     "given_order",
     "labels_for",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 
 from unslant.errors import InputError
 
@@ -52,3 +53,14 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
             "give more labels or use --labels A"
         )
     return alphabet[:n]
+
+
+def alphabetical(labels: Sequence[str]) -> tuple[str, ...]:
+    """``labels`` in the order of the named alphabet that holds them all; as given if none does.
+
+    An instruction that lists the labels so reads the same whichever way they stand before the options.
+    """
+    for alphabet in ALPHABETS.values():
+        if set(labels) <= set(alphabet):
+            return tuple(sorted(labels, key=alphabet.index))
+    return tuple(labels)

@@ -39,13 +39,18 @@ class Presentation:
         stem: the question as worded here.
         context: passage shown before the stem; may be empty.
         shown: the option lines from top to bottom.
-        answers: content codes that are right here (``NONE`` when no shown option is).
+        answers: content codes that are right here. ``NONE`` is among them where "no option is right" is a right answer
+            that can be given; empty when no shown option is right and that cannot be said.
         instruction: instruction of this presentation; empty leaves the template's own.
         hint: a sentence added before the options are asked about; may be empty.
         distractor: a second stem, of which only one fits the options; may be empty.
-        none_label: a label offered in words for "no option is right", without a line of its own; may be empty.
+        none_label: a label for "no option is right", without a line of its own: the hint or the instruction has to
+            offer it in words; may be empty.
         interventions: names of the atomic changes applied, in order of application.
         shots: worked examples shown before, each a presentation of another question.
+
+    Raises:
+        ValueError: if two options, or an option and ``none_label``, carry the same label.
     """
 
     question_id: str
@@ -60,6 +65,11 @@ class Presentation:
     none_label: str = ""
     interventions: tuple[str, ...] = ()
     shots: tuple[Presentation, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            twice = next(label for label in self.labels if self.labels.count(label) > 1)
+            raise ValueError(f"question {self.question_id!r}: label {twice!r} stands for two answers")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -109,13 +119,16 @@ def present(
         alphabet: labels are its first ``n``, in order, unless ``labels`` gives the label of each position outright.
 
     Raises:
-        ValueError: if ``order`` is not a permutation of the option indices.
+        ValueError: if ``order`` is not a permutation of the option indices, or ``labels`` has not one label for each.
+        InputError: if the alphabet has too few labels.
     """
     n = len(question.options)
     order = range(n) if order is None else order
     if sorted(order) != list(range(n)):
         raise ValueError(f"order {tuple(order)} is not a permutation of the {n} options of question {question.id!r}")
     given = labels_for(alphabet, n) if labels is None else tuple(labels)
+    if len(given) != n:
+        raise ValueError(f"{len(given)} labels for the {n} options of question {question.id!r}")
     shown = tuple(
         ShownOption(label, question.options[content], content) for label, content in zip(given, order, strict=True)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -32,33 +33,53 @@ class Elicitation(Protocol):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes presentations with one template, as plain text or as a chat."""
+    """Writes presentations with one template, as plain text or as a chat.
+
+    Worked examples are written as the cloze asks and answers, under every elicitation.
+    """
 
     template: PromptTemplate
     chat: bool = False
 
-    def prompt(self, presentation: Presentation, cue: str, continuations: tuple[str, ...]) -> Prompt:
-        """The whole prompt that leads up to ``cue``, worked examples first."""
+    def prompt(
+        self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
+    ) -> Prompt:
+        """The whole prompt that leads up to ``cue``, worked examples first.
+
+        Args:
+            opens_reply: in a chat, the cue is what the assistant has begun to say, not the end of the user's message.
+        """
         instruction = self.template.render_instruction(presentation)
-        if self.chat:
-            messages = [Message("system", instruction)] if instruction else []
-            for shot in presentation.shots:
-                messages.append(Message("user", self._asked(shot)))
-                messages.append(Message("assistant", self._solution(shot).strip()))
-            messages.append(Message("user", self.template.render_question(presentation) + cue))
-            return Prompt("", tuple(c.lstrip() for c in continuations), tuple(messages), group=presentation.question_id)
-        parts = [instruction] if instruction else []
-        parts += [self._asked(shot) + self._solution(shot) for shot in presentation.shots]
-        parts.append(self.template.render_question(presentation) + cue)
-        return Prompt(self.template.shot_separator.join(parts), continuations, group=presentation.question_id)
+        question = self.template.render_question(presentation)
+        examples = [_example(self.template, shot) for shot in presentation.shots]
+        if not self.chat:
+            parts = [instruction] if instruction else []
+            parts += [asked + answer for asked, answer in examples]
+            text = self.template.shot_separator.join([*parts, question + cue])
+            return Prompt(text, continuations, group=presentation.question_id)
+        messages = [Message("system", instruction)] if instruction else []
+        for asked, answer in examples:
+            messages += [Message("user", asked), Message("assistant", answer.strip())]
+        if opens_reply:
+            messages.append(Message("user", question.rstrip()))
+            return Prompt(cue.lstrip(), continuations, tuple(messages), group=presentation.question_id)
+        messages.append(Message("user", question + cue))
+        bare = tuple(continuation.lstrip() for continuation in continuations)
+        return Prompt("", bare, tuple(messages), group=presentation.question_id)
 
-    def _asked(self, shot: Presentation) -> str:
-        return self.template.render_question(shot) + self.template.render("cloze.cue")
 
-    def _solution(self, shot: Presentation) -> str:
-        if not shot.right_labels:
-            raise InputError(f"question {shot.question_id!r} cannot be a worked example: no shown option is right")
-        return self.template.render("cloze.continuation", label=shot.right_labels[0]) + self.template.cloze.close
+@lru_cache(maxsize=4096)
+def _example(template: PromptTemplate, shot: Presentation) -> tuple[str, str]:
+    """A worked example: the question up to its answer, and the answer."""
+    if not shot.right_labels:
+        raise InputError(f"question {shot.question_id!r} cannot be a worked example: no shown option is right")
+    answer = template.render("cloze.continuation", label=shot.right_labels[0]) + template.cloze.close
+    return template.render_question(shot) + template.render("cloze.cue"), answer
+
+
+@lru_cache(maxsize=4096)
+def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(template.render("cloze.continuation", label=label) for label in labels)
 
 
 @dataclass(frozen=True)
@@ -70,7 +91,7 @@ class Cloze:
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
-        continuations = tuple(template.render("cloze.continuation", label=label) for label in presentation.labels)
+        continuations = _continuations(template, presentation.labels)
         return [self.writer.prompt(presentation, template.render("cloze.cue"), continuations)]
 
     def read(self, presentation: Presentation, scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -81,18 +102,33 @@ class Cloze:
 class Counterfactual:
     """The label stands in the context and one canary text is scored after each (P5, table 2, "CF").
 
-    Every label is judged by the same canary, so that no label has a head start from its own frequency.
+    Every label is judged by the same canary, so that no label has a head start from its own frequency. In a chat the
+    assistant is the one who has named the label.
+
+    Attributes:
+        canary: one or more words.
+
+    Raises:
+        InputError: if the canary is empty.
     """
 
     writer: Writer
     canary: str = "best"
     name: str = "counterfactual"
 
+    def __post_init__(self) -> None:
+        if not self.canary.strip():
+            raise InputError(
+                "the canary is empty: give a word to be scored after every label, such as "best""
+            )
+
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         canary = template.render("counterfactual.continuation", canary=self.canary)
         return [
-            self.writer.prompt(presentation, template.render("counterfactual.cue", label=label), (canary,))
+            self.writer.prompt(
+                presentation, template.render("counterfactual.cue", label=label), (canary,), opens_reply=True
+            )
             for label in presentation.labels
         ]
 

@@ -1,33 +1,45 @@
 """Prompt templates: named ones that ship with unslant, and the user's own in a TOML file.
 
 A template says how a question is worded (``question``), how each elicitation asks for the answer (``cue``) and what is
-scored after the cue (``continuation``). All of them are Jinja2, rendered in a sandbox.
-
-Variables in ``question``: ``stem``, ``context``, ``options`` (each with ``label`` and ``text``), ``labels``,
-``none_label``, ``distractor``, ``hint``. In ``instruction``: ``labels``, ``none_label``.
-In ``cue`` and ``continuation``: ``label`` (and ``canary`` in the counterfactual's continuation).
+scored after the cue (``continuation``). All of them are Jinja2, rendered in a sandbox: a template from elsewhere can
+word a question and nothing more. Texts of questions are values, never template source.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unslant.errors import InputError
-from unslant.presentations.presentation import Presentation
+from unslant.presentations.labels import ALPHABETS, alphabetical
+from unslant.presentations.presentation import Presentation, ShownOption
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
 )
 _SUFFIX = ".toml"
+
+VARIABLES: dict[str, frozenset[str]] = {
+    "instruction": frozenset({"labels", "none_label"}),
+    "question": frozenset({"stem", "context", "options", "labels", "none_label", "distractor", "hint"}),
+    "cloze.cue": frozenset(),
+    "cloze.continuation": frozenset({"label"}),
+    "counterfactual.cue": frozenset({"label"}),
+    "counterfactual.continuation": frozenset({"canary"}),
+}
+"""What each part of a template may use. Every item of ``options`` has ``label`` and ``text``."""
+_REQUIRED: dict[str, frozenset[str]] = VARIABLES | {
+    "instruction": frozenset(),
+    "question": frozenset({"stem", "options"}),
+}
+_NEVER_DROPPED = ("context", "hint", "distractor")
 
 
 @dataclass(frozen=True)
@@ -44,13 +56,14 @@ class Cue:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A compiled-on-use template; see the module for its variables.
+    """A template; :data:`VARIABLES` says what each part may use.
 
     Attributes:
         cloze: the label is scored after the cue.
-        counterfactual: the label stands in the cue and one canary word is scored.
+        counterfactual: the label stands in the cue and one canary text is scored.
         shot_separator: stands between worked examples, and between them and the question.
         instruction: stands once, before everything else (as the system message in a chat); may be empty.
+        path: file it was read from; empty if it was made in Python.
     """
 
     name: str
@@ -60,11 +73,11 @@ class PromptTemplate:
     description: str = ""
     instruction: str = ""
     shot_separator: str = "\n\n"
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    path: str = ""
 
     @cached_property
-    def _compiled(self) -> dict[str, Template]:
-        sources = {
+    def _sources(self) -> dict[str, str]:
+        return {
             "instruction": self.instruction,
             "question": self.question,
             "cloze.cue": self.cloze.cue,
@@ -72,27 +85,81 @@ class PromptTemplate:
             "counterfactual.cue": self.counterfactual.cue,
             "counterfactual.continuation": self.counterfactual.continuation,
         }
+
+    @cached_property
+    def _compiled(self) -> dict[str, Template]:
         compiled = {}
-        for part, source in sources.items():
+        for part, source in self._sources.items():
             try:
                 compiled[part] = _ENVIRONMENT.from_string(source)
-            except TemplateError as error:
-                raise InputError(f"template {self.name!r}, {part}: {error}") from None
+            except TemplateSyntaxError as error:
+                raise self._error(part, f"line {error.lineno} of the text: {error.message}") from None
         return compiled
+
+    @cached_property
+    def _used(self) -> dict[str, set[str]]:
+        """Variables that each part mentions."""
+        return {
+            part: meta.find_undeclared_variables(_ENVIRONMENT.parse(source)) - set(_ENVIRONMENT.globals)
+            for part, source in self._sources.items()
+        }
+
+    def _error(self, part: str, reason: str) -> InputError:
+        place = self.path or f"template {self.name!r}"
+        return InputError.at(place, " ".join(reason.split()), field=part)
+
+    def check(self) -> None:
+        """Find mistakes before a run does.
+
+        Raises:
+            InputError: naming the file and the field, on a syntax error, a variable that does not exist, one that is
+                missing though the answer hangs on it, or anything that fails when a question of 26 options is written.
+        """
+        _ = self._compiled
+        for part, used in self._used.items():
+            unknown = sorted(used - VARIABLES[part])
+            if unknown:
+                allowed = ", ".join(sorted(VARIABLES[part])) or "none"
+                raise self._error(part, f"unknown variable {unknown[0]!r}; allowed here: {allowed}")
+            missing = sorted(_REQUIRED[part] - used)
+            if missing:
+                raise self._error(part, f"must use {{{{ {missing[0]} }}}}")
+        for sample in (_SAMPLE, _BARE_SAMPLE):
+            for part, names in VARIABLES.items():
+                self.render(part, **{name: value for name, value in sample.items() if name in names})
 
     def render(self, part: str, **variables: object) -> str:
         """One part of the template as text.
 
         Raises:
-            InputError: naming the template and the part, if it uses a variable that does not exist.
+            InputError: naming the template's file and the part, if it fails for whatever reason.
         """
+        template = self._compiled[part]
         try:
-            return self._compiled[part].render(**variables)
-        except TemplateError as error:
-            raise InputError(f"template {self.name!r}, {part}: {error}") from None
+            return template.render(**variables)
+        except Exception as error:  # a template is a program and raises what it likes: undefined, type, arithmetic
+            raise self._error(part, str(error) or type(error).__name__) from error
 
     def render_question(self, presentation: Presentation) -> str:
-        """The question as it stands on the page, without instruction, shots or cue."""
+        """The question as it stands on the page, without instruction, shots or cue.
+
+        Raises:
+            InputError: also if the presentation has a context, hint, second question or "none" label that the
+                template has no place for; a change that is not shown must not be measured.
+        """
+        for name in _NEVER_DROPPED:
+            if getattr(presentation, name) and name not in self._used["question"]:
+                raise self._error(
+                    "question",
+                    f"has no {{{{ {name} }}}}, but question {presentation.question_id!r} has one; add it, or write "
+                    f"{{% set _ = {name} %}} to leave it out on purpose",
+                )
+        if presentation.none_label and not self._offers_none(presentation):
+            raise self._error(
+                "question",
+                f"has no {{{{ none_label }}}}, and no hint or instruction offers {presentation.none_label!r} to "
+                f"question {presentation.question_id!r}",
+            )
         return self.render(
             "question",
             stem=presentation.stem,
@@ -104,11 +171,34 @@ class PromptTemplate:
             hint=presentation.hint,
         )
 
+    def _offers_none(self, presentation: Presentation) -> bool:
+        used = self._used["question"] | self._used["instruction"]
+        return bool(presentation.hint or presentation.instruction or used & {"none_label", "labels"})
+
     def render_instruction(self, presentation: Presentation) -> str:
-        """The presentation's own instruction, or the template's."""
+        """The presentation's own instruction, or the template's.
+
+        The template's sees ``labels`` in alphabetical order, whatever the order on the page.
+        """
         if presentation.instruction:
             return presentation.instruction
-        return self.render("instruction", labels=presentation.labels, none_label=presentation.none_label)
+        own = alphabetical([option.label for option in presentation.shown])
+        none = (presentation.none_label,) if presentation.none_label else ()
+        return self.render("instruction", labels=(*own, *none), none_label=presentation.none_label)
+
+
+_BARE_SAMPLE: dict[str, object] = {
+    "stem": "Which?",
+    "context": "",
+    "options": tuple(ShownOption(label, f"option {label}", i) for i, label in enumerate(ALPHABETS["A"])),
+    "labels": ALPHABETS["A"],
+    "none_label": "",
+    "distractor": "",
+    "hint": "",
+    "label": "A",
+    "canary": "best",
+}
+_SAMPLE = _BARE_SAMPLE | {"context": "Facts.", "none_label": "none", "distractor": "Who?", "hint": "Or none."}
 
 
 def template_names() -> list[str]:
@@ -127,7 +217,11 @@ def load_template(name_or_path: str) -> PromptTemplate:
         path = Path(name_or_path)
         if not path.is_file():
             raise InputError.at(path, "no such template file")
-        return _parse(path.read_text("utf-8"), path, path.stem)
+        try:
+            text = path.read_text("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError.at(path, f"not UTF-8 text: {error.reason} at byte {error.start}") from None
+        return _parse(text, path, path.stem)
     if name_or_path not in template_names():
         raise InputError(
             f"unknown template {name_or_path!r}: use one of {', '.join(template_names())}, or the path of a .toml file"
@@ -141,38 +235,46 @@ def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError.at(path, f"not valid TOML: {error}") from None
-    if not isinstance(data.get("question"), str):
-        raise InputError.at(path, "missing: a Jinja2 text with the question and its options", field="question")
-    known = {"name", "description", "instruction", "question", "shot_separator", "cloze", "counterfactual"}
-    unknown = sorted(set(data) - known)
-    if unknown:
-        raise InputError.at(path, f"unknown; allowed are {', '.join(sorted(known))}", field=unknown[0])
-    template = PromptTemplate(
-        name=str(data.get("name", default_name)),
-        description=str(data.get("description", "")),
-        instruction=str(data.get("instruction", "")),
-        question=data["question"],
-        shot_separator=str(data.get("shot_separator", "\n\n")),
-        cloze=_cue(data.get("cloze", {}), path, "cloze", Cue("Answer:", " {{ label }}")),
-        counterfactual=_cue(
-            data.get("counterfactual", {}),
-            path,
-            "counterfactual",
-            Cue("Of the answer choices above, answer choice {{ label }} is the", " {{ canary }}"),
-        ),
+    _refuse_unknown(
+        data, {"name", "description", "instruction", "question", "shot_separator", "cloze", "counterfactual"}, path
     )
-    template._compiled  # noqa: B018  -- a syntax error must surface at load, with the file's name
+    if "question" not in data:
+        raise InputError.at(path, "missing: a Jinja2 text with the question and its options", field="question")
+    template = PromptTemplate(
+        name=_text(data, "name", default_name, path),
+        description=_text(data, "description", "", path),
+        instruction=_text(data, "instruction", "", path),
+        question=_text(data, "question", "", path),
+        shot_separator=_text(data, "shot_separator", "\n\n", path),
+        cloze=_cue(data, "cloze", {"cue": "Answer:", "continuation": " {{ label }}", "close": ""}, path),
+        counterfactual=_cue(
+            data,
+            "counterfactual",
+            {"cue": "Of the answer choices above, answer choice {{ label }} is the", "continuation": " {{ canary }}"},
+            path,
+        ),
+        path=str(path),
+    )
+    template.check()
     return template
 
 
-def _cue(table: object, path: object, name: str, default: Cue) -> Cue:
+def _cue(data: Mapping[str, object], name: str, defaults: dict[str, str], path: object) -> Cue:
+    table = data.get(name, {})
     if not isinstance(table, dict):
-        raise InputError.at(path, "must be a table with cue and continuation", field=name)
-    unknown = sorted(set(table) - {"cue", "continuation", "close"})
+        raise InputError.at(path, f"must be a table with {', '.join(defaults)}", field=name)
+    _refuse_unknown(table, set(defaults), path, under=f"{name}.")
+    return Cue(**{key: _text(table, key, default, path, under=f"{name}.") for key, default in defaults.items()})
+
+
+def _refuse_unknown(table: Mapping[str, object], known: set[str], path: object, under: str = "") -> None:
+    unknown = sorted(set(table) - known)
     if unknown:
-        raise InputError.at(path, "unknown; allowed are cue, continuation, close", field=f"{name}.{unknown[0]}")
-    return Cue(
-        str(table.get("cue", default.cue)),
-        str(table.get("continuation", default.continuation)),
-        str(table.get("close", "")),
-    )
+        raise InputError.at(path, f"unknown; allowed are {', '.join(sorted(known))}", field=under + unknown[0])
+
+
+def _text(table: Mapping[str, object], key: str, default: str, path: object, under: str = "") -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise InputError.at(path, f"must be a text in quotes, not {value!r}", field=under + key)
+    return value

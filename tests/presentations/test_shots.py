@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.presentations.strategies import questions
+from unslant.errors import InputError
+from unslant.presentations import ALPHABETS, ShotChooser, choose_shots
+from unslant.questions.question import Question
+
+POOL = [
+    Question(f"q{i:02}", f"Question {i}?", tuple(f"{letter}{i}" for letter in "wxyz"), frozenset({i % 4}))
+    for i in range(20)
+]
+OUTSIDE = Question("new", "A new question?", ("a", "b"), frozenset({0}))
+
+
+def ids(shots):
+    return [shot.question_id for shot in shots]
+
+
+@given(st.integers(0, 12), st.integers(0, 5), st.booleans())
+def test_the_question_is_never_among_its_own_examples(k, seed, per_question):
+    chooser = ShotChooser(POOL, k, seed, per_question=per_question)
+    for question in POOL:
+        shots = chooser.of(question)
+        assert len(set(ids(shots))) == k
+        assert question.id not in ids(shots)
+
+
+def test_a_copy_under_another_id_is_not_an_example_either():
+    copies = [replace(q, id=f"copy {q.id}", options=q.options[::-1], answers=frozenset()) for q in POOL]
+    chooser = ShotChooser(POOL, 10)
+    for copy, original in zip(copies, POOL, strict=True):
+        assert original.id not in ids(chooser.of(copy))
+
+
+@given(st.integers(1, 10), st.integers(0, 5))
+def test_the_whole_run_has_the_same_examples(k, seed):
+    chooser = ShotChooser(POOL, k, seed)
+    usual = chooser.of(OUTSIDE)
+    for question in POOL:
+        shots = chooser.of(question)
+        if question.id in ids(usual):
+            place = ids(usual).index(question.id)
+            assert ids(shots)[:place] + ids(shots)[place + 1 :] == ids(usual)[:place] + ids(usual)[place + 1 :]
+        else:
+            assert shots == usual
+
+
+def test_per_question_examples_differ_but_depend_on_the_question_alone():
+    chooser = ShotChooser(POOL, 3, per_question=True)
+    sets = [tuple(ids(chooser.of(question))) for question in POOL]
+    assert len(set(sets)) > 10
+    backwards = ShotChooser(POOL[::-1], 3, per_question=True)
+    assert [tuple(ids(backwards.of(question))) for question in POOL] == sets
+
+
+def test_seed_and_pool_order():
+    assert choose_shots(OUTSIDE, POOL, 5) == choose_shots(OUTSIDE, POOL[::-1], 5)
+    assert choose_shots(OUTSIDE, POOL, 5, seed=1) != choose_shots(OUTSIDE, POOL, 5, seed=2)
+
+
+@given(st.integers(1, 12), st.integers(0, 20), st.booleans())
+def test_right_answers_are_spread_evenly_over_positions(k, seed, per_question):
+    shots = choose_shots(OUTSIDE, POOL, k, seed, per_question=per_question)
+    positions = Counter(shot.labels.index(shot.right_labels[0]) for shot in shots)
+    counts = [positions[position] for position in range(4)]
+    assert max(counts) - min(counts) <= 1
+
+
+@given(st.lists(questions(), max_size=12), st.integers(0, 4))
+def test_examples_are_whole_questions_with_one_right_answer(pool, k):
+    pool = [replace(question, id=str(i)) for i, question in enumerate(pool)]
+    usable = {q.id: q for q in pool if len(q.answers) == 1 and not q.pinned}
+    if len(usable) < k:
+        with pytest.raises(InputError, match=f"only {len(usable)} of {len(pool)} questions"):
+            choose_shots(OUTSIDE, pool, k)
+        return
+    for shot in choose_shots(OUTSIDE, pool, k):
+        original = usable[shot.question_id]
+        assert len(shot.right_labels) == 1
+        assert shot.content_of(shot.right_labels[0]) in original.answers
+        assert {(o.content, o.text) for o in shot.shown} == set(enumerate(original.options))
+        assert shot.name == "shot"
+
+
+def test_examples_carry_the_labels_of_the_run():
+    shots = choose_shots(OUTSIDE, POOL, 2, alphabet=ALPHABETS["1"])
+    assert all(shot.labels == ("1", "2", "3", "4") for shot in shots)
+
+
+def test_too_few_without_the_question_itself():
+    chooser = ShotChooser(POOL[:3], 3)
+    assert len(chooser.of(OUTSIDE)) == 3
+    with pytest.raises(InputError, match="too few are left without question 'q01' itself: use fewer shots"):
+        chooser.of(POOL[1])
