@@ -118,9 +118,7 @@ class Counterfactual:
 
     def __post_init__(self) -> None:
         if not self.canary.strip():
-            raise InputError(
-                "the canary is empty: give a word to be scored after every label, such as "best""
-            )
+            raise InputError('the canary is empty: give a word to be scored after every label, such as "best"')
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
