@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -51,10 +52,10 @@ def audit(
     fields = o.parse_fields(field)
     found = load_questions(questions, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
     pool = load_questions(shots_from, on_bad=on_bad) if shots_from else None
-    loaded = load_model(model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
+    load = partial(load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
     with progress(quiet) as watch:
         result = run(
-            loaded,
+            load,
             found,
             orders=orders,
             labels=labels,

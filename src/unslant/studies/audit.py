@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ class AuditResult:
 
 
 def audit(
-    model: str | ScoringModel,
+    model: str | ScoringModel | Callable[[], ScoringModel],
     questions: str | Path | QuestionSet[Question] | Iterable[Question] = EMBEDDED,
     *,
     orders: str = "auto",
@@ -111,7 +112,8 @@ def audit(
     Beside the orders, every question is shown as given, reversed, with its labels reversed, and with both reversed.
 
     Args:
-        model: a name or folder for :func:`unslant.load_model`, or a loaded model.
+        model: a name or folder for :func:`unslant.load_model`, a loaded model, or a function that loads one (called
+            once everything else has been found to be in order).
         questions: a file, recipe or loaded set.
         orders: ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse``, ``given``,
             or the number of orders to sample.
@@ -135,8 +137,6 @@ def audit(
     alphabet = parse_labels(labels)
     writer = Writer(load_template(template), chat)
     found = _question_set(questions, limit, seed)
-    if isinstance(model, str):
-        model = load_model(model)
     chooser = ShotChooser((shots_from or found).questions, shots, seed, alphabet=alphabet)
     asked: list[Asked] = []
     for question in found:
@@ -145,16 +145,19 @@ def audit(
             (question, presentation.with_shots(examples))
             for presentation in audit_presentations(question, orders, alphabet, seed)
         ]
-    before = model.cost.copy()
-    responses = ask(model, asked, [Cloze(writer)], watch=watch)
-    cost = model.cost - before
+    if isinstance(model, str):
+        model = partial(load_model, model)
+    asker = model() if callable(model) else model
+    before = asker.cost.copy()
+    responses = ask(asker, asked, [Cloze(writer)], watch=watch)
+    cost = asker.cost - before
     meta = {
-        "model": model.name,
+        "model": asker.name,
         "questions": found.name,
         "questions_digest": found.digest,
         "loading": asdict(found.report),
         "settings": asdict(settings),
-        "engine": getattr(model, "engine", type(model).__name__),
+        "engine": getattr(asker, "engine", type(asker).__name__),
         "cost": asdict(cost),
     }
     as_written = json.loads(json.dumps({"study": "audit", **meta}))  # equal to what is read back from a file

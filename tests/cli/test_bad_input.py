@@ -1,0 +1,83 @@
+"""Bad input gets one line that says what to do, exit code 2, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran
+
+Run = Callable[..., Ran]
+
+
+def good(i: int) -> dict[str, object]:
+    return {"id": f"q{i}", "question": f"What is {i}?", "options": ["x", "y", "z"], "answer": i % 3}
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def refused(ran: Ran, *words: str) -> None:
+    assert ran.code == 2
+    assert ran.out == ""
+    assert len(ran.err.strip().splitlines()) == 1, ran.err
+    for word in words:
+        assert word in ran.err
+
+
+def test_missing_file(unslant: Run) -> None:
+    refused(unslant("audit", "fair", "nosuch.jsonl"), "nosuch.jsonl")
+
+
+def test_empty_file(unslant: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    refused(unslant("audit", "fair", tmp_path / "empty.jsonl"), "empty.jsonl")
+
+
+def test_wrong_json_on_line_17(unslant: Run, tmp_path: Path) -> None:
+    lines = [json.dumps(good(i)) for i in range(20)]
+    lines[16] = lines[16][:-5]
+    refused(unslant("audit", "fair", write(tmp_path / "q.jsonl", lines)), "q.jsonl", "line 17")
+
+
+def test_answer_out_of_range(unslant: Run, tmp_path: Path) -> None:
+    lines = [json.dumps(good(i)) for i in range(3)] + [json.dumps(good(3) | {"answer": 9})]
+    refused(unslant("audit", "fair", write(tmp_path / "q.jsonl", lines)), "line 4", "answer")
+
+
+def test_one_option(unslant: Run, tmp_path: Path) -> None:
+    lines = [json.dumps(good(0)), json.dumps(good(1) | {"options": ["x"], "answer": 0})]
+    refused(unslant("audit", "fair", write(tmp_path / "q.jsonl", lines)), "line 2", "options")
+
+
+def test_unknown_label_set(unslant: Run) -> None:
+    refused(unslant("audit", "fair", "embedded", "--labels", "Z"), "label set", "A, a, 1, I, i")
+
+
+def test_model_folder_without_tokenizer(unslant: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    refused(unslant("audit", tmp_path, "embedded"), "tokenizer")
+
+
+def test_unknown_model_without_network(unslant: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    refused(unslant("audit", "no-such-model", "embedded"), "no-such-model", "prefers-a")
+
+
+def test_output_path_is_checked_before_any_work(unslant: Run, tmp_path: Path) -> None:
+    refused(unslant("audit", "fair", "embedded", "--json", tmp_path / "no" / "out.json"), "no folder")
+
+
+def test_help_is_quick_to_import() -> None:
+    code = (
+        "import sys, unslant.cli; heavy = {'torch', 'transformers', 'numpy', 'pyarrow', 'datasets'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit(repr(heavy) if heavy else 0)"], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
