@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 CONFIDENCE = 0.95
 
@@ -57,20 +59,10 @@ class Estimate:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, float | int | str | None]) -> Estimate:
+    def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
         """The inverse of :meth:`to_dict`."""
-        value, low, high = (
-            math.nan if values[k] is None else float(values[k] or 0.0) for k in ("value", "low", "high")
-        )
-        return cls(
-            value,
-            low,
-            high,
-            int(values["n"] or 0),
-            str(values["method"]),
-            float(values["confidence"] or CONFIDENCE),
-            str(values["note"]),
-        )
+        numbers = {name: math.nan if values[name] is None else float(values[name]) for name in ("value", "low", "high")}
+        return cls(**{**values, **numbers})
 
 
 def json_number(value: float) -> float | str | None:

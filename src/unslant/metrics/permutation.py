@@ -28,7 +28,8 @@ def pbm(probs: Floats) -> Floats:
         (...), from 0 (the same probabilities under every order) to (n-1)/n^2 (always certain, of every content equally
         often), which is 1/4 for n = 2.
     """
-    result: Floats = probs.var(axis=-2).mean(axis=-1)
+    # a variance does not change with a shift; shifted by the first order, equal orders give exactly 0
+    result: Floats = (probs - probs[..., :1, :]).var(axis=-2).mean(axis=-1)
     return result
 
 

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unslant.errors import InputError
+from unslant.metrics import Estimate, Metrics, OrderScores, compute, mcnemar, measure, paired_difference
+from unslant.metrics.summary import correlate
+
+from .synthetic import always, ask, first, guesses, knows, make_questions
+
+
+@pytest.fixture(scope="module")
+def metrics() -> Metrics:
+    questions = make_questions(120, (2, 3, 4, 5), subjects=12)
+    return compute(OrderScores.from_responses(ask(questions, knows(0.6, guesses()))))
+
+
+def estimates(value: object) -> list[dict]:
+    if isinstance(value, dict):
+        return [value] if "confidence" in value else [e for v in value.values() for e in estimates(v)]
+    return [e for v in value for e in estimates(v)] if isinstance(value, list) else []
+
+
+def test_every_number_has_its_interval_and_its_n(metrics: Metrics) -> None:
+    written = json.loads(json.dumps(metrics.to_dict(), allow_nan=False))
+    found = [Estimate.from_dict(e) for e in estimates(written)]
+    assert len(found) > 200
+    for estimate in found:
+        if estimate.defined and not estimate.note:
+            assert estimate.n > 0
+            assert estimate.low <= estimate.value <= estimate.high
+        elif not estimate.defined:
+            assert estimate.note
+    assert written["counts"]["by_options"] == {"2": 30, "3": 30, "4": 30, "5": 30}
+    assert written["phrase"] == metrics.preference.phrase
+
+
+def test_same_seed_same_result() -> None:
+    scores = OrderScores.from_responses(ask(make_questions(30), guesses()))
+    assert compute(scores).to_dict() == compute(scores).to_dict()
+    assert compute(scores).to_dict() != compute(scores, seed=1).to_dict()
+
+
+def test_means_agree_with_each_other(metrics: Metrics) -> None:
+    means = metrics.means
+    assert means.robust_accuracy.value <= means.expected_accuracy.value
+    assert metrics.over_orders.worst.value <= means.expected_accuracy.value <= metrics.over_orders.best.value
+    assert means.order_advantage.value == pytest.approx(means.accuracy.value - means.expected_accuracy.value)
+    assert means.robust_accuracy.value <= means.consistency.value
+
+
+def test_subjects_add_up(metrics: Metrics) -> None:
+    assert list(metrics.by_subject) == [f"s{i:02d}" for i in range(12)]
+    for name in ("accuracy", "pbm", "vote_accuracy", "consistency"):
+        rows = [getattr(row, name) for row in metrics.by_subject.values()]
+        pooled = sum(r.value * r.n for r in rows) / sum(r.n for r in rows)
+        assert getattr(metrics.means, name).value == pytest.approx(pooled)
+    assert "subject" in metrics.means.accuracy.method
+    assert all(row.accuracy.method == "Wilson" for row in metrics.by_subject.values())
+
+
+def test_pbm_follows_difficulty_across_subjects(metrics: Metrics) -> None:
+    x = [row.pbm.value for row in metrics.by_subject.values()]
+    y = [row.expected_accuracy.value for row in metrics.by_subject.values()]
+    found = metrics.pbm_accuracy
+    assert found.pearson.value == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert found.pearson.low < found.pearson.value < found.pearson.high
+    assert found.pearson.n == 12
+    assert found.pearson_p == pytest.approx(stats.pearsonr(x, y).pvalue)
+    assert found.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found.pearson.value < 0  # guessed questions move, known ones do not
+
+
+def test_no_correlation_of_too_little() -> None:
+    for x, y in (([0.1, 0.2], [0.5, 0.6]), ([0.1, 0.2, math.nan], [0.5, 0.6, 0.7]), ([0.1] * 4, [0.1, 0.2, 0.3, 0.4])):
+        found = correlate(x, y)
+        assert not found.pearson.defined
+        assert found.pearson.note
+    assert correlate([1.0, 2.0, 3.0], [2.0, 1.0, 0.0]).pearson.value == pytest.approx(-1)
+
+
+def test_measures_are_one_per_question(metrics: Metrics) -> None:
+    for f in fields(metrics.questions):
+        assert getattr(metrics.questions, f.name).shape == (120,)
+
+
+def test_paired_difference() -> None:
+    questions = make_questions(100)
+    good = OrderScores.from_responses(ask(questions, knows(0.8, always(first))))
+    poor = OrderScores.from_responses(ask(questions[:90], knows(0.3, always(first))))
+    found = paired_difference(good, poor, "robust_accuracy")
+    ours, theirs = measure(good).robust_accuracy[:90], measure(poor).robust_accuracy
+    assert (found.a.value, found.b.value) == (ours.mean(), theirs.mean())
+    assert found.difference.value == pytest.approx(ours.mean() - theirs.mean())
+    assert 0 < found.difference.low < found.difference.value < found.difference.high
+    assert (found.only_a, found.only_b) == (int((ours > theirs).sum()), 0)
+    assert found.p_value == pytest.approx(2 * 0.5**found.only_a)
+    assert (found.difference.n, found.n_unpaired) == (90, 10)
+    # pairing matters: the same questions are right in both, so the interval is narrower than that of either
+    assert found.difference.high - found.difference.low < 2 * (found.a.high - found.a.low)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_paired_difference_of_a_spread_has_no_mcnemar() -> None:
+    questions = make_questions(40)
+    scores = OrderScores.from_responses(ask(questions, guesses()))
+    found = paired_difference(scores, scores, "pbm")
+    assert (found.difference.value, found.difference.low, found.difference.high) == (0, 0, 0)
+    assert math.isnan(found.p_value)
+
+
+def test_paired_difference_refuses_what_has_no_pairs() -> None:
+    scores = OrderScores.from_responses(ask(make_questions(3), guesses()))
+    with pytest.raises(InputError, match="unknown measure 'speed': use one of accuracy"):
+        paired_difference(scores, scores, "speed")
+    other = OrderScores.from_responses(
+        ask([q for q in make_questions(6) if q.id > "q0002"], guesses()),
+    )
+    with pytest.raises(InputError, match="no question in common"):
+        paired_difference(scores, other)
+
+
+def test_mcnemar_by_hand() -> None:
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(6, 0) == pytest.approx(2 / 2**6)
+    assert mcnemar(3, 3) == 1
