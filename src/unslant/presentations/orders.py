@@ -24,7 +24,7 @@ def given_order(question: Question) -> Order:
     return tuple(range(len(question.options)))
 
 
-def _place(question: Question, arrangement: Sequence[int]) -> Order:
+def place(question: Question, arrangement: Sequence[int]) -> Order:
     """Put ``arrangement`` of the movable options into their places, pinned options staying where they are."""
     rest = iter(arrangement)
     return tuple(i if i in question.pinned else next(rest) for i in range(len(question.options)))
@@ -40,18 +40,18 @@ def canonical(question: Question) -> tuple[int, ...]:
 
 def all_orders(question: Question) -> list[Order]:
     """Every order of the movable options, lexicographic in option index (so the given order is first)."""
-    return [_place(question, p) for p in itertools.permutations(question.movable)]
+    return [place(question, p) for p in itertools.permutations(question.movable)]
 
 
 def cyclic_orders(question: Question) -> list[Order]:
     """The rotations of the given order: every movable option in every movable place once."""
     movable = question.movable
-    return [_place(question, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
+    return [place(question, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
 
 
 def reversed_order(question: Question) -> Order:
     """The given order with the movable options from last to first."""
-    return _place(question, question.movable[::-1])
+    return place(question, question.movable[::-1])
 
 
 def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
@@ -69,7 +69,7 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     while len(chosen) < k:
         arrangement = list(base)
         rng.shuffle(arrangement)
-        chosen[_place(question, arrangement)] = None
+        chosen[place(question, arrangement)] = None
     return list(chosen)
 
 
@@ -77,11 +77,18 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
     ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse`` (given and reversed),
-    ``given``, or a number K (K sampled orders, all when there are no more).
+    ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and ``balanced:K`` are
+    sets of at least K orders in which every option stands in every place equally often, the first chosen to share
+    long beginnings (:mod:`unslant.presentations.sharing`).
 
     Raises:
         InputError: on an unknown name, or ``all`` with more than 5,040 orders.
     """
+    kind, _, number = spec.partition(":")
+    if kind in ("shared", "balanced") and number.isdecimal() and int(number) >= 1:
+        from unslant.presentations.sharing import balanced_orders, sharing_orders
+
+        return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
     if spec == "auto":
         return sampled_orders(question, DEFAULT_CAP, seed)
     if spec == "all":
@@ -99,4 +106,7 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
         return [given_order(question)]
     if spec.isdecimal() and int(spec) >= 1:
         return sampled_orders(question, int(spec), seed)
-    raise InputError(f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders")
+    raise InputError(
+        f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders "
+        "(shared:K and balanced:K sample with a structure)"
+    )
