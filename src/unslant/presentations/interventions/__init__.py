@@ -1,1 +1,34 @@
 """Atomic changes to how a question is shown, and their composition at random (P4, section 4.2)."""
+
+from unslant.presentations.interventions.compose import Composed, NotApplicable, apply, compose, pool_of, possible
+from unslant.presentations.interventions.equivalence import equivalent
+from unslant.presentations.interventions.matrix import (
+    KINDS,
+    MATRIX,
+    NAMES,
+    NEEDS,
+    PROBABILITIES,
+    combinations,
+    conflict,
+    in_order,
+)
+from unslant.presentations.interventions.pool import Pool
+
+__all__ = [
+    "KINDS",
+    "MATRIX",
+    "NAMES",
+    "NEEDS",
+    "PROBABILITIES",
+    "Composed",
+    "NotApplicable",
+    "Pool",
+    "apply",
+    "combinations",
+    "compose",
+    "conflict",
+    "equivalent",
+    "in_order",
+    "pool_of",
+    "possible",
+]

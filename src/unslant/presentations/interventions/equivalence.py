@@ -14,6 +14,7 @@ _WORDS_FOR_NUMBERS = {
         "seventeen eighteen nineteen twenty".split()
     )
 }
+_SIGNS = str.maketrans({"−": "-", "–": "-", "⁄": "/"})
 _ARTICLES = {"a", "an", "the"}
 _TOKEN = re.compile(r"(?<![\w.])-?(?:\d[\d,]*\.?\d*|\.\d+)(?:/\d+)?%?|\w+|[-+*/^=<>≤≥≠±×÷∈∉∪∩¬∧∨→]")
 
@@ -25,7 +26,7 @@ def form(text: str) -> tuple[str, ...]:
     ``"$1,000.00"``, ``"1000"`` and ``"The 1000."`` have one form, and so have ``"1/2"``, ``"0.5"`` and ``"50%"``.
     A text of nothing else ("?", "A") is its own form.
     """
-    plain = unicodedata.normalize("NFKC", text).replace("−", "-").replace("–", "-").casefold()
+    plain = unicodedata.normalize("NFKC", text).translate(_SIGNS).casefold()
     tokens = [_token(token) for token in _TOKEN.findall(plain)]
     return tuple(token for token in tokens if token not in _ARTICLES) or (plain.strip(),)
 
@@ -39,7 +40,7 @@ def _token(token: str) -> str:
 
 def number(text: str) -> Decimal | None:
     """The number a text is, if it is nothing else: ``"1,080"``, ``"$3.50"``, ``"-2"``, ``"1/2"``, ``"50%"``."""
-    bare = unicodedata.normalize("NFKC", text).replace("−", "-").replace(",", "").strip().strip("$€£").strip()
+    bare = unicodedata.normalize("NFKC", text).translate(_SIGNS).replace(",", "").strip().strip("$€£").strip()
     percent = bare.endswith("%")
     above, _, below = bare.rstrip("%").rstrip(".").partition("/")
     try:

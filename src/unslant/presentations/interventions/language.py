@@ -1,4 +1,4 @@
-"""What a question's wording says about which interventions it can take. Found by wording alone, and on the safe side."""
+"""What a question's wording says about which interventions it can take: by wording alone, and on the safe side."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from functools import lru_cache
 from unslant.presentations.interventions.equivalence import form
 
 _LIST = re.compile(
-    r"\b(?:which|whichever|following|follows|below|above|these|those|listed|options?|choices?|select|choose|pick|except)\b|\?.*\?",
+    r"\b(?:which|whichever|following|follows|below|above|these|those|listed|options?|choices?|select|choose|pick|except)\b"
+    r"|\?.*\?",
     re.IGNORECASE | re.DOTALL,
 )
 """A stem that speaks of its options, or asks twice, cannot be put with one option alone."""
 _EXCEPTION = re.compile(
-    r"\b(?:not|n't|never|no|none|neither|nor|without|cannot|except(?:ion)?|excluding|excludes?|but|least|false|untrue|"
+    r"\b(?:not|never|no|none|neither|nor|without|cannot|except(?:ions?)?|excluding|excludes?|but|least|false|untrue|"
     r"incorrect(?:ly)?|wrong|unlikely|inconsistent|unrelated|irrelevant|different|differs?|odd|other than|opposite|"
-    r"contraindicat\w*|fails?|lacks?|exceptions?|inappropriate|unacceptable|impossible|invalid)\b|n[’']t\b|\b(?:un|in|im)true\b",
+    r"contraindicat\w*|fails?|lacks?|inappropriate|unacceptable|impossible|invalid|omit(?:s|ted)?|avoid(?:s|ed)?|"
+    r"excluded|unable)\b|n[’']t\b",
     re.IGNORECASE,
 )
 """An unrelated option may be right where an exception is asked for ("which is NOT a mammal?")."""
@@ -30,12 +32,15 @@ _NOT_SUPERLATIVE = frozenset(
     "southwest budapest everest ernest retest bequest dishonest tempest ballest attest divest molest".split()
 )
 _NO_COMPARISON = re.compile(
-    r"\b(?:most|more) (?:likely|probabl[ye]|often|commonly|people|of)\b|\bbest (?:describes?|described|explains?|explained|defin\w+|represents?|"
-    r"characteri[sz]\w+|known|completes?|matches|illustrates?|friends?)\b|\bmore than\b|\bless than\b|\bat (?:least|most|first|last)\b|\blast (?:year|week|month|night)\b",
+    r"\b(?:(?:most|more) (?:likely|probabl[ye]|often|commonly|people|of)|(?:more|less) than"
+    r"|at (?:least|most|first|last)|last (?:year|week|month|night)"
+    r"|best (?:describes?|described|explains?|explained|defin\w+|represents?|characteri[sz]\w+|known|completes?|matches"
+    r"|illustrates?|friends?))\b",
     re.IGNORECASE,
 )
 _NONE = re.compile(
-    r"(?:none|neither|nil|no (?:one|answer|option|choice|correct|right|such|error|change|effect)s?|nothing|there (?:is|are) no)\b.*",
+    r"(?:none|neither|nil|nothing|there (?:is|are) no"
+    r"|no (?:one|answer|option|choice|correct|right|such|error|change|effect)s?)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
 _LETTER = re.compile(r"\b[A-Za-z]\b|\b\d+\b")
@@ -57,26 +62,35 @@ _GENERIC_START = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _EMPTY_WORDS = frozenset(
-    "which what who whom whose when where why how of following these those is are was were be been being do does did can "
-    "could may might will would shall should must has have had to in on at by for from with about as and or if that this "
-    "it its there their they one ones statement statements sentence sentences true false correct incorrect right wrong "
-    "not except best most least likely answer answers option options choice choices choose select pick above below given "
-    "conclude concluded conclusion infer inferred concerning regarding according passage text question questions item "
-    "items example examples some any all each every also then than so such you your we our i he she true must valid "
-    "complete blank blanks fill describe describes mean means".split()
+    "which what who whom whose when where why how of following these those is are was were be been being do does "
+    "did can could may might will would shall should must has have had to in on at by for from with about as and "
+    "or if that this it its there their they one ones statement statements sentence sentences true false correct "
+    "incorrect right wrong not except best most least likely answer answers option options choice choices choose "
+    "select pick above below given conclude concluded conclusion infer inferred concerning regarding according "
+    "passage text question questions item items example examples some any all each every also then than so such "
+    "you your we our i he she valid complete blank blanks fill describe describes mean means".split()
 )
 
 
 @lru_cache(maxsize=100_000)
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that carry its subject."""
-    return frozenset(token for token in form(text) if token not in _EMPTY_WORDS and (len(token) > 1 or token.isdigit()))
+    """The words of a text that carry its subject, plurals as singulars."""
+    return frozenset(
+        token.removesuffix("s") if len(token) > 3 else token
+        for token in form(text)
+        if token not in _EMPTY_WORDS and (len(token) > 1 or token.isdigit())
+    )
 
 
 @lru_cache(maxsize=100_000)
 def generic(stem: str) -> bool:
     """Whether a stem says so little that it would fit any options ("Which of the following is true?")."""
     return len(content_words(stem)) < 2
+
+
+def _asking(stem: str) -> str:
+    """The part of a stem that asks: its last two sentences, without the story before them."""
+    return " ".join(re.split(r"(?<=[.?!])\s+", stem.strip())[-2:])
 
 
 def speaks_of_options(stem: str) -> bool:
@@ -86,12 +100,12 @@ def speaks_of_options(stem: str) -> bool:
 
 def asks_for_exception(stem: str) -> bool:
     """Whether an unrelated option might be right because the stem asks for what does *not* fit."""
-    return bool(_EXCEPTION.search(stem))
+    return bool(_EXCEPTION.search(_asking(stem)))
 
 
 def compares(stem: str) -> bool:
     """Whether the right option is the best of those shown, so that without it the next best would be right."""
-    words = re.findall(r"[a-z]+", _NO_COMPARISON.sub(" ", stem).casefold())
+    words = re.findall(r"[a-z]+", _NO_COMPARISON.sub(" ", _asking(stem)).casefold())
     return any(
         word in _COMPARING or (word.endswith("est") and len(word) > 4 and word not in _NOT_SUPERLATIVE)
         for word in words

@@ -5,13 +5,15 @@ from __future__ import annotations
 import bisect
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from unslant.presentations.interventions import language
 from unslant.presentations.interventions.equivalence import equivalent, overlapping
-from unslant.questions.question import Question
+from unslant.questions.question import MathQuestion, Question
 
+LONGEST_SECOND_STEM = 300
+"""Characters of a stem that may be shown as a second question; longer ones carry a passage with them."""
 TRIES = 400
 """Questions looked at before a search is given up."""
 
@@ -23,19 +25,27 @@ class Pool:
     question but the one picked has a say in what is picked.
     """
 
-    def __init__(self, questions: Iterable[Question]) -> None:
+    def __init__(self, questions: Iterable[Question], maths: Mapping[str, MathQuestion] | None = None) -> None:
         """
+        Args:
+            questions: each id counts once.
+            maths: id -> the open question, where a question here is one with near misses as its options.
+
         Raises:
             ValueError: if there is no question.
         """
-        ring = sorted((_place(question.id), question) for question in _distinct(questions))
-        if not ring:
+        self._questions = sorted(_distinct(questions), key=lambda question: _place(question.id))
+        if not self._questions:
             raise ValueError("a pool needs at least one question")
-        self._places = [place for place, _ in ring]
-        self._questions = [question for _, question in ring]
+        self._maths = dict(maths or {})
+        self._places = [_place(question.id) for question in self._questions]
 
     def __len__(self) -> int:
         return len(self._questions)
+
+    def original(self, question: Question) -> Question | MathQuestion:
+        """The question as published."""
+        return self._maths.get(question.id, question)
 
     @cached_property
     def _has_subjects(self) -> bool:
@@ -61,11 +71,13 @@ class Pool:
         It stands on its own ("both of these" does not), says something else than every option of the question, and
         shares no word that carries meaning with the question.
         """
-        around = language.content_words(question.stem).union(*map(language.content_words, question.options))
+        around = frozenset().union(*map(language.content_words, (question.context, question.stem, *question.options)))
         for other in self._others(question, rng):
-            text = other.options[rng.randrange(len(other.options))]
+            i = rng.randrange(len(other.options))
+            text = other.options[i]
             if (
-                language.stands_alone(text)
+                i not in other.pinned
+                and language.stands_alone(text)
                 and not around & language.content_words(text)
                 and not any(overlapping(text, option) for option in question.options)
                 and not avoid(text)
@@ -76,17 +88,22 @@ class Pool:
     def second_stem(self, question: Question, rng: random.Random) -> str | None:
         """The stem of another question that the options of ``question`` do not answer; ``None`` if none was found.
 
-        It makes sense without context, is about something, and has no option in common with ``question``.
+        It is short, makes sense without context or options, is about something, does not ask for an exception (which
+        any option might be), and has no option in common with ``question``.
         """
         words = language.content_words(question.stem)
         for other in self._others(question, rng):
             if (
                 not other.context
+                and len(other.stem) <= LONGEST_SECOND_STEM
+                and "\n" not in other.stem.strip()
+                and not language.asks_for_exception(other.stem)
+                and not language.speaks_of_options(other.stem)
                 and not language.generic(other.stem)
                 and not any(equivalent(a, b) for a in other.options for b in question.options)
                 and 2 * len(words & language.content_words(other.stem)) <= len(words)
             ):
-                return other.stem
+                return other.stem.strip()
         return None
 
 

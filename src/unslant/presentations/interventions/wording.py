@@ -24,6 +24,11 @@ TRUE_FALSE = (
     "Here is a question with a proposed answer. Answer {true} if the proposed answer is right, {false} if it is not."
 )
 """Binary transformation and question jitter; ``true`` and ``false`` are the labels of the two options."""
+TRUE_FALSE_RELABELLED = (
+    "Here is a question with a proposed answer. Answer with the label of True if the proposed answer is right, "
+    "with the label of False if it is not."
+)
+"""Question jitter with label replacement: which label is True's may differ between worked examples."""
 OPEN = 'Here is a question. End your reply with "Answer:" and the number.'
 """An unchanged open maths question, answered in words only."""
 
@@ -46,6 +51,6 @@ def none_hint(label: str = NONE_LABEL) -> str:
     return NONE_HINT.format(label=label)
 
 
-def true_false(true: str = JUDGEMENT_LABELS[0], false: str = JUDGEMENT_LABELS[1]) -> str:
-    """The instruction of true/false items whose options carry the labels ``true`` and ``false``."""
-    return TRUE_FALSE.format(true=true, false=false)
+def true_false() -> str:
+    """The instruction of true/false items under their own labels."""
+    return TRUE_FALSE.format(true=JUDGEMENT_LABELS[0], false=JUDGEMENT_LABELS[1])

@@ -1,0 +1,235 @@
+"""The interventions on a multiple-choice question: which of them it can take, and what they make of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from unslant.presentations.interventions import language, wording
+from unslant.presentations.interventions.equivalence import equivalent, form, identical, number
+from unslant.presentations.interventions.pool import Pool
+from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.orders import Order
+from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.questions.question import Question
+
+ORDER_TRIES = 100
+OTHER_ALPHABETS = ("1", "I", "a")
+"""Label sets in place of A, B, C, ...: digits and Roman numerals (P4, 4.2), small letters where neither can be read."""
+
+
+class NotPossible(Exception):
+    """An intervention found nothing to work with; the message says what."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an intervention needs besides the question: the pool, and a generator for each kind of choice."""
+
+    pool: Pool
+    rng: Callable[[str], random.Random]
+
+
+Change = Callable[[Presentation, Question, Scene], Presentation]
+"""What an intervention does to the presentation of a question."""
+
+
+def right_contents(question: Question) -> frozenset[int]:
+    """Indices of the right options and of every option that is the same text as one of them."""
+    return frozenset(
+        i
+        for i, option in enumerate(question.options)
+        if any(identical(option, question.options[right]) for right in question.answers)
+    )
+
+
+@lru_cache(maxsize=65536)
+def obstacles(question: Question) -> dict[str, str]:
+    """Code -> why this question cannot take that intervention. What is not named can be tried."""
+    found: dict[str, str] = {}
+    stem, options = question.stem, question.options
+    if any(language.says_none(option) for option in options):
+        found["DH"] = found["AR"] = "an option itself says that none is right"
+    if language.generic(stem):
+        found["DQ"] = found["AR"] = "the stem would fit any options"
+    if question.pinned:
+        found["AR"] = "options refer to other options"
+    elif language.asks_for_exception(stem):
+        found["AR"] = "the stem asks for an exception, which an unrelated option would be"
+    elif language.compares(stem):
+        found["AR"] = "the stem compares its options, so that the next best would be right"
+    elif not _removable(question):
+        found.setdefault("AR", "options differ in case or punctuation alone")
+    if len({options[i].strip() for i in question.movable}) < 2:
+        found["OS"] = "fewer than two different options may change place"
+    if any(language.names_labels(options[i]) and not number(options[i]) for i in question.pinned):
+        found["LR"] = "options refer to others by their labels"
+    if language.speaks_of_options(stem):
+        found["BT"] = "the stem speaks of its options"
+    elif language.generic(stem):
+        found["BT"] = "the stem says nothing without its options"
+    elif question.pinned or any(language.says_none(option) for option in options):
+        found["BT"] = "options refer to other options"
+    elif not all(option.strip() for option in options):
+        found["BT"] = "an option is empty"
+    return found
+
+
+def _removable(question: Question) -> list[int]:
+    """Indices of the options that can be replaced: those without a sibling that says the same in other letters."""
+    return [
+        i
+        for i, option in enumerate(question.options)
+        if not any(equivalent(option, other) and not identical(option, other) for other in question.options)
+    ]
+
+
+def shown(question: Question, name: str) -> Presentation:
+    """The question as given, under the instruction for multiple-choice questions."""
+    several = len({question.options[i].strip() for i in question.answers}) > 1
+    instruction = wording.SEVERAL_RIGHT if several else wording.MULTIPLE_CHOICE
+    return replace(present(question, name=name), answers=right_contents(question), instruction=instruction)
+
+
+def distractor_question(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """DQ: a second stem stands before or after the question's own; only one of them fits the options."""
+    rng = scene.rng("DQ")
+    second = scene.pool.second_stem(question, rng)
+    if second is None:
+        raise NotPossible("no question was found that the options do not answer as well")
+    several = presentation.instruction == wording.SEVERAL_RIGHT
+    stems = (presentation.stem, second) if rng.random() < 0.5 else (second, presentation.stem)
+    return replace(
+        presentation,
+        stem=stems[0],
+        distractor=stems[1],
+        instruction=wording.TWO_QUESTIONS_SEVERAL_RIGHT if several else wording.TWO_QUESTIONS,
+    )
+
+
+def distractor_hint(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """DH: a label for "no option is right" is offered in words."""
+    return offer_none(presentation)
+
+
+def offer_none(presentation: Presentation) -> Presentation:
+    """The same with the label N (or None, where an option carries N) for "no option is right"."""
+    taken = wording.NONE_LABEL.casefold() in (option.label.casefold() for option in presentation.shown)
+    label = wording.NONE_LABEL_WHEN_TAKEN if taken else wording.NONE_LABEL
+    return replace(presentation, none_label=label, hint=wording.none_hint(label))
+
+
+def answer_removal(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """AR: one option, right or wrong, is replaced by an unrelated one; if no right one is left, "none" is right.
+
+    Options of the same text go together, each replaced by another text.
+    """
+    rng = scene.rng("AR")
+    gone = question.options[rng.choice(_removable(question))]
+    texts: list[str] = []
+    lines = []
+    for line in presentation.shown:
+        if identical(line.text, gone):
+            text = scene.pool.foreign_option(question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts))
+            if text is None:
+                raise NotPossible("no unrelated option was found")
+            texts.append(text)
+            line = ShownOption(line.label, text, FOREIGN)
+        lines.append(line)
+    left = presentation.answers & {line.content for line in lines}
+    return replace(presentation, shown=tuple(lines), answers=left or frozenset({NONE}))
+
+
+def option_shuffling(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """OS: another order of the options, all others equally likely; pinned ones keep their place."""
+    rng = scene.rng("OS")
+    for order in _orders(question, rng):
+        if any(not identical(question.options[i], question.options[place]) for place, i in enumerate(order)):
+            by_content = [presentation.shown[i] for i in order]
+            labels = [line.label for line in presentation.shown]
+            lines = (replace(line, label=label) for label, line in zip(labels, by_content, strict=True))
+            return replace(presentation, shown=tuple(lines))
+    raise NotPossible("no other order was found")
+
+
+def _orders(question: Question, rng: random.Random) -> Iterator[Order]:
+    for _ in range(ORDER_TRIES):
+        arrangement = iter(rng.sample(question.movable, len(question.movable)))
+        yield tuple(i if i in question.pinned else next(arrangement) for i in range(len(question.options)))
+
+
+def label_replacement(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """LR: digits or Roman numerals in place of the letters, whichever cannot be mistaken for an option's text."""
+    texts = [line.text for line in presentation.shown]
+    readable = [key for key in OTHER_ALPHABETS[:2] if not _mistakable(ALPHABETS[key][: len(texts)], texts)]
+    alphabet = scene.rng("LR").choice(readable or OTHER_ALPHABETS[2:])
+    return relabel(presentation, ALPHABETS[alphabet])
+
+
+def relabel(presentation: Presentation, alphabet: tuple[str, ...]) -> Presentation:
+    """The same lines under the labels of another alphabet, downwards."""
+    lines = (replace(line, label=label) for label, line in zip(alphabet, presentation.shown, strict=False))
+    return replace(presentation, shown=tuple(lines))
+
+
+def _mistakable(labels: tuple[str, ...], texts: list[str]) -> bool:
+    """Whether an option's text is a label, or begins with one ("I and II", "2 only")."""
+    found = {label.casefold() for label in labels}
+    if labels[0] == "1" and any(number(text) is not None for text in texts):
+        return True
+    return any(form(text)[0] in found for text in texts)
+
+
+def binary_transformation(question: Question, name: str) -> list[tuple[Question, Presentation]]:
+    """BT: one true/false item for each option, in the given order; the question is right if all items are."""
+    right = right_contents(question)
+    items = []
+    for i, option in enumerate(question.options):
+        item = judging_item(question, option, i in right)
+        items.append((item, judged(item, f"{name}:{i}")))
+    return items
+
+
+def judging_item(question: Question, answer: str, true: bool) -> Question:
+    """``answer`` put forward for the question, to be judged True (option 0) or False (option 1)."""
+    return replace(
+        question,
+        stem=wording.PROPOSED.format(stem=question.stem, answer=answer),
+        options=wording.JUDGEMENTS,
+        answers=frozenset({0 if true else 1}),
+        pinned=(),
+    )
+
+
+def judged(item: Question, name: str) -> Presentation:
+    """A true/false item under its instruction and labels."""
+    presentation = present(item, labels=wording.JUDGEMENT_LABELS, name=name)
+    return replace(presentation, instruction=wording.true_false())
+
+
+def judged_in_other_order(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """OS on a true/false item: False stands above True; the labels, which are words, go with them."""
+    return replace(presentation, shown=presentation.shown[::-1])
+
+
+def judged_under_other_labels(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
+    """LR on a true/false item: digits or Roman numerals in place of T and F."""
+    presentation = label_replacement(presentation, question, scene)
+    return replace(presentation, instruction=wording.TRUE_FALSE_RELABELLED)
+
+
+APPLY: Mapping[str, Change] = {
+    "DQ": distractor_question,
+    "DH": distractor_hint,
+    "AR": answer_removal,
+    "OS": option_shuffling,
+    "LR": label_replacement,
+}
+"""What each intervention does to a presentation whose lines stand in the question's order; applied in this order."""
+APPLY_TO_JUDGED: Mapping[str, Change] = {
+    "OS": judged_in_other_order,
+    "LR": judged_under_other_labels,
+}
+"""The same for true/false items."""

@@ -1,0 +1,293 @@
+"""Composition: one question under several interventions at once, drawn at random or asked for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from unslant.errors import InputError
+from unslant.presentations.interventions import choice, maths
+from unslant.presentations.interventions.choice import NotPossible, Scene
+from unslant.presentations.interventions.matrix import (
+    KINDS,
+    NEEDS,
+    Combination,
+    Kind,
+    check_probabilities,
+    conflict,
+    draw,
+    in_order,
+)
+from unslant.presentations.interventions.pool import Pool
+from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import Presentation
+from unslant.presentations.seeds import question_rng
+from unslant.questions.question import MathQuestion, Question
+
+Asked = tuple[Question, Presentation]
+POOL_RUN = -1
+"""Run number of the near misses in a pool of maths questions."""
+TRIES_FOR_SHOTS = 4000
+"""Questions looked at in search of worked examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """A question that cannot be put this way, and why; such questions are counted, never dropped in silence."""
+
+    question_id: str
+    reason: str
+    interventions: Combination = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """One question under a legal combination of interventions.
+
+    Attributes:
+        items: what is asked: one pair, or one for each option after the binary transformation. The question of a pair
+            is the one whose options the contents of the presentation refer to: for a true/false item, that item.
+        interventions: what was applied, in order of application.
+        left_out: code -> why the question could not take it, for what was drawn or is impossible for it.
+    """
+
+    items: tuple[Asked, ...]
+    interventions: Combination
+    left_out: Mapping[str, str]
+
+    @property
+    def presentation(self) -> Presentation:
+        """The presentation where there is but one.
+
+        Raises:
+            ValueError: after the binary transformation, which makes one for each option.
+        """
+        if len(self.items) > 1:
+            raise ValueError(f"question {self.items[0][0].id!r} became {len(self.items)} true/false items")
+        return self.items[0][1]
+
+
+def pool_of(questions: Iterable[Question | MathQuestion]) -> Pool:
+    """A pool for replaced options, second stems and worked examples.
+
+    Maths questions whose answer is a number get near misses as their options; others are left out.
+
+    Raises:
+        ValueError: if no question can be used.
+    """
+    usable: list[Question] = []
+    open_ones: dict[str, MathQuestion] = {}
+    for question in questions:
+        if isinstance(question, Question):
+            usable.append(question)
+        elif not maths.obstacle(question):
+            open_ones[question.id] = question
+            usable.append(maths.answer_jitter(question, question_rng(question.id, POOL_RUN, "AJ")))
+    return Pool(usable, open_ones)
+
+
+def possible(question: Question | MathQuestion) -> tuple[Combination, dict[str, str]]:
+    """The interventions a question can take as far as its own wording tells, and code -> reason for the others."""
+    if isinstance(question, MathQuestion):
+        return KINDS["maths"], {}
+    obstacles = dict(choice.obstacles(question))
+    for code, needed in NEEDS.items():
+        if needed in obstacles:
+            obstacles.setdefault(code, obstacles[needed])
+    return tuple(code for code in KINDS["choice"] if code not in obstacles), obstacles
+
+
+def compose(
+    question: Question | MathQuestion,
+    pool: Pool,
+    probabilities: Mapping[str, float] | None = None,
+    seed: int = 0,
+    run: int = 0,
+    *,
+    shots: int = 0,
+    shots_from: Pool | None = None,
+    name: str = "",
+) -> Composed | NotApplicable:
+    """A random legal combination of interventions on one question (P4, 4.2 and C).
+
+    Everything random derives from the question's id, ``seed`` and ``run``. An intervention that the question cannot
+    take is left out of the draw, with the reason kept; one that finds nothing to work with (no unrelated option in
+    the pool) is left out after it.
+
+    Args:
+        pool: questions of the same set, for replaced options and second stems.
+        probabilities: code -> probability, over the defaults (0.5 each, binary transformation 0.1).
+        shots, shots_from: worked examples, see :class:`ShotMaker`; from ``pool`` by default.
+        name: of the presentations; ``boat:RUN`` by default, with ``:OPTION`` added to true/false items.
+
+    Raises:
+        InputError: on an unknown intervention, a bad probability, or too few worked examples.
+    """
+    kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
+    able, left_out = possible(question)
+    chances = check_probabilities(probabilities or {})
+    chosen = draw(able, chances, question_rng(question.id, seed, f"boat/{run}/draw"), kind)
+    while True:
+        result = apply(question, chosen, pool, seed, run, shots=shots, shots_from=shots_from, name=name)
+        if isinstance(result, Composed):
+            return replace(result, left_out=left_out)
+        if not result.interventions:
+            return result
+        left_out |= dict.fromkeys(result.interventions, result.reason)
+        chosen = tuple(code for code in chosen if code not in left_out)
+
+
+def apply(
+    question: Question | MathQuestion,
+    interventions: Iterable[str],
+    pool: Pool,
+    seed: int = 0,
+    run: int = 0,
+    *,
+    shots: int = 0,
+    shots_from: Pool | None = None,
+    name: str = "",
+) -> Composed | NotApplicable:
+    """Exactly these interventions on one question; none of them gives the question as published.
+
+    Returns:
+        ``NotApplicable`` with the reason, and the interventions that stood in the way (empty if it is the question).
+
+    Raises:
+        InputError: if the combination is not legal, or there are too few worked examples.
+    """
+    kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
+    wanted = in_order(interventions)
+    problem = conflict(wanted, kind)
+    if problem:
+        raise InputError(f"interventions {', '.join(wanted) or '(none)'}: {problem}")
+    name = name or f"boat:{run}"
+    try:
+        items = _items(question, wanted, pool, partial(_rng, question.id, seed, run), name)
+    except _Refused as refused:
+        return NotApplicable(question.id, refused.reason, refused.interventions)
+    if shots:
+        found = ShotMaker(shots_from or pool, pool, wanted, seed, run).of(question, items[0][1], shots)
+        items = [(item, presentation.with_shots(found)) for item, presentation in items]
+    return Composed(tuple(items), wanted, {})
+
+
+class _Refused(Exception):
+    """What could not be applied, and why."""
+
+    def __init__(self, reason: str, interventions: Combination = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.interventions = reason, interventions
+
+
+def _rng(question_id: str, seed: int, run: int, purpose: str) -> random.Random:
+    return question_rng(question_id, seed, f"boat/{run}/{purpose}")
+
+
+def _items(
+    question: Question | MathQuestion,
+    wanted: Combination,
+    pool: Pool,
+    rng: Callable[[str], random.Random],
+    name: str,
+) -> list[Asked]:
+    if isinstance(question, MathQuestion):
+        problem = maths.obstacle(question)
+        if problem:
+            raise _Refused(problem)
+        if "QJ" in wanted:
+            item = maths.question_jitter(question, rng("QJ"))
+            return [(item, _changed(choice.judged(item, name), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
+        asked = maths.answer_jitter(question, rng("AJ"))
+        return [(asked, _changed(choice.shown(asked, name), asked, wanted, pool, rng, choice.APPLY))]
+    if not question.answers:
+        raise _Refused("no option is right")
+    for code in wanted:
+        reason = choice.obstacles(question).get(code)
+        if reason:
+            raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
+    if "BT" in wanted:
+        pairs = choice.binary_transformation(question, name)
+        return [(item, replace(presentation, interventions=wanted)) for item, presentation in pairs]
+    return [(question, _changed(choice.shown(question, name), question, wanted, pool, rng, choice.APPLY))]
+
+
+def _changed(
+    presentation: Presentation,
+    question: Question,
+    wanted: Combination,
+    pool: Pool,
+    rng: Callable[[str], random.Random],
+    changes: Mapping[str, choice.Change],
+) -> Presentation:
+    scene = Scene(pool, rng)
+    for code in wanted:
+        if code in changes:
+            try:
+                presentation = changes[code](presentation, question, scene)
+            except NotPossible as reason:
+                raise _Refused(str(reason), (code,)) from None
+    return replace(presentation, interventions=wanted)
+
+
+@dataclass(frozen=True)
+class ShotMaker:
+    """Worked examples that carry the same interventions as the question (P4, C.1).
+
+    With answer removal half of them do (rounded down, chosen at random), so that "none is right" is not taught.
+    Replaced labels are the question's. Of a question's true/false items one is shown, and of these examples half
+    are true (rounded at random). Only questions with one right option that can take the same interventions serve.
+    """
+
+    pool: Pool
+    scenery: Pool
+    wanted: Combination
+    seed: int
+    run: int
+
+    def of(self, question: Question | MathQuestion, asked: Presentation, k: int) -> tuple[Presentation, ...]:
+        """``k`` examples to stand before ``asked``.
+
+        Raises:
+            InputError: if too few questions of the pool can serve.
+        """
+        rng = _rng(question.id, self.seed, self.run, "shots")
+        removed = set(rng.sample(range(k), k // 2))
+        extra = rng.random() < 0.5
+        truths = rng.sample([True] * ((k + extra) // 2) + [False] * (k - (k + extra) // 2), k)
+        alphabet = tuple(option.label for option in asked.shown)
+        found: list[Presentation] = []
+        used = {question.id}
+        for other in self.pool.drawn(rng, TRIES_FOR_SHOTS):
+            if len(found) == k:
+                break
+            if other.id in used or other.stem == question.stem or len(other.answers) != 1:
+                continue
+            used.add(other.id)
+            wanted = self.wanted if len(found) in removed else tuple(code for code in self.wanted if code != "AR")
+            shot = self._shot(other, wanted, question.id, truths[len(found)], alphabet)
+            if shot is not None:
+                found.append(shot)
+        if len(found) < k:
+            raise InputError(
+                f"question {question.id!r}: {k} worked examples wanted, but only {len(found)} were found that can take "
+                f"{', '.join(self.wanted) or 'no intervention'}: use fewer shots, or take them from a larger file"
+            )
+        return tuple(found)
+
+    def _shot(
+        self, other: Question, wanted: Combination, before: str, true: bool, labels: tuple[str, ...]
+    ) -> Presentation | None:
+        rng = partial(_rng, f"{before}\x1f{other.id}", self.seed, self.run)
+        try:
+            items = _items(self.pool.original(other), wanted, self.scenery, rng, "shot")
+        except _Refused:
+            return None
+        fitting = [p for _, p in items if "BT" not in wanted or p.answers == {0 if true else 1}]
+        shot = rng("item").choice(fitting) if fitting else None
+        if shot is not None and "LR" in wanted:
+            key = next(key for key in (*choice.OTHER_ALPHABETS, "A") if labels[0] == ALPHABETS[key][0])
+            shot = choice.relabel(shot, ALPHABETS[key])
+        return shot

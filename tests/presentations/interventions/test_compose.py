@@ -1,0 +1,278 @@
+"""Composition: right answers stay right, choices are seeded, and what cannot be done is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.presentations.interventions.checks import check_composed, check_presentation
+from unslant.errors import InputError
+from unslant.presentations import FOREIGN, NONE
+from unslant.presentations.interventions import Composed, NotApplicable, apply, combinations, compose, pool_of, possible
+from unslant.questions import MathQuestion, Question
+
+SHEEP = MathQuestion(
+    "m/1",
+    "Ann has 12 sheep and buys 5 more. Each sheep eats 3 kilos of hay. How many kilos do they eat?",
+    "51",
+    "She has 12+5=<<12+5=17>>17 sheep. They eat 17*3=<<17*3=51>>51 kilos.",
+)
+STORIES = (
+    "Bert has {a} hens and {b} geese in the barn. How many birds has he?",
+    "A train carries {a} children, then {b} adults step on. How many travel?",
+    "Cora reads {a} pages at dawn plus {b} after supper. What is her total?",
+    "Dan spent {a} dollars for paint, {b} for brushes. What did everything cost?",
+)
+FARM = [SHEEP] + [MathQuestion(f"m/{i}", STORIES[i % 4].format(a=i, b=7 * i), str(8 * i)) for i in range(2, 60)]
+
+
+def question(stem="What colour is the lamp of the miller?", options=("red", "green", "blue"), answers=(0,), **more):
+    return Question("q/own", stem, tuple(options), frozenset(answers), **more)
+
+
+def done(result) -> Composed:
+    assert isinstance(result, Composed), result
+    return result
+
+
+def test_no_intervention_is_the_question_as_published(world_pool):
+    presentation = done(apply(question(), (), world_pool)).presentation
+    assert [line.text for line in presentation.shown] == ["red", "green", "blue"]
+    assert presentation.labels == ("A", "B", "C")
+    assert (presentation.hint, presentation.distractor) == ("", "")
+
+
+@pytest.mark.parametrize("combination", combinations("choice"), ids="+".join)
+def test_every_legal_combination_on_questions(combination, world_questions, world_pool):
+    changed = 0
+    for one in world_questions[:40]:
+        result = apply(one, combination, world_pool)
+        if isinstance(result, Composed):
+            changed += 1
+            check_composed(one, result)
+    assert changed > 30
+
+
+@pytest.mark.parametrize("combination", combinations("maths"), ids="+".join)
+def test_every_legal_combination_on_maths(combination):
+    pool = pool_of(FARM)
+    for one in FARM[:20]:
+        check_composed(one, done(apply(one, combination, pool)))
+
+
+def test_an_illegal_combination_is_refused(world_pool):
+    with pytest.raises(InputError, match="answer removal needs distractor hint"):
+        apply(question(), ("AR",), world_pool)
+    with pytest.raises(InputError, match="cannot be combined"):
+        apply(question(), ("BT", "OS"), world_pool)
+    with pytest.raises(InputError, match="needs question jitter or answer jitter"):
+        apply(SHEEP, (), world_pool)
+
+
+def test_the_same_seed_gives_the_same_and_another_run_another(world_questions, world_pool):
+    def draw(seed, run):
+        return [compose(one, world_pool, seed=seed, run=run, shots=2, name="x") for one in world_questions[:60]]
+
+    assert draw(0, 0) == draw(0, 0)
+    assert draw(0, 0) != draw(0, 1)
+    assert draw(0, 0) != draw(1, 0)
+
+
+def test_the_file_order_does_not_matter(world_questions):
+    there, back = pool_of(world_questions), pool_of(world_questions[::-1])
+    for one in world_questions[:80]:
+        assert compose(one, there, shots=3) == compose(one, back, shots=3)
+
+
+def test_leaving_a_question_out_changes_only_those_that_borrowed_from_it(world_questions, world_pool):
+    less = pool_of(world_questions[1:])
+    same = sum(compose(one, world_pool) == compose(one, less) for one in world_questions[1:])
+    assert same >= 0.97 * (len(world_questions) - 1)
+
+
+def test_removal_takes_every_copy_of_a_right_option(world_pool):
+    twice = question(options=("red", "red", "green"), answers=(0,))
+    seen_none = False
+    for run in range(40):
+        presentation = done(apply(twice, ("DH", "AR"), world_pool, run=run)).presentation
+        check_presentation(twice, presentation)
+        texts = [line.text for line in presentation.shown]
+        if NONE in presentation.answers:
+            seen_none = True
+            assert "red" not in texts
+            assert [line.content for line in presentation.shown][:2] == [FOREIGN, FOREIGN]
+        else:
+            assert presentation.right_labels == ("A", "B")
+    assert seen_none
+
+
+def test_removal_leaves_a_second_right_option_right(world_pool):
+    several = question(options=("red", "crimson", "green"), answers=(0, 1))
+    for run in range(20):
+        presentation = done(apply(several, ("DH", "AR"), world_pool, run=run)).presentation
+        assert NONE not in presentation.answers
+        check_presentation(several, presentation)
+
+
+def test_nothing_equivalent_to_an_option_is_borrowed():
+    own = question("How long is the rope of the miller in metres?", ("1000", "20", "7"))
+    others = [
+        Question(f"o/{i}", f"How heavy is boat number {i} by the quay?", options, frozenset({0}))
+        for i, options in enumerate(
+            [("1,000", "$1000.00"), ("Twenty", " 20. "), ("seven", "7.0"), ("anchor", "1,000.")]
+        )
+    ]
+    borrowed = set()
+    for run in range(200):
+        presentation = done(apply(own, ("DH", "AR"), pool_of(others), run=run)).presentation
+        borrowed |= {line.text for line in presentation.shown if line.content == FOREIGN}
+    assert borrowed == {"anchor"}
+
+
+def test_the_label_for_none_makes_way_where_n_is_taken(world_pool):
+    many = question(options=[f"shade {i} of amber" for i in range(26)], answers=(13,))
+    presentation = done(apply(many, ("DH",), world_pool)).presentation
+    assert presentation.labels[13] == "N"
+    assert presentation.none_label == "None"
+    assert "answer None" in presentation.hint
+
+
+def test_labels_that_could_be_read_as_options_are_not_used(world_pool):
+    numbers = question("How many lamps has the miller?", ("3", "1", "2"))
+    roman = question("What statements hold for lamps here?", ("I and II", "III", "II"))
+    both = question("What statements hold for lamps here?", ("I and II", "III", "2"))
+    for run in range(20):
+        assert done(apply(numbers, ("LR",), world_pool, run=run)).presentation.labels == ("I", "II", "III")
+        assert done(apply(roman, ("LR",), world_pool, run=run)).presentation.labels == ("1", "2", "3")
+        assert done(apply(both, ("LR",), world_pool, run=run)).presentation.labels == ("a", "b", "c")
+
+
+def test_shuffling_moves_something_and_leaves_pinned_options(world_pool):
+    pinned = question(options=("red", "green", "blue", "all of the above"), pinned=(3,))
+    orders = set()
+    for run in range(60):
+        shown = done(apply(pinned, ("OS",), world_pool, run=run)).presentation.shown
+        orders.add(tuple(line.content for line in shown))
+    assert len(orders) == 5  # 3! without the given one
+    assert {order[3] for order in orders} == {3}
+
+
+def test_a_second_question_comes_before_and_after_and_shares_no_option(world_questions, world_pool):
+    first = 0
+    for one in world_questions[:60]:
+        presentation = done(apply(one, ("DQ",), world_pool)).presentation
+        first += presentation.stem == one.stem
+        other = presentation.distractor if presentation.stem == one.stem else presentation.stem
+        source = next(q for q in world_questions if q.stem == other)
+        assert not set(source.options) & set(one.options)
+        assert source.subject != one.subject
+    assert 15 < first < 45
+
+
+@pytest.mark.parametrize(
+    ("given_question", "codes", "reason"),
+    [
+        (question(answers=()), (), "no option is right"),
+        (question(options=("red", "green", "none of the above")), ("DH",), "says that none is right"),
+        (question(options=("red", "both A and C", "blue"), pinned=(0, 1, 2)), ("DH", "AR"), "refer to other options"),
+        (question(options=("red", "both A and C", "blue"), pinned=(0, 1, 2)), ("LR",), "by their labels"),
+        (question(options=("red", "both A and C", "blue"), pinned=(0, 1, 2)), ("OS",), "may change place"),
+        (question(options=("red", "red ")), ("OS",), "fewer than two different"),
+        (question("Which of these is not a fruit of the garden?"), ("DH", "AR"), "exception"),
+        (question("What is the largest lamp in town?"), ("DH", "AR"), "next best"),
+        (question("Which of the following is true?"), ("DQ",), "fit any options"),
+        (question("Which of the following lamps burns oil?"), ("BT",), "speaks of its options"),
+        (question(options=("Aa", "aa", "AA")), ("DH", "AR"), "case or punctuation"),
+        (question(options=("red", "", "blue")), ("BT",), "empty"),
+    ],
+)
+def test_what_a_question_cannot_take_is_said(given_question, codes, reason, world_pool):
+    result = apply(given_question, codes, world_pool)
+    assert isinstance(result, NotApplicable)
+    assert reason in result.reason
+    if codes:  # the rest of the question can still be composed
+        assert isinstance(compose(given_question, world_pool), Composed)
+        for code in result.interventions:
+            assert code not in possible(given_question)[0]
+
+
+def test_a_lonely_question_takes_what_needs_no_other():
+    alone = question()
+    for run in range(100):
+        composed = done(compose(alone, pool_of([alone]), run=run))
+        check_composed(alone, composed)
+        assert not {"DQ", "AR"} & set(composed.interventions)
+
+
+def test_a_maths_question_without_a_number_is_counted():
+    words = replace(SHEEP, answer="a dozen or so")
+    result = compose(words, pool_of(FARM))
+    assert result == NotApplicable("m/1", "the answer is not a number")
+
+
+class TestShots:
+    def test_carry_the_interventions_but_removal_in_half(self, world_questions, world_pool):
+        removed = []
+        for one in world_questions[:40]:
+            presentation = done(apply(one, ("DQ", "DH", "AR", "LR"), world_pool, shots=5)).presentation
+            assert len({shot.question_id for shot in presentation.shots} | {one.id}) == 6
+            for shot in presentation.shots:
+                assert set(shot.interventions) - {"AR"} == {"DQ", "DH", "LR"}
+                assert shot.labels[0] == presentation.labels[0]
+                assert len(shot.right_labels) == 1
+            removed.append(sum("AR" in shot.interventions for shot in presentation.shots))
+        assert set(removed) == {2}
+
+    def test_of_true_false_items_are_true_in_half(self, world_questions, world_pool):
+        true = [
+            sum(
+                shot.right_labels == ("T",) for shot in done(apply(one, ("BT",), world_pool, shots=4)).items[0][1].shots
+            )
+            for one in world_questions[:20]
+        ]
+        assert set(true) == {2}
+
+    def test_serve_maths(self):
+        pool = pool_of(FARM)
+        for code in ("QJ", "AJ"):
+            presentation = done(apply(SHEEP, (code, "OS", "LR"), pool, shots=5)).presentation
+            assert len(presentation.shots) == 5
+            assert {shot.labels[0] for shot in presentation.shots} == {presentation.labels[0]}
+
+    def test_too_few_is_an_error_that_says_so(self, world_questions):
+        with pytest.raises(InputError, match=r"5 worked examples wanted, but only 2"):
+            apply(world_questions[0], (), pool_of(world_questions[:3]), shots=5)
+
+    def test_may_come_from_another_set(self, world_questions, world_pool):
+        other = [replace(one, id=f"dev/{one.id}") for one in world_questions[200:]]
+        presentation = done(compose(world_questions[0], world_pool, shots=5, shots_from=pool_of(other))).items[0][1]
+        assert all(shot.question_id.startswith("dev/") for shot in presentation.shots)
+
+
+WORDS = st.sampled_from(
+    ["Paris", "paris", "7", "7.0", "1,000", "1000", "Aa", "aa", "", " ", "none of these", "all of the above", "N", "IV",
+     "the moon", "Moon!", "A", "½", "日本", "both A and B", "yes", "x^2", "-5", "5", "50%", "0.5", "\n", "a b c"]
+)  # fmt: skip
+
+
+@given(
+    options=st.lists(WORDS, min_size=2, max_size=26),
+    data=st.data(),
+    stem=st.sampled_from(["What is it?", "Which city is not far from the river Seine?", "How many sheep has Ann?", ""]),
+    run=st.integers(0, 5),
+)
+def test_any_question_composes_or_says_why(options, data, stem, run):
+    answers = data.draw(st.sets(st.integers(0, len(options) - 1), max_size=3))
+    pinned = data.draw(st.sets(st.integers(0, len(options) - 1), max_size=2))
+    one = Question("q", stem, tuple(options), frozenset(answers), pinned=tuple(sorted(pinned)))
+    others = [Question(f"o/{i}", f"Where does captain {w} keep boat {i}?", (w, f"pier {i}"), frozenset({0}))
+              for i, w in enumerate(("anchor", "rope", "sail", "Paris", "1000"))]  # fmt: skip
+    result = compose(one, pool_of([one, *others]), run=run)
+    if isinstance(result, NotApplicable):
+        assert result.reason == "no option is right"
+        assert not answers
+    else:
+        check_composed(one, result)
