@@ -47,26 +47,28 @@ def sharing_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
 def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Order]]:
     """At least ``k`` distinct orders in rounds: within each, every movable option stands in every movable place once.
 
-    A round is the n rotations of one random arrangement; ``k`` is rounded up to whole rounds. If there are no more
-    than ``k`` orders, all (n-1)! rounds are returned, in random sequence.
+    A round is a random Latin square; ``k`` is rounded up to whole rounds. If there are no more than ``k`` orders, all
+    are returned, as (n-1)! rounds of rotations in random sequence.
     """
     base = canonical(question)
     n = len(base)
     if n == 0:
         return [[place(question, ())]]
     rng = question_rng(question.id, seed, "rounds")
-    wanted = min(math.ceil(k / n), math.factorial(n - 1))
     if math.factorial(n) <= k:
-        starts = [(base[0], *rest) for rest in itertools.permutations(base[1:])]
+        starts = list(itertools.permutations(base[1:]))
         rng.shuffle(starts)
-    else:
-        found: dict[tuple[int, ...], None] = {}
-        while len(found) < wanted:
-            rest = list(base[1:])
-            rng.shuffle(rest)
-            found[base[0], *rest] = None
-        starts = list(found)
-    return [[place(question, _rotated(start, by)) for by in range(n)] for start in starts]
+        return [[place(question, row) for row in _square((base[0], *start), range(n))] for start in starts]
+    rounds: list[list[Order]] = []
+    seen: set[Order] = set()
+    while len(rounds) < math.ceil(k / n):
+        # Rotations alone would keep the same options next to each other in the whole round; shuffled columns do not.
+        symbols, columns = rng.sample(base, n), rng.sample(range(n), n)
+        orders = [place(question, row) for row in _square(symbols, columns)]
+        if seen.isdisjoint(orders):
+            seen.update(orders)
+            rounds.append(orders)
+    return rounds
 
 
 def balanced_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
@@ -74,8 +76,10 @@ def balanced_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     return [order for round_ in balanced_rounds(question, k, seed) for order in round_]
 
 
-def _rotated(arrangement: Sequence[int], by: int) -> tuple[int, ...]:
-    return (*arrangement[by:], *arrangement[:by])
+def _square(symbols: Sequence[int], columns: Sequence[int]) -> list[tuple[int, ...]]:
+    """The cyclic Latin square of ``symbols`` with its columns rearranged, row by row."""
+    n = len(symbols)
+    return [tuple(symbols[(column + row) % n] for column in columns) for row in range(n)]
 
 
 def option_segments(orders: Sequence[Order]) -> int:
