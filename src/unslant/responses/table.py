@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from unslant.errors import InputError
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
+from unslant.responses.texts import pack, unpack
 
 STATUSES = ("ok", "unparsed", "refused", "error")
 """``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
@@ -46,6 +47,7 @@ SCHEMA = pa.schema(
     ]
 )
 _META = b"unslant"
+_QUESTIONS = b"unslant.questions"
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,12 @@ def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Responses:
-    """A table of responses (``table`` follows ``SCHEMA``) and what is known about the run (``meta``, JSON-able)."""
+    """A table of responses (``table`` follows ``SCHEMA``), what is known about the run (``meta``, JSON-able), and the
+    questions themselves, where they are at hand (a report shows them; no metric needs them)."""
 
     table: pa.Table
     meta: Mapping[str, object] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
 
     @classmethod
     def from_rows(cls, rows: Iterable[Response], meta: Mapping[str, object] | None = None) -> Responses:
@@ -142,11 +146,14 @@ class Responses:
         for name, wanted in equal.items():
             values = [wanted] if isinstance(wanted, str) else list(wanted)
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
-        return Responses(table, self.meta)
+        return Responses(table, self.meta, self.questions)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the table and its meta data to one Parquet file (zstd)."""
-        table = self.table.replace_schema_metadata({_META: json.dumps(self.meta, sort_keys=True).encode()})
+        """Write the table, its meta data and the questions to one Parquet file (zstd)."""
+        metadata = {_META: json.dumps(self.meta, sort_keys=True).encode()}
+        if self.questions:
+            metadata[_QUESTIONS] = pack(self.questions)
+        table = self.table.replace_schema_metadata(metadata)
         pq.write_table(table, path, compression="zstd")
 
     @classmethod
@@ -165,8 +172,10 @@ class Responses:
         missing = [name for name in SCHEMA.names if name not in table.column_names]
         if missing:
             raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
-        meta = json.loads((table.schema.metadata or {}).get(_META, b"{}"))
-        return cls(table.select(SCHEMA.names).cast(SCHEMA), meta)
+        metadata = table.schema.metadata or {}
+        meta = json.loads(metadata.get(_META, b"{}"))
+        questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
+        return cls(table.select(SCHEMA.names).cast(SCHEMA), meta, questions)
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:

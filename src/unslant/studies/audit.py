@@ -161,7 +161,7 @@ def audit(
         "cost": asdict(cost),
     }
     as_written = json.loads(json.dumps({"study": "audit", **meta}))  # equal to what is read back from a file
-    return _result(Responses(responses.table, as_written))
+    return _result(Responses(responses.table, as_written, tuple(found)))
 
 
 def audit_presentations(
