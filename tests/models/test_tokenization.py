@@ -56,7 +56,7 @@ def test_lines_one_by_one_equal_the_whole_text(encoder: Encoder, text: str):
 
 
 def test_slash_after_a_line_end_is_cut_as_its_tokenizer_does():
-    """GPT-4o's rules take ``!\\n/`` as one word, so the line ``/x`` begins differently behind ``!`` than behind ``a``."""
+    """GPT-4o's rules take ``!\\n/`` as one word, so the line ``/x`` begins otherwise behind ``!`` than behind ``a``."""
     words = {letter: i for i, letter in enumerate("a b c ! / Ċ x /x !Ċ".split())}
     raw = Tokenizer(models.BPE(words, [("/", "x"), ("!", "Ċ")]))
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"

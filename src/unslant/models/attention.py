@@ -97,14 +97,16 @@ def _chunks(batch: Batch) -> Iterator[Chunk]:
     n = len(batch)
     for first in range(0, n, _CHUNK):
         last = min(n, first + _CHUNK)
+        columns = int(batch.depth[first:last].max()) + 1
         pieces = []
         for start, length, depth, end in batch.segments:
             if start >= last:
                 break
             if end <= first:
                 continue
+            # A segment may go on in the next chunk, to depths that no token of this one has.
+            length = min(length, columns - depth)
             pieces.append((max(start, first) - first, min(end, last) - first, start, length, depth))
-        columns = int(batch.depth[first:last].max()) + 1
         yield Chunk(first, last, columns, pieces)
 
 

@@ -26,7 +26,7 @@ class TreeEngine:
     """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.tree`).
 
     Exact: results equal those of :class:`PlainEngine` to float tolerance. Keys and values of the beginning that a
-    call's prompts share are kept for the next call.
+    call's prompts share are kept for the next call, until weights change.
     """
 
     def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
@@ -35,11 +35,16 @@ class TreeEngine:
         self.flex = flex
         self._known: Ids = np.empty(0, dtype=np.int32)
         self._spine: list[tuple[Tensor, Tensor]] = []
+        self._version = -1
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
         if not encoded:
             return
+        version = sum(parameter._version for parameter in self.model.parameters())
+        if version != self._version:
+            self.reset()
+            self._version = version
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget, self._known)
         first = layout.first_candidate
@@ -58,7 +63,7 @@ class TreeEngine:
             self._spine, self._known = spine, layout.preamble[: layout.batches[-1].keep]
 
     def reset(self) -> None:
-        """Forget what was kept from earlier calls (after running out of memory, or when weights have changed)."""
+        """Forget what was kept from earlier calls."""
         self._spine, self._known = [], np.empty(0, dtype=np.int32)
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.float64], list[Any]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError
 
@@ -51,8 +54,9 @@ def load_model(
 
     place = _device(device, torch)
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
-    tokenizer = _load("tokenizer", name, AutoTokenizer, source, trust_remote_code=trust_remote_code)
-    model = _load("model", name, AutoModelForCausalLM, source, dtype=kind, trust_remote_code=trust_remote_code)
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
+    tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
+    model = _load("model", name, AutoModelForCausalLM, source, dtype=kind, **options)
     if adapter:
         model = _with_adapter(model, adapter)
     return TransformersModel(
@@ -99,9 +103,29 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     except ImportError as error:
         raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
     try:
-        return PeftModel.from_pretrained(model, adapter)
+        return PeftModel.from_pretrained(model, adapter, **_where(adapter))
     except Exception as error:  # as above
         raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+
+
+def _where(source: str) -> dict[str, bool]:
+    """Where the libraries are to look: not at a Hub that cannot be reached, which they would try for a minute."""
+    return {"local_files_only": Path(source).is_dir() or not _hub_reachable()}
+
+
+def _hub_reachable() -> bool:
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    if urllib.request.getproxies():
+        return True  # not ours to try
+    hub = urlsplit(constants.ENDPOINT)
+    try:
+        socket.create_connection((hub.hostname, hub.port or (443 if hub.scheme == "https" else 80)), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def _device(wanted: str, torch: Any) -> str:

@@ -84,6 +84,10 @@ class TransformersModel:
         """``tree`` or ``plain``: what scores this model."""
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
+    def reset(self) -> None:
+        """Forget what was kept from earlier calls; for changes that no training step makes (an adapter switched off)."""
+        self._engine.reset()
+
     @cached_property
     def identity(self) -> Mapping[str, str]:
         """Digests of weights and tokenizer, dtype and engine; computed once, at the cost of reading all weights."""

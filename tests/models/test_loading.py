@@ -1,0 +1,187 @@
+"""Loading: what is found, and one clear line where something is not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from tests.models.samples import sample_prompts
+from unslant.errors import InputError, ModelError
+from unslant.models import load_model, loading
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch):
+    """A Hub that refuses connections at once, and no leave to skip asking it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def one_line(error: pytest.ExceptionInfo[BaseException]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    assert "Traceback" not in message
+    return message
+
+
+def test_a_folder_loads_and_scores(zoo_model):
+    model = load_model(str(zoo_model("qwen2")), token_budget=100)
+    assert model.engine == "tree"
+    assert model.dtype == torch.float32
+    assert not model.model.training
+    prompts = sample_prompts()[:3]
+    assert sorted(scored.index for scored in model.score(prompts)) == [0, 1, 2]
+    assert model.cost.prompts == 3
+
+
+def test_dtype_is_the_one_asked_for(zoo_model):
+    assert load_model(str(zoo_model("llama")), dtype="bfloat16").dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", ["org/no-such-model", "no-such-model"])
+def test_unknown_name_without_network(name):
+    started = time.monotonic()
+    with pytest.raises(ModelError, match="check the name and the network") as error:
+        load_model(name)
+    assert repr(name) in one_line(error)
+    # The libraries would try for most of a minute.
+    assert time.monotonic() - started < 20
+
+
+def test_missing_folder():
+    with pytest.raises(ModelError, match="no such model folder") as error:
+        load_model("./models/none-here")
+    assert "./models/none-here" in one_line(error)
+
+
+def test_folder_that_is_no_model(tmp_path):
+    with pytest.raises(ModelError, match=r"config\.json is missing"):
+        load_model(str(tmp_path))
+
+
+def test_folder_without_tokenizer(zoo_model, tmp_path):
+    folder = tmp_path / "bare"
+    shutil.copytree(zoo_model("gpt2"), folder)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / file).unlink(missing_ok=True)
+    with pytest.raises(ModelError, match="no tokenizer in it") as error:
+        load_model(str(folder))
+    assert "tokenizer.save_pretrained" in one_line(error)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_damaged_folder(zoo_model, tmp_path, file):
+    folder = tmp_path / "damaged"
+    shutil.copytree(zoo_model("gpt2"), folder)
+    (folder / file).write_bytes(b"{")
+    with pytest.raises(ModelError, match="cannot be loaded") as error:
+        load_model(str(folder))
+    assert str(folder) in one_line(error)
+
+
+def test_folder_without_weights(zoo_model, tmp_path):
+    folder = tmp_path / "empty"
+    shutil.copytree(zoo_model("gpt2"), folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="the model cannot be loaded"):
+        load_model(str(folder))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_cuda_asked_for_and_absent(zoo_model):
+    with pytest.raises(ModelError, match="no CUDA device here: use --device cpu"):
+        load_model(str(zoo_model("gpt2")), device="cuda")
+
+
+def test_unknown_dtype_and_device_are_refused_with_the_allowed_ones():
+    with pytest.raises(InputError, match=r"unknown dtype 'int8'.*bfloat16"):
+        load_model("fair", dtype="int8")
+    with pytest.raises(InputError, match=r"unknown device 'tpu'.*cuda"):
+        load_model("fair", device="tpu")
+
+
+CODE = """
+from transformers import LlamaConfig, LlamaForCausalLM
+class OwnConfig(LlamaConfig):
+    model_type = "own_code"
+class OwnModel(LlamaForCausalLM):
+    config_class = OwnConfig
+"""
+
+
+def test_code_beside_the_weights_is_not_run_unless_asked(zoo_model, tmp_path, monkeypatch):
+    folder = tmp_path / "with_code"
+    shutil.copytree(zoo_model("llama"), folder)
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w').close()\n" + CODE, "utf-8")
+    config = (folder / "config.json").read_text("utf-8").replace('"model_type": "llama"', '"model_type": "own_code"')
+    auto = '"auto_map": {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"},'
+    (folder / "config.json").write_text(config.replace("{", "{" + auto, 1), "utf-8")
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("nobody is there to be asked"))
+    with pytest.raises(ModelError) as error:
+        load_model(str(folder))
+    one_line(error)
+    assert not (tmp_path / "was_run").exists()
+
+
+def test_adapter_changes_scores_and_can_be_missing(zoo_model, tmp_path, monkeypatch):
+    peft = pytest.importorskip("peft")
+    folder = zoo_model("llama")
+    torch.manual_seed(1)
+    lora = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), lora).save_pretrained(tmp_path / "adapter")
+    bare = load_model(str(folder))
+    adapted = load_model(str(folder), adapter=str(tmp_path / "adapter"))
+    assert adapted.engine == "tree"
+    prompts = sample_prompts()[:6]
+    one = {scored.index: scored.logprobs for scored in bare.score(prompts)}
+    other = {scored.index: scored.logprobs for scored in adapted.score(prompts)}
+    assert max(abs(one[i] - other[i]).max() for i in one) > 0.01
+    plain = load_model(str(folder), adapter=str(tmp_path / "adapter"), engine="plain")
+    for scored in plain.score(prompts):
+        assert other[scored.index] == pytest.approx(scored.logprobs, abs=1e-4)
+    assert bare.identity["weights"] != adapted.identity["weights"]
+
+    with pytest.raises(ModelError, match="the adapter cannot be loaded") as error:
+        load_model(str(folder), adapter=str(tmp_path / "none"))
+    one_line(error)
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ModelError, match=r"pip install 'unslant\[train\]'"):
+        load_model(str(folder), adapter=str(tmp_path / "adapter"))
+
+
+def test_identity_follows_weights_and_engine(zoo_model):
+    one, again = load_model(str(zoo_model("gpt2"))), load_model(str(zoo_model("gpt2")))
+    assert one.identity == again.identity
+    assert load_model(str(zoo_model("gpt2")), engine="plain").identity["engine"] != one.identity["engine"]
+    with torch.no_grad():
+        again.model.transformer.wte.weight[0, 0] += 1
+    del again.__dict__["identity"]
+    assert one.identity["weights"] != again.identity["weights"]
+
+
+def test_the_hub_is_asked_when_it_answers(monkeypatch):
+    import socket
+
+    server = socket.create_server(("127.0.0.1", 0))
+    with server:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert loading._where("org/model") == {"local_files_only": False}
+    assert loading._where("org/model") == {"local_files_only": True}
+
+
+def test_context_limit_is_read_from_every_spelling():
+    from unslant.models.transformers_model import _context_limit
+
+    assert _context_limit(AutoConfig.for_model("gpt2", n_positions=77)) == 77
+    assert _context_limit(AutoConfig.for_model("llama", max_position_embeddings=99)) == 99
+    assert _context_limit(AutoConfig.for_model("mamba")) > 1_000_000
