@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.label_scores import LabelScores
+from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.presentations.controls import CONTROL
 from unslant.responses.table import Responses
 
@@ -109,14 +110,15 @@ def base_rates(
     if table.num_rows == 0:
         return {}
     if labels is None:
-        labels = tuple(max(table["labels"].to_pylist(), key=len))
+        labels = standard_labels(responses.where(elicitation=elicitation), (CONTROL,))
     scores = LabelScores.read(responses, CONTROL, elicitation, labels)
     return {
-        int(n): measure_base_rates(scores.take(scores.n_options == n), seed=seed) for n in np.unique(scores.n_options)
+        int(n): measure_base_rates(scores.take(scores.n_options == n), elicitation, seed=seed)
+        for n in np.unique(scores.n_options)
     }
 
 
-def measure_base_rates(scores: LabelScores, *, seed: int = 0) -> BaseRates:
+def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) -> BaseRates:
     """Base rates from the scores of one control question; all rows have the same number n of options."""
     n, k = int(scores.n_options[0]), len(scores)
     values = np.exp(scores.logprobs[:, :n])
@@ -131,7 +133,7 @@ def measure_base_rates(scores: LabelScores, *, seed: int = 0) -> BaseRates:
     if balanced:
         features = np.column_stack([values, by_place, (values**2).sum(axis=1), np.ones(k)])
         parts = [
-            bootstrap.statistic(features, lambda t, a=at: _part(t, n, a), k, reflect=1, low=0, high=1) for at in (0, n)
+            bootstrap.statistic(features, partial(_part, n=n, at=at), k, reflect=1, low=0, high=1) for at in (0, n)
         ]
         rng = np.random.default_rng(seed)
         label_p = permutation_p(by_place, places, rng)
@@ -139,7 +141,7 @@ def measure_base_rates(scores: LabelScores, *, seed: int = 0) -> BaseRates:
     else:
         parts, label_p, position_p = [Estimate.undefined(note, k)] * 2, math.nan, math.nan
     return BaseRates(
-        scores.elicitation if hasattr(scores, "elicitation") else "",
+        elicitation,
         n,
         scores.labels[:n],
         tuple(bootstrap.mean(values[:, i]) for i in range(n)),
@@ -170,7 +172,8 @@ def _part(totals: Floats, n: int, at: int) -> Floats:
     all_of_it = totals[:, -2] - grand**2 / (n * k)
     between = (groups**2).sum(axis=1) / k - grand**2 / (n * k)
     # a model whose scores are all the same has no variance to explain
-    return np.divide(between, all_of_it, out=np.zeros_like(between), where=all_of_it > 1e-12 * totals[:, -2])
+    part: Floats = np.divide(between, all_of_it, out=np.zeros_like(between), where=all_of_it > 1e-12 * totals[:, -2])
+    return part
 
 
 def permutation_p(

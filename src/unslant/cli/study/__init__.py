@@ -4,4 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from unslant.cli.study import base_rate
+
 group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
+base_rate.register(group)
