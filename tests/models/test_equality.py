@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -36,7 +37,10 @@ def _named(supported: bool) -> list:
 
 def load(folder, engine: str = "tree", **options) -> TransformersModel:
     model = AutoModelForCausalLM.from_pretrained(folder)
-    return TransformersModel(model, AutoTokenizer.from_pretrained(folder), folder.name, engine=engine, **options)
+    return TransformersModel(model, _tokenizer(folder), folder.name, engine=engine, **options)
+
+
+_tokenizer = cache(AutoTokenizer.from_pretrained)
 
 
 def score(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[np.float64]]:

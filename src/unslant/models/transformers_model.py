@@ -85,7 +85,7 @@ class TransformersModel:
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
     def reset(self) -> None:
-        """Forget what was kept from earlier calls; for changes that no training step makes (an adapter switched off)."""
+        """Forget what was kept from earlier calls; for changes no training step makes (an adapter switched off)."""
         self._engine.reset()
 
     @cached_property
