@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unslant.metrics import Estimate, LabelShare
+from unslant.reports.rows import cost_line, notes, score_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,31 +78,15 @@ def _table(*columns: str, title: str = "") -> Table:
 
 
 def _score_table(result: AuditResult) -> Table:
-    means, bias, over = result.metrics.means, result.metrics.label_bias, result.metrics.over_orders
-    rows = (
-        ("accuracy, as reported", means.accuracy, "options in the order of the file"),
-        ("accuracy, mean over orders", means.expected_accuracy, "the score without luck of the order"),
-        ("accuracy, right in every order", means.robust_accuracy, "what the order cannot change"),
-        ("accuracy, voted", means.vote_accuracy, "mean probability over the orders: the corrected answer"),
-        ("accuracy, worst order", over.worst, "whole set under one order"),
-        ("accuracy, best order", over.best, ""),
-        ("chance", means.chance, "share of options that are right"),
-        ("consistency", means.consistency, "questions with the same answer in every order"),
-        ("flips when reversed (FR)", means.fr, "answer changes when the order is reversed"),
-        ("flips, labels reversed", means.fr_labels, ""),
-        ("flips, both reversed", means.fr_both, ""),
-        ("PBM", means.pbm, "variance of an option's probability over the orders"),
-        ("PBM, normalised", means.normalised_pbm, "share of its maximum"),
-        ("AccStd", over.std, "spread of accuracy over the orders"),
-        ("RStd", bias.rstd, "spread of recall over the labels"),
-        ("RSD", bias.rsd, "the same, relative to the mean"),
-        ("CKLD", bias.ckld, "predicted against gold label shares"),
-        ("ties", means.tie_rate, "several options equally probable, given order"),
-    )
     table = _table("", "value", "95 % interval", "N", "meaning")
-    for name, estimate, meaning in rows:
-        if estimate.defined:
-            table.add_row(name, number(estimate), interval(estimate), f"{estimate.n:,}", meaning)
+    for row in score_rows(result.metrics):
+        table.add_row(
+            row.name,
+            number(row.estimate, row.digits),
+            interval(row.estimate, row.digits),
+            f"{row.estimate.n:,}",
+            row.meaning,
+        )
     return table
 
 
@@ -153,25 +138,5 @@ def _or_zero(estimate: Estimate) -> float:
 
 
 def _notes(result: AuditResult) -> list[str]:
-    counts, cost = result.metrics.counts, result.cost
-    found = [
-        (counts.failed_rows, "responses failed; they count as no answer, and their questions are left out of orders"),
-        (counts.incomplete, "questions left out of the order metrics because an order is missing or failed"),
-        (counts.no_right_option, "questions have no right option and are left out of accuracies"),
-        (counts.several_right, "questions have several right options; naming one of them counts as right"),
-        (counts.with_pinned, "questions have options that keep their place (all of the above, both A and C)"),
-        (counts.immovable, "questions have nothing to reorder"),
-        (counts.sampled_orders, "questions were shown in a sample of their orders"),
-    ]
-    lines = [f"note: {count:,} {words}" for count, words in found if count]
-    loading = result.meta.get("loading")
-    if isinstance(loading, dict):
-        lines += [f"note: {count:,} lines skipped: {reason}" for reason, count in loading.get("skipped", {}).items()]
-    if cost.prompts:
-        plain = cost.tokens_plain / max(1, cost.tokens)
-        lines.append(
-            f"{cost.prompts:,} prompts in {cost.seconds:.1f} s; {cost.tokens:,} tokens computed, "
-            f"{cost.tokens_plain:,} if each prompt were run alone ({plain:.1f}x), "
-            f"{cost.tokens_baqckv:,} with question-context caching ({cost.tokens_baqckv / max(1, cost.tokens):.1f}x)"
-        )
-    return lines
+    cost = cost_line(result)
+    return [f"note: {note}" for note in notes(result)] + ([cost] if cost else [])
