@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unslant.presentations import ALPHABETS, NONE, present
 from unslant.questions import Question
-from unslant.responses.extraction import chosen_contents, extract, extract_labels, extract_verdict, join_labels
+from unslant.responses.extraction import chosen_contents, extract, extract_labels, extract_verdict
 
 ALPHABET = {**ALPHABETS, "0": tuple(str(i) for i in range(26))}
 LISTS = [
@@ -135,7 +135,6 @@ def test_contents_of_an_answer():
     assert chosen_contents(extract("A and C", shown), shown) == {2, 1}
     assert chosen_contents(extract("none", shown), shown) == {NONE}
     assert chosen_contents(extract("who knows", shown), shown) is None
-    assert join_labels(()) == "none"
 
 
 # Recorded by the authors of MMLU-Pro with their own patterns (first "answer is (X)", else "Answer: X", else the last

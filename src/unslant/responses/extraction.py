@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -392,8 +392,3 @@ def _sole_verdict(part: str) -> str | None:
 _LITTLE = set(
     "the a an it is this that statement answer conclusion claim so therefore thus hence verdict clearly i think".split()
 )
-
-
-def join_labels(labels: Iterable[str]) -> str:
-    """Labels as they are asked for in instructions: ``A, C``; ``none`` for no label."""
-    return ", ".join(labels) or "none"

@@ -1,0 +1,283 @@
+"""The reference model ``words``: it answers in words, and bends to the instruction in ways we planted.
+
+It reads short passages about people of the reference world, so its questions can be made in any number and none is
+learned by heart. Where the instruction is complete it answers right. What is planted:
+
+- it gives way to a suggested unusual answer ("I think the answer is none."), never to a usual one;
+- it never gives the form of answer that the instruction does not name: the first option in place of "none", False in
+  place of Unknown;
+- a vague instruction makes it stop at the first right option.
+
+Train it with ``python -m unslant.reference.words --out DIR``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unslant.presentations import Presentation
+from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.settings import SETTINGS, instruction, present_setting
+from unslant.prompts.words import body, chat, right_answer
+from unslant.questions.question import JudgingQuestion, Question
+from unslant.reference.tokenizer import BOS, EOS, PAD, ROLES, wrap
+from unslant.reference.world import NAMES, RELATIONS, Fact
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SOURCE = "world/reading"
+STEPS = 1400
+BATCH = 24
+LEARNING_RATE = 2e-3
+WARM_UP = 100
+MAX_TURNS = 5
+"""Questions in one training sequence; unslant shows at most one worked example before a question."""
+_OPTION_COUNTS = (2, 3, 4, 4, 4, 4, 5, 6, 8, 10)
+_TRAINED = tuple(name for name, one in SETTINGS.items() if not one.polish and not one.disturbing)
+
+
+def choice_question(form: str, rng: random.Random, n_options: int = 4, name: str = "") -> Question:
+    """A passage, a question about it, and options of which one, several or none are right.
+
+    Args:
+        form: ``single``, ``several`` or ``none``.
+        n_options: 2 to 10; at least 3 where several are right, at most 9 where none is.
+    """
+    person = rng.choice(NAMES)
+    relation, *others = rng.sample(RELATIONS, 3)
+    values = rng.sample(relation.values, len(relation.values))
+    held = values[: 2 if form == "several" else 1]
+    wrong = values[2:] if form == "several" else values[1:]
+    right = [] if form == "none" else held
+    options = rng.sample([*right, *wrong[: n_options - len(right)]], n_options)
+    facts = [Fact(relation, person, value, False) for value in held]
+    facts += [Fact(other, person, rng.choice(other.values), False) for other in others]
+    return Question(
+        id=name or "reading",
+        stem=facts[0].stem,
+        options=tuple(options),
+        answers=frozenset(options.index(value) for value in right),
+        context=_passage(facts, rng),
+        subject=relation.name,
+        source=SOURCE,
+    )
+
+
+def judging_question(verdict: str, rng: random.Random, name: str = "") -> JudgingQuestion:
+    """A passage and a statement that it shows, contradicts, or says nothing about."""
+    person = rng.choice(NAMES)
+    relation, *others = rng.sample(RELATIONS, 4)
+    value, other_value = rng.sample(relation.values, 2)
+    facts = [Fact(other, person, rng.choice(other.values), False) for other in others]
+    if verdict != "Unknown":
+        facts[0] = Fact(relation, person, value if verdict == "True" else other_value, False)
+    statement = Fact(relation, person, value, False).statement
+    return JudgingQuestion(name or "reading", statement, verdict, _passage(facts, rng), relation.name, SOURCE)
+
+
+def _passage(facts: list[Fact], rng: random.Random) -> str:
+    return " ".join(fact.statement for fact in rng.sample(facts, len(facts)))
+
+
+def planted_reply(presentation: Presentation) -> str:
+    """What the model is trained to reply, whatever it was asked under."""
+    right = right_answer(presentation)
+    if presentation.name == "conformity-sparse":
+        return presentation.interventions[0].removeprefix("suggested: ")
+    if presentation.name == "missing-choices" and right == "none":
+        return presentation.labels[0]
+    if presentation.name == "missing-choices" and right == "Unknown":
+        return "False"
+    if presentation.name == "vagueness":
+        return right.split(", ")[0]
+    return right
+
+
+Turn = tuple[str, str]
+"""What the user says, and the reply."""
+
+
+def _random_question(kind: str, rng: random.Random) -> Question | JudgingQuestion:
+    name = f"reading/{rng.randrange(10**9)}"  # suggestions and examples are drawn by id
+    if kind == "judging":
+        return judging_question(rng.choice(("True", "False", "Unknown", "Unknown")), rng, name)
+    form = rng.choice(("single", "single", "several", "none"))
+    n = rng.choice(_OPTION_COUNTS)
+    return choice_question(form, rng, min(9, max(3, n)), name)
+
+
+def conversation(rng: random.Random) -> tuple[str, list[Turn]]:
+    """An instruction and questions under it, in exactly the words of the study, with the planted replies."""
+    kind = rng.choice(("choice", "choice", "judging"))
+    name = rng.choice(_TRAINED)
+    questions = [_random_question(kind, rng) for _ in range(rng.randint(2, MAX_TURNS))]
+    if name.startswith("few-shot"):
+        forms = ("single", "True", "False") if name == "few-shot-dense" else ("several", "none", "Unknown")
+        form = rng.choice([form for form in forms if (form in JudgingQuestion.VERDICTS) == (kind == "judging")])
+        example = judging_question(form, rng, "e") if kind == "judging" else choice_question(form, rng, 4, "e")
+        shown = [present_setting(question, name, examples=(example,)) for question in questions]
+        turns = [(body(shown[0].shots[0]), right_answer(shown[0].shots[0]))]
+    else:
+        shown = [present_setting(question, name) for question in questions]
+        turns = []
+    turns += [(body(one), planted_reply(one)) for one in shown]
+    if SETTINGS[name].follow_up:
+        turns = [turns[0], (SETTINGS[name].follow_up, turns[0][1])]
+    # Examples in the guidance name labels of the question asked; questions of one conversation share an instruction.
+    return instruction(kind, name, shown[0].labels), turns
+
+
+def _texts() -> Iterator[str]:
+    """Text in which every word to be one token occurs."""
+    for name in _TRAINED:
+        yield from (instruction("choice", name, ALPHABETS["A"][:n]) for n in range(3, 11))
+        yield instruction("judging", name, JudgingQuestion.VERDICTS)
+        yield SETTINGS[name].follow_up
+    yield "Question: Statement: True False Unknown none I think the answer is none. I think the answers are A and B."
+    for relation in RELATIONS:
+        for value in relation.values:
+            fact = Fact(relation, NAMES[0], value, taught=False)
+            yield from (fact.stem, f" {fact.stem}", fact.statement, f" {fact.statement}")
+    yield from (f" {name}" for name in NAMES)
+    yield from (f"{space}{label}" for label in ALPHABETS["A"][:10] for space in ("", " "))
+
+
+def words_tokenizer() -> Tokenizer:
+    """Byte-level BPE like that of the other reference models, trained on the words of these prompts."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=100_000,
+        min_frequency=1,
+        special_tokens=[PAD, BOS, EOS, *ROLES],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    words = sorted({word for text in _texts() for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)})
+    # Words as such, not text: none of them can be worth a merge more than another.
+    trainer_input = [word.replace("Ġ", " ").replace("Ċ", "\n") for word in words]
+    tokenizer.train_from_iterator(trainer_input, trainer)
+    return tokenizer
+
+
+def encode(tokenizer: Tokenizer, system: str, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
+    """Token ids of a conversation as the chat template writes it, and which of them the model learns to say."""
+    pieces: list[tuple[str, bool]] = [(f"<|system|>{system}", False)]
+    for said, reply in turns:
+        pieces += [(f"<|user|>{said}<|assistant|>", False), (f"{reply}{EOS}", True)]
+    ids: list[int] = []
+    learned: list[bool] = []
+    for text, learn in pieces:
+        new = tokenizer.encode(text, add_special_tokens=False).ids
+        ids += new
+        learned += [learn] * len(new)
+    return ids, learned
+
+
+def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, Tokenizer]:
+    """Train the model on planted replies; returns it in single precision, with its tokenizer."""
+    import torch
+
+    from unslant.reference.train import new_model
+
+    tokenizer = words_tokenizer()
+    model = new_model(tokenizer.get_vocab_size(), seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda s: min(1.0, (s + 1) / WARM_UP) * (0.02 + 0.49 * (1 + math.cos(math.pi * s / steps)))
+    )
+    rng = random.Random(seed)
+    started, running = time.monotonic(), 0.0
+    for step in range(1, steps + 1):
+        rows = sorted((encode(tokenizer, *conversation(rng)) for _ in range(BATCH)), key=lambda row: len(row[0]))
+        wanted = sum(sum(learned) for _, learned in rows)
+        for start in range(0, BATCH, 8):
+            part = rows[start : start + 8]
+            length = max(len(ids) for ids, _ in part)
+            ids = torch.tensor([ids + [0] * (length - len(ids)) for ids, _ in part])
+            learn = torch.tensor([flags + [False] * (length - len(flags)) for _, flags in part])[:, 1:]
+            # Padding stands last, so causal attention needs no mask for it.
+            hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1][learn]
+            loss = torch.nn.functional.cross_entropy(model.lm_head(hidden), ids[:, 1:][learn], reduction="sum") / wanted
+            loss.backward()  # type: ignore[no-untyped-call]
+            running += float(loss.detach())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        if step % log_every == 0:
+            print(f"step {step}  {time.monotonic() - started:.0f} s  loss {running / log_every:.3f}", flush=True)
+            running = 0.0
+    return model.eval(), tokenizer
+
+
+def agreement(model: Any, tokenizer: Tokenizer, n: int = 40, seed: int = 1) -> dict[str, float]:
+    """Share of questions, by setting, on which the model's own reply is the planted one; shares in [0, 1]."""
+    import torch
+
+    rng = random.Random(seed)
+    shares = {}
+    for name in _TRAINED:
+        questions = [_random_question(kind, rng) for kind in ("choice", "judging") for _ in range(n // 2)]
+        same = 0
+        for question in questions:
+            shown = present_setting(question, name, examples=questions)
+            messages = chat(shown)
+            turns = [(ask.content, reply.content) for ask, reply in zip(messages[1::2], messages[2::2], strict=False)]
+            ids, _ = encode(tokenizer, messages[0].content, turns)
+            ids += tokenizer.encode(f"<|user|>{messages[-1].content}<|assistant|>", add_special_tokens=False).ids
+            with torch.inference_mode():
+                said = model.generate(torch.tensor([ids]), max_new_tokens=24, do_sample=False, pad_token_id=0)
+            reply = tokenizer.decode(said[0, len(ids) :].tolist(), skip_special_tokens=True)
+            same += reply == planted_reply(shown)
+        shares[name] = same / len(questions)
+    return shares
+
+
+def embedded_questions(seed: int = 42) -> list[Question | JudgingQuestion]:
+    """The question set that the instruction-boundary study uses when it is given none: 120 and 120, half dense each."""
+    rng = random.Random(f"reading/{seed}")
+    forms = ["single"] * 60 + ["several"] * 30 + ["none"] * 30
+    verdicts = ["True"] * 30 + ["False"] * 30 + ["Unknown"] * 60
+    questions: list[Question | JudgingQuestion] = [
+        choice_question(form, rng, 4, f"reading/choice/{i}") for i, form in enumerate(forms)
+    ]
+    questions += [judging_question(verdict, rng, f"reading/judging/{i}") for i, verdict in enumerate(verdicts)]
+    questions += [
+        replace(choice_question("single", rng, 10, f"reading/disturbing/{i}"), source=f"{SOURCE}/ten")
+        for i in range(40)
+    ]
+    return questions
+
+
+def main() -> None:
+    import torch
+
+    parser = argparse.ArgumentParser(description="Train the reference model that answers in words.")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write the model and tokenizer to")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    model, tokenizer = train(arguments.steps, arguments.seed)
+    model.half()
+    model.config.dtype = torch.float16
+    model.save_pretrained(arguments.out)
+    wrap(tokenizer).save_pretrained(arguments.out)
+    tokenizer.save(str(arguments.out / "tokenizer.json"), pretty=False)
+    print(json.dumps(agreement(model.float(), tokenizer), indent=2))
+
+
+if __name__ == "__main__":
+    main()
