@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 MODERATE = 0.3
 """H2 asks for a correlation of at least so much (a moderate one after Cohen 1988; 9 % of the variance)."""
+_MIN_PAIRS = 3
 _ALL_ASSIGNMENTS = 720
 _SAMPLED_ASSIGNMENTS = 5_000
 
@@ -121,6 +122,11 @@ class Correlation:
     n_labels: int
 
     @property
+    def testable(self) -> bool:
+        """Whether there are pairs enough; where base rates or accuracies do not vary, r is undefined all the same."""
+        return self.pairs >= _MIN_PAIRS
+
+    @property
     def holds(self) -> bool:
         """Whether accuracy goes with the base rate: r of at least ``MODERATE``, p below 0.05, interval above 0."""
         return self.r.value >= MODERATE and self.p < 0.05 and not self.r.low <= 0
@@ -151,8 +157,8 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     def undefined(reason: str) -> Correlation:
         return Correlation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
 
-    if pairs < 3:
-        return undefined("needs at least three pairs of subject and label")
+    if pairs < _MIN_PAIRS:
+        return undefined(f"needs at least {_MIN_PAIRS} pairs of subject and label")
     x = np.where(there, rates, 0.0)
     y = np.where(there, gold.accuracy, 0.0)
     features = np.column_stack([a.sum(axis=1) for a in (there.astype(np.float64), x, y, x * x, y * y, x * y)])

@@ -85,6 +85,8 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
         return Responses.from_parquet(path)
     names = _find_fields(table.column_names, dict(fields or {}), path)
     rows = (_wide if "*" in names["logprob"] else _long)(table, names, path)
+    if not rows.lines:
+        raise InputError.at(path, "holds no lines")
     models = sorted(set(rows.columns["model"]))
     if model is None and len(models) > 1:
         raise InputError.at(path, f"holds several models: {_some(models)}; name the one to read", field=names["model"])
@@ -244,8 +246,6 @@ def _long(table: pa.Table, names: Mapping[str, str], path: Path) -> _Rows:
 
 def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) -> Responses:
     kept = [r for r, name in enumerate(rows.columns["model"]) if name == model]
-    if not kept:
-        raise InputError.at(path, "holds no lines")
     variants, source = _variants([rows.columns["variant"][r] for r in kept], rows.labels, names, path)
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     ids = _ids(rows, kept, variants)

@@ -189,7 +189,7 @@ def _h1(cloze: Findings | None) -> Hypothesis:
 def _h2(cloze: Findings | None) -> Hypothesis:
     claim = "The model is right more often where the right option stands under a label of high base rate."
     correlation = cloze.correlation if cloze else None
-    if cloze is None or correlation is None or not correlation.r.defined:
+    if cloze is None or correlation is None or not correlation.testable:
         reason = correlation.r.note if correlation else "no control responses"
         return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
     words = f"{_correlation_words(correlation)} {_gap_words(cloze)}"
@@ -199,7 +199,7 @@ def _h2(cloze: Findings | None) -> Hypothesis:
 def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
     claim = "Counterfactual prompting takes the effect of base rates away."
     correlations = [found.correlation if found else None for found in (cloze, counterfactual)]
-    if cloze is None or counterfactual is None or not all(c and c.r.defined for c in correlations):
+    if cloze is None or counterfactual is None or not all(c and c.testable for c in correlations):
         return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
     before, after = correlations
     assert before is not None
@@ -239,6 +239,8 @@ def _h4(cloze: Findings | None) -> Hypothesis:
 
 
 def _correlation_words(found: Correlation) -> str:
+    if not found.r.defined:
+        return f"No correlation: {found.r.note}."
     return (
         f"r = {_number(found.r, 2)} between base rate and accuracy over {found.pairs} pairs of subject and label "
         f"({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {found.assignment_p:.0%} of all ways to "

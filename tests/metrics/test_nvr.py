@@ -1,0 +1,170 @@
+"""Nvr-X scores: closed forms, readings, and orders that are already scored."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from unslant.metrics import Bootstrap, OrderScores
+from unslant.metrics.nvr import guess_score, never_score, nvr, nvr_from_scores
+from unslant.presentations import all_orders, present
+from unslant.presentations.nvr import nvr_order
+from unslant.questions import Question
+from unslant.responses import Response
+
+QUESTIONS = 3000
+Choice = Callable[[np.random.Generator, int], int]
+"""From a generator and the number of options to the position answered."""
+
+
+def _question(i: int, n: int) -> Question:
+    return Question(f"q{n}/{i}", "?", tuple(f"option {k}" for k in range(n)), frozenset({i % n}), subject=f"s{i % 12}")
+
+
+def _measured(n: int, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(n)
+    right = np.zeros((QUESTIONS, n))
+    plain = np.zeros(QUESTIONS)
+    for i in range(QUESTIONS):
+        question = _question(i, n)
+        plain[i] = choice(rng, n) in question.answers
+        for x in range(n):
+            order = nvr_order(question, x)
+            assert order is not None
+            right[i, x] = order[choice(rng, n)] in question.answers
+    return right, plain
+
+
+def _guess(rng: np.random.Generator, n: int) -> int:
+    return int(rng.integers(n))
+
+
+def _first(rng: np.random.Generator, n: int) -> int:
+    return 0
+
+
+def _never_first(rng: np.random.Generator, n: int) -> int:
+    return int(rng.integers(1, n))
+
+
+@pytest.mark.parametrize("n", range(2, 7))
+@pytest.mark.parametrize(
+    ("choice", "expected"), [(_guess, guess_score), (_first, lambda n: 0.0), (_never_first, never_score)]
+)
+def test_answerers_without_knowledge_score_the_closed_form(
+    n: int, choice: Choice, expected: Callable[[int], float]
+) -> None:
+    right, plain = _measured(n, choice)
+    found = nvr(right, plain, np.full(QUESTIONS, n), "ABCDEF"[:n], Bootstrap(QUESTIONS))
+    assert found.score.n == QUESTIONS
+    # the least of n accuracies lies a little below their common expectation: at most 3 standard errors
+    tolerance = 3 * np.sqrt(0.25 / QUESTIONS)
+    assert found.score.value == pytest.approx(expected(n), abs=tolerance)
+    assert found.plain.value == pytest.approx(1 / n, abs=tolerance)
+    if choice is _first:
+        assert found.score.value == 0
+        assert found.accuracy[-1].value == pytest.approx(1 / (n - 1), abs=tolerance)
+
+
+def test_closed_forms_of_the_paper() -> None:
+    assert guess_score(4) == 0.25
+    assert never_score(4) == pytest.approx(2 / 9)
+    assert never_score(2) == 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "readings"), [(_guess, []), (_first, [("A", "prefers")]), (_never_first, [("A", "avoids")])]
+)
+def test_a_preferred_or_avoided_label_is_named(choice: Choice, readings: list[tuple[str, str]]) -> None:
+    right, plain = _measured(4, choice)
+    found = nvr(right, plain, np.full(QUESTIONS, 4), "ABCD", Bootstrap(QUESTIONS))
+    assert [(r.label, r.kind) for r in found.readings] == readings
+
+
+def test_questions_of_other_sizes_count_in_their_own_way() -> None:
+    # always the last position: no single letter is at fault, yet nothing is known
+    parts = [_measured(n, lambda rng, n: n - 1) for n in (2, 4)]
+    right = np.full((2 * QUESTIONS, 4), np.nan)
+    right[:QUESTIONS, :2], right[QUESTIONS:] = parts[0][0], parts[1][0]
+    plain = np.concatenate([parts[0][1], parts[1][1]])
+    sizes = np.repeat([2, 4], QUESTIONS)
+    found = nvr(right, plain, sizes, "ABCD", Bootstrap(2 * QUESTIONS))
+    assert found.score.value == 0
+    assert found.guess == pytest.approx(0.375)
+    assert [estimate.n for estimate in found.accuracy] == [2 * QUESTIONS] * 2 + [QUESTIONS] * 2
+
+
+def test_questions_without_every_variant_are_left_out_and_counted() -> None:
+    right = np.array([[1.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])
+    found = nvr(right, np.array([1.0, 1.0, 0.0]), np.array([2, 2, 2]), "AB", Bootstrap(3))
+    assert found.left_out == 1
+    assert found.plain.n == found.score.n == 2
+    assert found.score.value == 0.5
+    empty = nvr(np.full((2, 2), np.nan), np.zeros(2), np.array([2, 2]), "AB", Bootstrap(2))
+    assert not empty.score.defined
+    assert empty.left_out == 2
+
+
+def _scored(questions: list[Question], position: Choice) -> OrderScores:
+    rng = np.random.default_rng(0)
+    rows = []
+    for question in questions:
+        n = len(question.options)
+        for order in all_orders(question):
+            logprobs = np.full(n, -5.0)
+            logprobs[position(rng, n)] = -0.1
+            rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+    return OrderScores.from_responses(rows)
+
+
+def test_orders_already_scored_give_nvr_without_another_call() -> None:
+    scores = _scored([_question(i, 4) for i in range(200)], _first)
+    for draws in ("one", "every"):
+        found = nvr_from_scores(scores, draws=draws)
+        assert found.score.value == 0
+        assert found.accuracy[0].value == 0
+        assert found.accuracy[2].value == pytest.approx(1 / 3, abs=0.12 if draws == "one" else 1e-9)
+        assert found.left_out == 0
+        assert found.readings[0].phrase == "prefers A when unsure"
+
+
+def test_every_is_the_expectation_of_one() -> None:
+    questions = [_question(i, n) for n in (3, 4) for i in range(40)]
+    scores = _scored(questions, _guess)
+    every = nvr_from_scores(scores)
+    drawn = [nvr_from_scores(scores, draws="one", seed=seed) for seed in range(40)]
+    for x in range(4):
+        mean = np.mean([found.accuracy[x].value for found in drawn])
+        assert mean == pytest.approx(every.accuracy[x].value, abs=0.03)
+    assert drawn[0] == nvr_from_scores(scores, draws="one", seed=0)
+
+
+def test_every_weighs_the_right_options_places_the_same() -> None:
+    """Checked against a plain enumeration, on a model whose answer hangs on the whole order."""
+    question = _question(1, 4)
+    rng = np.random.default_rng(3)
+    right = {order: bool(rng.integers(2)) for order in all_orders(question)}
+    rows = []
+    for order, good in right.items():
+        logprobs = np.full(4, -5.0)
+        place = order.index(1)
+        logprobs[place if good else (place + 1) % 4] = -0.1
+        rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+    found = nvr_from_scores(OrderScores.from_responses(rows))
+    for x in range(4):
+        by_place = [
+            np.mean([good for order, good in right.items() if order[place] == 1]) for place in range(4) if place != x
+        ]
+        assert found.accuracy[x].value == pytest.approx(np.mean(by_place))
+
+
+def test_ties_go_to_the_first_label() -> None:
+    question = _question(0, 3)
+    rows = [
+        Response.scored(question, present(question, o), "cloze", np.zeros(3)) for o in itertools.permutations(range(3))
+    ]
+    found = nvr_from_scores(OrderScores.from_responses(rows))
+    assert [estimate.value for estimate in found.accuracy] == pytest.approx([0, 0.5, 0.5])

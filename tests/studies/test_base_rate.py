@@ -1,0 +1,188 @@
+"""The base-rate study on rule-based models, and on the paper's recorded scores."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.studies.guessers import RuleModel, always, knows, taste
+from unslant.errors import InputError
+from unslant.metrics.label_scores import TIE_RULES
+from unslant.questions import Question, QuestionSet, load_questions
+from unslant.studies.base_rate import BaseRateResult, base_rate, base_rate_recorded
+
+WORDS = "red green blue white black brown grey pink gold teal".split()
+
+
+def _questions(count: int, sizes: tuple[int, ...] = (4,)) -> QuestionSet[Question]:
+    made = []
+    for i in range(count):
+        rng = random.Random(i)
+        n = sizes[i % len(sizes)]
+        options = tuple(rng.sample(WORDS, n))
+        answer = frozenset({i // len(sizes) % n})
+        made.append(Question(f"q{i}", f"Which colour has thing {i}?", options, answer, subject=f"s{rng.randrange(12)}"))
+    return QuestionSet.of(made, "things")
+
+
+QUESTIONS = _questions(480)
+RIGHT = {question.stem: question.options[min(question.answers)] for question in QUESTIONS}
+
+
+def _half(stem: str) -> bool:
+    return int(stem.split()[-1].rstrip("?")) % 3 == 0
+
+
+def _verdicts(result: BaseRateResult) -> dict[str, str]:
+    return {hypothesis.name: hypothesis.verdict for hypothesis in result.hypotheses}
+
+
+@cache
+def _prefers_a() -> BaseRateResult:
+    """Knows a third and answers A to the rest by cloze; by counterfactual it guesses the rest without preference."""
+    model = RuleModel(knows(_half, RIGHT, always("A")), "prefers-a", counterfactual=knows(_half, RIGHT, taste))
+    return base_rate(model, QUESTIONS)
+
+
+@cache
+def _fair() -> BaseRateResult:
+    return base_rate(RuleModel(knows(_half, RIGHT, taste), "fair"), QUESTIONS)
+
+
+def test_a_preference_for_a_is_found_and_told() -> None:
+    result = _prefers_a()
+    assert _verdicts(result) == {"H1": "holds", "H2": "holds", "H3": "holds", "H4": "holds"}
+    cloze = result.found["cloze"]
+    assert cloze.nvr is not None
+    accuracy = dict(zip("ABCD", (e.value for e in cloze.nvr.accuracy), strict=True))
+    assert accuracy["A"] == pytest.approx(1 / 3)
+    assert all(accuracy[x] == pytest.approx(1 / 3 + 2 / 9, abs=0.06) for x in "BCD")
+    assert cloze.nvr.plain.value == pytest.approx(0.5, abs=0.01)
+    assert cloze.nvr.score.value == pytest.approx(1 / 3)
+    assert "prefers A when unsure" in result.hypotheses[3].words
+    assert cloze.correlation is not None
+    assert cloze.correlation.r.value > 0.8
+
+
+def test_a_fair_model_shows_nothing() -> None:
+    assert _verdicts(_fair()) == {
+        "H1": "does not hold",
+        "H2": "does not hold",
+        "H3": "cannot be tested",
+        "H4": "does not hold",
+    }
+
+
+def test_result_is_json_with_n_and_interval_everywhere(tmp_path: Path) -> None:
+    _prefers_a().to_json(tmp_path / "result.json")
+    written = json.loads((tmp_path / "result.json").read_text())
+    assert written["questions"] == "things"
+    assert written["elicitations"]["cloze"]["nvr"]["score"].keys() >= {"value", "low", "high", "n", "method"}
+    assert [h["name"] for h in written["hypotheses"]] == ["H1", "H2", "H3", "H4"]
+    assert [s["name"] for s in written["shortcuts"]] == [
+        "longest option",
+        "numeric outlier",
+        "stem overlap",
+        "answer run",
+    ]
+
+
+def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
+    result = _prefers_a()
+    result.to_parquet(tmp_path / "responses.parquet")
+    again = base_rate_recorded(tmp_path / "responses.parquet", QUESTIONS)
+    assert again.to_dict() == result.to_dict()
+
+
+def test_summary_says_what_matters() -> None:
+    text = _prefers_a().summary(width=140)
+    for words in ("H1 holds", "Nvr-A", "Base rates, cloze", "longest option", "prompts in"):
+        assert words in text
+    assert "not to be trusted" not in text
+
+
+def test_sets_of_mixed_sizes() -> None:
+    questions = _questions(360, (3, 4, 4, 5))
+    right = {question.stem: question.options[min(question.answers)] for question in questions}
+    result = base_rate(RuleModel(knows(_half, right, always("A"))), questions)
+    cloze = result.found["cloze"]
+    assert cloze.n_options == 4
+    assert sorted(cloze.base_rates) == [3, 4, 5]
+    assert cloze.nvr is not None
+    assert cloze.nvr.score.value == pytest.approx(1 / 3, abs=0.03)
+    assert not cloze.nvr_by_subject.defined
+    assert [e.n for e in cloze.nvr.accuracy] == [360, 360, 360, 270, 90]
+
+
+def test_without_nvr_there_is_no_h4_and_far_fewer_prompts() -> None:
+    model = RuleModel(always("A"))
+    result = base_rate(model, QUESTIONS, nvr=False, limit=100)
+    assert _verdicts(result)["H4"] == "cannot be tested"
+    # one cloze and four counterfactual prompts for each of 100 questions and 24 label orders
+    assert model.cost.prompts == 5 * 124
+
+
+def test_questions_that_are_not_the_recorded_ones_are_refused() -> None:
+    responses = _prefers_a().responses
+    moved = [Question(q.id, q.stem, q.options, frozenset({(min(q.answers) + 1) % 4})) for q in QUESTIONS]
+    with pytest.raises(InputError, match="not the one recorded"):
+        base_rate_recorded(responses, moved)
+    with pytest.raises(InputError, match="no question's id is among the recorded ones"):
+        base_rate_recorded(responses, [Question("z", "?", ("a", "b"), frozenset({0}))])
+
+
+@cache
+def _recorded(folder: Path, model: str) -> BaseRateResult:
+    return base_rate_recorded(folder / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
+
+
+@pytest.mark.parametrize("model", ["GPT2", "LLaMa2-7B", "Mistral-7B"])
+def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
+    result = _recorded(shared_data, model)
+    assert len(result.published) == 10
+    for cell in result.published:
+        assert cell.ours.n == 56
+        assert cell.difference == pytest.approx(0, abs=0.005), (cell.elicitation, cell.presentation)
+    assert "Beside the paper's table 3" in result.summary(140)
+
+
+def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
+    cloze = _recorded(shared_data, "GPT2").found["cloze"]
+    assert cloze.rates is not None
+    assert cloze.rates.values == pytest.approx([0.2436, 0.1567, 0.1505, 0.1293], abs=5e-5)
+    assert cloze.correlation is not None
+    assert cloze.correlation.r.value == pytest.approx(0.97, abs=0.005)
+    assert cloze.correlation.pairs == 224
+
+
+def test_hypotheses_on_the_papers_models(shared_data: Path) -> None:
+    assert _verdicts(_recorded(shared_data, "GPT2")) == {
+        "H1": "holds", "H2": "holds", "H3": "does not hold", "H4": "holds",
+    }  # fmt: skip
+    assert _verdicts(_recorded(shared_data, "LLaMa2-7B"))["H2"] == "does not hold"
+    assert _verdicts(_recorded(shared_data, "Mistral-7B"))["H3"] == "partly"
+
+
+def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
+    result = _recorded(shared_data, "Mistral-7B")
+    cell = result.found["counterfactual"].cell("nvr-A")
+    assert cell is not None
+    by_rule = [cell.by_subject[rule].value for rule in TIE_RULES]
+    assert by_rule[:2] == pytest.approx([0.108, 0.252], abs=5e-4)
+    assert cell.all_tied.value > 0.5
+    assert "0.108 if the first tied label wins, 0.252 if they share" in cell.doubt
+    assert "not to be trusted: counterfactual, Nvr-A (ties in 58% of the questions" in result.summary(200)
+    assert not any(cell.doubt for cell in result.found["cloze"].cells)
+
+
+def test_shortcuts_on_recorded_answers(shared_data: Path) -> None:
+    questions = load_questions(shared_data / "mmlu_test.jsonl.gz")
+    result = base_rate_recorded(_recorded(shared_data, "Mistral-7B").responses, questions)
+    found = {shortcut.name: shortcut for shortcut in result.shortcuts}
+    assert found["longest option"].score.n > 12_000
+    assert found["longest option"].earns  # the longest option is right more often than one in four in MMLU
+    assert 0 < found["longest option"].follow.n < 13_000
