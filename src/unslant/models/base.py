@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.models.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
 
 
@@ -35,8 +36,15 @@ class Cost:
     def __sub__(self, earlier: Cost) -> Cost:
         return Cost(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
 
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
     def copy(self) -> Cost:
         return Cost(*(getattr(self, f.name) for f in fields(self)))
+
+    def counts(self) -> dict[str, int]:
+        """All but the time: what is the same whenever, and however often interrupted, the same thing is scored."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +80,31 @@ class ScoringModel(Protocol):
         Raises:
             ModelError: if a prompt cannot be scored (longer than the model's context, for example); it names the group.
         """
+        ...
+
+
+class Journal(Protocol):
+    """Where a model notes how far it has come, so that another process can go on from there."""
+
+    def state(self, stretch: str) -> bytes:
+        """What was last noted of a stretch of the work; empty if nothing was."""
+        ...
+
+    def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
+        """These results are there; ``state`` gives the bytes from which to go on behind them."""
+        ...
+
+
+@runtime_checkable
+class ResumableModel(ScoringModel, Protocol):
+    """A model that tokenizes by itself and can go on where another process was stopped, bit for bit."""
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Token ids of the prompts."""
+        ...
+
+    def score_encoded(
+        self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
+    ) -> Iterator[Scored]:
+        """As ``score``; with a journal it goes on from what was noted, and yields what was not noted yet."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,9 @@ from torch import Tensor
 
 from unslant.models import attention
 from unslant.models.base import Cost
+from unslant.models.checkpoint import Checkpoint, Result, Step, layout_digest
 from unslant.models.tokenization import Encoded, Ids
 from unslant.models.tree import Batch, plan
-
-Result = tuple[int, NDArray[np.float64]]
-"""Index of a prompt and the log-probability of each of its candidates."""
 
 _LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
 
@@ -39,6 +38,16 @@ class TreeEngine:
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
+        for step in self.steps(encoded, cost):
+            yield from step.results
+
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+        """Score batch by batch, as :meth:`score` does.
+
+        Args:
+            checkpoint: of an earlier call with the same prompts and budget, to go on behind. Both calls must begin
+                with nothing kept (:meth:`reset`); then all results are equal to those of an unbroken call, bit for bit.
+        """
         if not encoded:
             return
         version = sum(parameter._version for parameter in self.model.parameters())
@@ -47,18 +56,29 @@ class TreeEngine:
             self._version = version
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget, self._known)
-        first = layout.first_candidate
+        name = layout_digest(batch.ids for batch in layout.batches)
+        first = np.asarray(layout.first_candidate)
+        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model))
         sums = np.zeros(first[-1])
-        spine = _truncated(self._spine, layout.batches[0].spine)
+        sums[start.open] = start.sums
+        spine = start.spine if start.number else _truncated(self._spine, layout.batches[0].spine)
         self.reset()
-        for batch in layout.batches:
+        if start.number:
+            yield Step(
+                start.number, [], lambda: checkpoint, [p for b in layout.batches[: start.number] for p in b.done]
+            )
+        open_ = start.open
+        for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
             np.add.at(sums, batch.read_candidate, scores)
             cost.tokens += len(batch)
             cost.forwards += 1
-            for prompt in batch.done:
-                cost.prompts += 1
-                yield prompt, sums[first[prompt] : first[prompt + 1]].copy()
+            cost.prompts += len(batch.done)
+            results = [(prompt, sums[first[prompt] : first[prompt + 1]].copy()) for prompt in batch.done]
+            complete = [np.arange(first[prompt], first[prompt + 1]) for prompt in batch.done]
+            open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
+            behind = Checkpoint(number, open_, sums[open_], spine)
+            yield Step(number, results, partial(behind.to_bytes, name))
         if layout.batches[-1].keep:
             self._spine, self._known = spine, layout.preamble[: layout.batches[-1].keep]
 
@@ -110,13 +130,23 @@ class PlainEngine:
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; see :meth:`TreeEngine.score`."""
+        for step in self.steps(encoded, cost):
+            yield from step.results
+
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+        """Score batch by batch; see :meth:`TreeEngine.steps`."""
         if not encoded:
             return
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))
-        for indices in self._batches(encoded, order):
-            for prompt, scores in self._run(encoded, indices, cost):
-                cost.prompts += 1
-                yield prompt, scores
+        batches = list(self._batches(encoded, order))
+        name = layout_digest(np.asarray(batch) for batch in batches)
+        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model)).number
+        if start:
+            yield Step(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
+        for number, indices in enumerate(batches[start:], start=start + 1):
+            results = list(self._run(encoded, indices, cost))
+            cost.prompts += len(results)
+            yield Step(number, results, partial(Checkpoint(number).to_bytes, name))
 
     def _batches(self, encoded: Sequence[Encoded], order: Sequence[int]) -> Iterator[list[int]]:
         vocabulary = _vocabulary(self.model)

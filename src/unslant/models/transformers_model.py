@@ -6,7 +6,6 @@ import hashlib
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ import torch
 
 import unslant
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Scored
-from unslant.models.engine import PlainEngine, Result, TreeEngine
+from unslant.models.base import Cost, Journal, Scored
+from unslant.models.checkpoint import layout_digest
+from unslant.models.engine import PlainEngine, TreeEngine
 from unslant.models.tokenization import Encoded, Encoder
 from unslant.models.tree import other_costs
 from unslant.prompts.prompt import Prompt
@@ -61,6 +61,7 @@ class TransformersModel:
         self.device = torch.device(model.get_input_embeddings().weight.device)
         self.dtype: torch.dtype = model.dtype
         self.cost = Cost()
+        self._identity: tuple[tuple[int, str], dict[str, str]] | None = None
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
@@ -87,10 +88,17 @@ class TransformersModel:
     def reset(self) -> None:
         """Forget what was kept from earlier calls; for changes no training step makes (an adapter switched off)."""
         self._engine.reset()
+        self._identity = None
 
-    @cached_property
+    @property
     def identity(self) -> Mapping[str, str]:
-        """Digests of weights and tokenizer, dtype and engine; computed once, at the cost of reading all weights."""
+        """Digests of weights and tokenizer, dtype, engine, device; reads all weights, and again when they change."""
+        state = _changes(self.model)
+        if self._identity is None or self._identity[0] != state:
+            self._identity = state, self._identify()
+        return self._identity[1] | {"adapters": state[1], "engine": f"{self.engine} {unslant.__version__}"}
+
+    def _identify(self) -> dict[str, str]:
         weights = hashlib.sha256()
         for key, tensor in sorted(self.model.state_dict().items()):
             weights.update(key.encode())
@@ -102,28 +110,36 @@ class TransformersModel:
             "model": self.name,
             "class": type(self.model).__name__,
             "weights": weights.hexdigest(),
+            "config": hashlib.sha256(self.model.config.to_json_string().encode()).hexdigest(),
             "tokenizer": hashlib.sha256((written + str(template)).encode()).hexdigest(),
             "adapter": self.adapter,
             "dtype": str(self.dtype).removeprefix("torch."),
-            "engine": f"{self.engine} {unslant.__version__}",
+            "device": self.device.type,
+            "torch": torch.__version__,
         }
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`."""
         started = time.perf_counter()
         encoded = self.encode(prompts)
+        self.cost.seconds += time.perf_counter() - started
+        return self.score_encoded(prompts, encoded)
+
+    def score_encoded(
+        self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
+    ) -> Iterator[Scored]:
+        """Score prompts whose tokens :meth:`encode` gave; see :meth:`unslant.models.base.ResumableModel`.
+
+        With a journal, nothing is kept from earlier calls, so that the same call gives the same bits in any process
+        (with the same number of threads, on the same kind of machine).
+        """
+        started = time.perf_counter()
         plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
         self.cost.tokens_plain += plain
         self.cost.tokens_baqckv += baqckv
         self.cost.seconds += time.perf_counter() - started
         for engine, members in self._shares(encoded):
-            for i, scores in self._run(engine, encoded, members):
-                if not np.isfinite(scores).all():
-                    raise ModelError(
-                        f"question {prompts[i].group!r}: the model's log-probabilities are not finite numbers; "
-                        "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
-                    )
-                yield Scored(i, scores)
+            yield from self._run(engine, prompts, encoded, members, journal)
 
     def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
         """Which engine scores which prompts."""
@@ -134,27 +150,50 @@ class TransformersModel:
             yield PlainEngine(self.model, 1), sorted(long)
 
     def _run(
-        self, engine: TreeEngine | PlainEngine, encoded: Sequence[Encoded], members: list[int]
-    ) -> Iterator[Result]:
+        self,
+        engine: TreeEngine | PlainEngine,
+        prompts: Sequence[Prompt],
+        encoded: Sequence[Encoded],
+        members: list[int],
+        journal: Journal | None,
+    ) -> Iterator[Scored]:
         """Results of ``members``, each once, going on with a smaller budget when memory runs out."""
         left = members
         while left:
+            stretch, checkpoint = "", b""
+            if journal is not None:
+                engine.reset()
+                stretch = f"{type(engine).__name__}/{engine.token_budget}/{layout_digest([np.asarray(left)]).hex()}"
+                checkpoint = journal.state(stretch)
             done: set[int] = set()
-            results = engine.score([encoded[i] for i in left], self.cost)
+            steps = engine.steps([encoded[i] for i in left], self.cost, checkpoint)
             try:
                 while True:
                     started = time.perf_counter()
-                    result = next(results, None)
+                    step = next(steps, None)
                     self.cost.seconds += time.perf_counter() - started
-                    if result is None:
+                    if step is None:
                         return
-                    done.add(result[0])
-                    yield left[result[0]], result[1]
+                    done.update(step.skipped, (position for position, _ in step.results))
+                    results = [Scored(left[position], scores) for position, scores in step.results]
+                    self._check(results, prompts)
+                    if journal is not None:
+                        journal.note(stretch, step.number, results, step.checkpoint)
+                    yield from results
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
                 self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
+
+    @staticmethod
+    def _check(results: Sequence[Scored], prompts: Sequence[Prompt]) -> None:
+        for scored in results:
+            if not np.isfinite(scored.logprobs).all():
+                raise ModelError(
+                    f"question {prompts[scored.index].group!r}: the model's log-probabilities are not finite numbers; "
+                    "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
+                )
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of the prompts, checked against the model's context length.
@@ -203,6 +242,17 @@ class TransformersModel:
         if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
+
+
+def _changes(model: Any) -> tuple[int, str]:
+    """What tells, at no cost, whether a model's scores may have changed: writes to its weights, adapters in use."""
+    writes = hash(tuple((id(tensor), tensor._version) for tensor in (*model.parameters(), *model.buffers())))
+    adapters = sorted(
+        f"{name}: {'none' if module.disable_adapters else ', '.join(module.active_adapters)} {module.merged_adapters}"
+        for name, module in model.named_modules()
+        if hasattr(module, "disable_adapters") and hasattr(module, "merged_adapters")
+    )
+    return writes, hashlib.sha256("\n".join(adapters).encode()).hexdigest() if adapters else ""
 
 
 def _probe(vocabulary: int, longest: int) -> list[Encoded]:

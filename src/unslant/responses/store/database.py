@@ -1,0 +1,182 @@
+"""The file behind the run store: SQLite with a write-ahead log, never half written whenever a process is killed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unslant.errors import UnslantError
+
+BUSY_SECONDS = 60.0
+"""How long a process waits for another one's write."""
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE passes (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,       -- digest of the model's identity and of every prompt's tokens, in order
+    identity TEXT NOT NULL,         -- the model's identity, as JSON
+    total INTEGER NOT NULL,
+    done INTEGER NOT NULL,
+    planned BLOB,                   -- bits of the positions it scores itself; null: all of them
+    cost TEXT NOT NULL              -- of what it has scored itself, as JSON
+);
+CREATE TABLE scores (
+    pass INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    prompt BLOB NOT NULL,           -- digest of the model's identity and the prompt's tokens
+    logprobs BLOB NOT NULL,         -- float64, little-endian
+    PRIMARY KEY (pass, position)
+) WITHOUT ROWID;
+CREATE INDEX scores_by_prompt ON scores (prompt);
+CREATE TABLE states (
+    pass INTEGER NOT NULL,
+    stretch TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    state BLOB NOT NULL,            -- what the engine needs to go on after that step
+    PRIMARY KEY (pass, stretch)
+);
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    command TEXT NOT NULL,          -- arguments, as a JSON list
+    folder TEXT NOT NULL,
+    model TEXT NOT NULL,
+    questions TEXT NOT NULL,
+    questions_digest TEXT NOT NULL,
+    status TEXT NOT NULL,
+    message TEXT NOT NULL,
+    host TEXT NOT NULL,
+    process INTEGER NOT NULL,
+    started REAL NOT NULL,          -- seconds since 1970
+    updated REAL NOT NULL,
+    responses BLOB                  -- the finished table, as Parquet
+);
+CREATE TABLE run_passes (
+    run TEXT NOT NULL,
+    pass INTEGER NOT NULL,
+    current INTEGER NOT NULL,       -- 1: the run's last start asked for it; 0: an earlier one did
+    PRIMARY KEY (run, pass)
+) WITHOUT ROWID;
+"""
+
+
+class StoreError(UnslantError):
+    """The run store cannot be read or written. Whatever was written before is still there."""
+
+
+def default_path() -> Path:
+    """The user's store: in the folder named by ``UNSLANT_HOME``, else in the platform's folder for user data."""
+    home = os.environ.get("UNSLANT_HOME")
+    if home:
+        return Path(home).expanduser() / "store.sqlite3"
+    from platformdirs import user_data_path
+
+    return user_data_path("unslant", appauthor=False) / "store.sqlite3"
+
+
+class Database:
+    """One connection to a store file, which is made when it is missing.
+
+    Args:
+        path: the file. Folders on the way are made (readable by the user alone).
+        read_only: open an existing file without writing to it or beside it.
+
+    Raises:
+        StoreError: if the file cannot be opened, is no run store, or was written by a newer version.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        if read_only and not path.is_file():
+            raise StoreError(f"{path}: there is no run store here; nothing has been recorded yet")
+        if not read_only:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            except OSError as error:
+                raise StoreError(f"{path}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
+        with self._explained():
+            self.connection = self._connect(read_only)
+            if not read_only:
+                self._make()
+            found = self.connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != _VERSION:
+            self.close()
+            raise StoreError(f"{path}: no run store of this version of unslant; give another file with --store")
+
+    def _connect(self, read_only: bool) -> sqlite3.Connection:
+        if read_only:
+            uri = self.path.absolute().as_uri()
+            connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            except sqlite3.OperationalError:  # the log beside it cannot be made: nobody can be writing either
+                connection.close()
+                connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+            return connection
+        return sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+
+    def _make(self) -> None:
+        run = self.connection.execute
+        if run("PRAGMA user_version").fetchone()[0] == 0 and not run("SELECT 1 FROM sqlite_master").fetchone():
+            run("PRAGMA journal_mode = WAL")
+            with self.transaction():
+                if run("PRAGMA user_version").fetchone()[0] == 0:  # nobody else was first
+                    for statement in _SCHEMA.split(";\n"):
+                        run(statement)
+                    run(f"PRAGMA user_version = {_VERSION}")
+        # A power cut may undo the last moments, which are then scored again, but never damages the file.
+        run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA cache_size = -65536")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing: what the block writes is kept together, or not at all.
+
+        Raises:
+            StoreError: if it cannot be written (disk full, read-only, damaged, or locked for too long).
+        """
+        with self._explained():
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, with its errors explained."""
+        with self._explained():
+            yield self.connection
+
+    def close(self) -> None:
+        """Close the file; the last process to do so folds the log into it."""
+        self.connection.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {_explanation(str(error))}") from error
+
+
+_ELSEWHERE = "give another file with --store PATH, or run without one (--no-store)"
+_KEPT = "what was scored so far is kept, and the same command goes on from there"
+
+
+def _explanation(message: str) -> str:
+    if "full" in message or "disk I/O" in message:
+        return (
+            f"cannot be written, the disk or a quota is full ({message}); {_KEPT} once there is room, or {_ELSEWHERE}"
+        )
+    if "readonly" in message or "unable to open" in message:
+        return f"cannot be written ({message}); {_KEPT} once it can, or {_ELSEWHERE}"
+    if "locked" in message or "busy" in message:
+        return f"another process has kept it locked for {BUSY_SECONDS:.0f} s; {_KEPT}"
+    return f"not a run store, or damaged ({message}); move it away, or {_ELSEWHERE}"
