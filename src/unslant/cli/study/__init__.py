@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from unslant.cli.study import base_rate
+from unslant.cli.study import base_rate, unbiased
 
 group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
 base_rate.register(group)
+unbiased.register(group)

@@ -1,0 +1,137 @@
+"""The study tells a model that knows from one that remembers the file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.studies.fakes import RuleModel, knows, remembers
+from unslant.errors import InputError
+from unslant.questions import MathQuestion, Question, QuestionSet
+from unslant.reference.world import question_sets
+from unslant.studies.unbiased_evaluator import UnbiasedResult, UnbiasedSettings, alone_of, plan, unbiased
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return QuestionSet.of(question_sets()[0][:80], "world")
+
+
+@pytest.fixture(scope="module")
+def knowing(questions):
+    return unbiased(RuleModel(knows(questions)), questions, runs=2, shots=2)
+
+
+@pytest.fixture(scope="module")
+def remembering(questions):
+    return unbiased(RuleModel(remembers(questions)), questions, runs=2, shots=2)
+
+
+def test_who_knows_loses_nothing(knowing):
+    metrics = knowing.metrics
+    assert metrics.vanilla.value == metrics.ours.value == 1.0
+    assert metrics.drop.value == 0.0
+    assert metrics.none_found.value == metrics.items.value == 1.0
+    assert metrics.none_invented.value == 0.0
+    assert metrics.confusion.both.value == 1.0
+    assert all(alone.accuracy.value == 1.0 for alone in metrics.alone.values())
+    assert "no clear drop" in knowing.headline
+
+
+def test_who_remembers_falls_towards_chance(remembering):
+    metrics = remembering.metrics
+    assert metrics.vanilla.value == 1.0
+    # what is left besides chance are presentations without any change to order, labels or right option
+    assert metrics.ours.value < 0.62
+    assert metrics.drop.low > 0.3
+    assert metrics.confusion.lost.value == pytest.approx(1 - metrics.ours.value)
+    assert metrics.alone["OS"].accuracy.value < 0.35
+    assert metrics.alone["DH"].accuracy.value == 1.0
+    assert metrics.alone["BT"].accuracy.value < 0.1
+    assert metrics.none_found.value == 0.0
+    assert "a drop of" in remembering.headline
+
+
+def test_everything_asked_is_accounted_for(knowing, questions):
+    drawn = knowing.counts["drawn"]
+    assert sum(drawn.values()) == 2 * len(questions)
+    assert knowing.metrics.vanilla.n == knowing.metrics.ours.n == len(questions)
+    assert set(knowing.metrics.alone) == {"BT", "DQ", "DH", "DH+AR", "OS", "LR"}
+    assert knowing.metrics.failed == 0
+
+
+def test_the_result_survives_its_file(knowing, tmp_path):
+    knowing.to_parquet(tmp_path / "run.parquet")
+    back = UnbiasedResult.from_parquet(tmp_path / "run.parquet")
+    assert back.to_dict() == knowing.to_dict()
+    assert back.panels() == knowing.panels()
+    knowing.to_json(tmp_path / "run.json")
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found["metrics"]["drop"]["n"] == 80
+    assert found["settings"]["probabilities"]["BT"] == 0.1
+
+
+def test_the_summary_names_what_was_done(remembering):
+    text = remembering.summary()
+    for words in (
+        "as published (vanilla)",
+        "option shuffling",
+        "distractor hint + answer removal",
+        "standard deviation",
+    ):
+        assert words in text
+
+
+def test_the_same_seed_gives_the_same_numbers(questions, knowing):
+    again = unbiased(RuleModel(knows(questions)), questions, runs=2, shots=2)
+    assert again.responses.table.equals(knowing.responses.table)
+    other = unbiased(RuleModel(knows(questions)), questions, runs=2, shots=2, seed=1)
+    assert not other.responses.table.equals(knowing.responses.table)
+
+
+def test_probabilities_are_honoured(questions):
+    only_labels = {"OS": 0.0, "DQ": 0.0, "DH": 0.0, "BT": 0.0, "LR": 1.0}
+    result = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, probabilities=only_labels, alone=False)
+    assert set(result.counts["drawn"]) == {"LR"}
+    assert result.metrics.alone == {}
+
+
+def test_a_limit_still_borrows_from_all(questions):
+    few = unbiased(RuleModel(knows(questions)), questions, runs=3, shots=0, limit=5, alone=False)
+    assert few.metrics.ours.n == 5
+    assert not few.counts["left_out"]
+
+
+def test_maths_without_labels_is_asked_through_its_answer_jitter():
+    stories = (
+        "Bert has {a} hens and {b} geese in the barn. How many birds has he?",
+        "A train carries {a} children, then {b} adults step on. How many travel?",
+        "Cora reads {a} pages at dawn plus {b} after supper. What is her total?",
+    )
+    made = [MathQuestion(f"m/{i}", stories[i % 3].format(a=i, b=7 * i), str(8 * i)) for i in range(2, 40)]
+    made.append(MathQuestion("m/words", "How much is much?", "plenty"))
+    answers = {question.stem: question.answer for question in made}
+
+    def calculates(seen):
+        own = {answers[stem] for stem in seen.stems if stem in answers}
+        if seen.proposed:
+            return next(label for label, text in seen.options.items() if text == str(seen.proposed in own))
+        return next((label for label, text in seen.options.items() if text in own), seen.none)
+
+    result = unbiased(RuleModel(calculates), QuestionSet.of(made, "sums"), runs=2, shots=2)
+    assert result.metrics.vanilla.value == result.metrics.ours.value == 1.0
+    assert result.metrics.vanilla.n == 38
+    assert result.counts["not_applicable"] == {"the answer is not a number": 1}
+    assert {"QJ", "AJ+OS", "AJ+DH+AR"} <= set(result.metrics.alone)
+    assert alone_of(made[0])[0] == ("QJ",)
+
+
+def test_settings_that_cannot_work_are_refused(questions):
+    with pytest.raises(InputError, match="0 runs"):
+        plan(questions, UnbiasedSettings(runs=0))
+    with pytest.raises(InputError, match="worked examples wanted"):
+        plan(QuestionSet.of(list(questions)[:3]), UnbiasedSettings(shots=5))
+    none_right = QuestionSet.of([Question("q", "What is it?", ("a", "b"), frozenset())])
+    with pytest.raises(InputError, match=r"no option is right \(1\)"):
+        plan(none_right, UnbiasedSettings(shots=0))
