@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.presentations.interventions import render_examples
 from tests.presentations.interventions.checks import check_composed
 from unslant.presentations.interventions import Composed, compose, pool_of
 from unslant.questions import MathQuestion, Question, load_math, load_questions
@@ -56,3 +57,9 @@ def test_a_hundred_thousand_random_presentations(shared_data):
     counts = check_sets(sets_of(shared_data), ALL)
     assert counts["composed"] + counts["not applicable"] >= ALL
     assert counts["composed"] > 0.9 * ALL
+
+
+def test_the_page_of_examples_is_what_is_composed_now(shared_data):
+    assert render_examples.PAGE.read_text("utf-8") == render_examples.page(shared_data), (
+        "the examples have changed: run python -m tests.presentations.interventions.render_examples and read them"
+    )

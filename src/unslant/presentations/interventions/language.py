@@ -17,7 +17,7 @@ _EXCEPTION = re.compile(
     r"\b(?:not|never|no|none|neither|nor|without|cannot|except(?:ions?)?|excluding|excludes?|but|least|false|untrue|"
     r"incorrect(?:ly)?|wrong|unlikely|inconsistent|unrelated|irrelevant|different|differs?|odd|other than|opposite|"
     r"contraindicat\w*|fails?|lacks?|inappropriate|unacceptable|impossible|invalid|omit(?:s|ted)?|avoid(?:s|ed)?|"
-    r"excluded|unable)\b|n[’']t\b",
+    r"excluded|unable|rejected|denied|oppose[sd]?|disagree(?:s|d)?)\b|n[’']t\b",
     re.IGNORECASE,
 )
 """An unrelated option may be right where an exception is asked for ("which is NOT a mammal?")."""
