@@ -6,11 +6,20 @@ import json
 
 import pytest
 
-from tests.studies.fakes import RuleModel, knows, remembers
+from tests.studies.fakes import RuleModel, knows, read, remembers
 from unslant.errors import InputError
+from unslant.models.speaking import Reply
+from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
 from unslant.reference.world import question_sets
-from unslant.studies.unbiased_evaluator import UnbiasedResult, UnbiasedSettings, alone_of, plan, unbiased
+from unslant.studies.unbiased_evaluator import (
+    UnbiasedResult,
+    UnbiasedSettings,
+    alone_of,
+    plan,
+    unbiased,
+    unbiased_in_words,
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +144,55 @@ def test_settings_that_cannot_work_are_refused(questions):
     none_right = QuestionSet.of([Question("q", "What is it?", ("a", "b"), frozenset())])
     with pytest.raises(InputError, match=r"no option is right \(1\)"):
         plan(none_right, UnbiasedSettings(shots=0))
+
+
+class Talker:
+    """Says in words what a rule would choose."""
+
+    name = "talker"
+
+    def __init__(self, answer, open_answers=None):
+        self.answer, self.open_answers = answer, open_answers or {}
+
+    def say(self, prompts):
+        for index, prompt in enumerate(prompts):
+            last = prompt.messages[-1].content
+            seen = read(Prompt(last, ()))
+            if not seen.options:
+                yield Reply(index, f"Answer: {self.open_answers[seen.stems[0]]}")
+            elif "lute" in last:
+                yield Reply(index, None, "timed out")
+            else:
+                yield Reply(index, f"The answer is {self.answer(seen)}.")
+
+
+def test_replies_in_words_are_read_and_failures_counted(questions):
+    result = unbiased_in_words(Talker(knows(questions)), questions, runs=2, shots=1)
+    assert result.metrics.vanilla.value == result.metrics.ours.value == 1.0
+    assert result.metrics.failed > 0
+    assert result.metrics.vanilla.n < len(questions)
+    statuses = set(result.responses.table["status"].to_pylist())
+    assert statuses == {"ok", "error"}
+    assert "left out, not counted as wrong" in result.summary()
+
+
+def test_open_maths_is_asked_as_published_in_words():
+    made = [
+        MathQuestion(f"m/{i}", f"A man with {i} hats buys {3 * i} more. How many now?", str(4 * i))
+        for i in range(5, 25)
+    ]
+    right = {question.stem: question.answer for question in made}
+    wrong = {stem: str(int(answer) + (int(answer) % 8 == 0)) for stem, answer in right.items()}
+
+    def calculates(seen):
+        own = {right[stem] for stem in seen.stems if stem in right}
+        if seen.proposed:
+            return next(label for label, text in seen.options.items() if text == str(seen.proposed in own))
+        return next((label for label, text in seen.options.items() if text in own), seen.none)
+
+    result = unbiased_in_words(
+        Talker(calculates, wrong), QuestionSet.of(made), runs=1, shots=0, probabilities={"DQ": 0}
+    )
+    assert result.metrics.ours.value == 1.0
+    assert result.metrics.vanilla.value == 0.5
+    assert result.metrics.vanilla_chance.value == 0.0

@@ -17,6 +17,8 @@ import unslant
 from unslant.errors import InputError
 from unslant.metrics.boat import BOAT, ONLY, VANILLA, BoatMetrics, boat_metrics
 from unslant.models.base import Cost, ScoringModel
+from unslant.models.speaking import Speaker
+from unslant.presentations import Presentation
 from unslant.presentations.interventions import (
     KINDS,
     NEEDS,
@@ -27,7 +29,9 @@ from unslant.presentations.interventions import (
     compose,
     conflict,
     in_order,
+    open_question,
     pool_of,
+    read_open,
 )
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
 from unslant.prompts import Cloze, Writer, load_template
@@ -35,6 +39,7 @@ from unslant.questions import EMBEDDED, MathQuestion, Question, QuestionSet, loa
 from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
+from unslant.studies.replies import ask_in_words, read_labels
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -82,14 +87,20 @@ class Plan:
 
 
 def plan(
-    questions: AnySet, settings: UnbiasedSettings, *, pool_from: AnySet | None = None, shots_from: AnySet | None = None
+    questions: AnySet,
+    settings: UnbiasedSettings,
+    *,
+    pool_from: AnySet | None = None,
+    shots_from: AnySet | None = None,
+    in_words: bool = False,
 ) -> Plan:
     """Every question as published, in every run, and (``alone``) under each intervention by itself.
 
-    An open maths question has no labels to be scored as published; its answer jitter, always with the same near
-    misses, stands for it.
+    An open maths question has no labels to be scored as published; unless it is answered in words, its answer jitter,
+    always with the same near misses, stands for it.
 
     Args:
+        in_words: replies are read, so that open maths questions are asked as they are (without worked examples).
         pool_from: questions that lend options and second stems; by default ``questions``.
         shots_from: questions that serve as worked examples; by default those of ``pool_from``.
 
@@ -113,7 +124,11 @@ def plan(
     impossible: Counter[str] = Counter()
     left_out: dict[str, Counter[str]] = {}
     for question in questions:
-        published = put(question, as_published(question), VANILLA)
+        published: Composed | NotApplicable
+        if in_words and isinstance(question, MathQuestion):
+            published = open_question(question, VANILLA)
+        else:
+            published = put(question, as_published(question), VANILLA)
         if isinstance(published, NotApplicable):
             impossible[published.reason] += 1
             continue
@@ -286,6 +301,42 @@ def unbiased(
         "cost": asdict(asker.cost - before),
     }
     return result_of(with_meta(responses, meta, found))
+
+
+def unbiased_in_words(
+    speaker: Speaker,
+    questions: str | Path | AnySet = EMBEDDED,
+    *,
+    runs: int = 5,
+    shots: int = 5,
+    shots_from: AnySet | None = None,
+    probabilities: Mapping[str, float] | None = None,
+    alone: bool = True,
+    template: str = "plain",
+    chat: bool = True,
+    limit: int | None = None,
+    seed: int = 0,
+    watch: Watch = no_watch,
+) -> UnbiasedResult:
+    """The same study with replies in words, for served and chat models; open maths is asked as published.
+
+    An answer counts if the contents it chooses are exactly the right ones. What cannot be read is left out and
+    counted. See :func:`unbiased` for the arguments.
+    """
+    settings = UnbiasedSettings(runs, shots, dict(probabilities or {}), alone, template, chat, seed)
+    whole = loaded(questions)
+    found = cut(whole, limit, seed)
+    writer = Writer(load_template(template), chat)
+    planned = plan(found, settings, pool_from=whole, shots_from=shots_from, in_words=True)
+    responses = ask_in_words(speaker, planned.asked, writer, read=read_reply, watch=watch)
+    return result_of(with_meta(responses, about(found, settings, planned, speaker.name), found))
+
+
+def read_reply(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:
+    """What a reply chooses; for an open question whether its number is the right one (option 0) or not (1)."""
+    if presentation.shown:
+        return read_labels(reply, question, presentation)
+    return read_open(reply, question.options[0])
 
 
 def loaded(questions: str | Path | AnySet) -> AnySet:

@@ -1,7 +1,16 @@
 """Atomic changes to how a question is shown, and their composition at random (P4, section 4.2)."""
 
-from unslant.presentations.interventions.compose import Composed, NotApplicable, apply, compose, pool_of, possible
+from unslant.presentations.interventions.compose import (
+    Composed,
+    NotApplicable,
+    apply,
+    compose,
+    open_question,
+    pool_of,
+    possible,
+)
 from unslant.presentations.interventions.equivalence import equivalent
+from unslant.presentations.interventions.maths import read_open
 from unslant.presentations.interventions.matrix import (
     KINDS,
     MATRIX,
@@ -29,6 +38,8 @@ __all__ = [
     "conflict",
     "equivalent",
     "in_order",
+    "open_question",
     "pool_of",
     "possible",
+    "read_open",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from unslant.errors import InputError
-from unslant.presentations.interventions import choice, maths
+from unslant.presentations.interventions import choice, maths, wording
 from unslant.presentations.interventions.choice import NotPossible, Scene
 from unslant.presentations.interventions.matrix import (
     KINDS,
@@ -172,6 +172,21 @@ def apply(
         found = ShotMaker(shots_from or pool, pool, wanted, seed, run).of(question, items[0][1], shots)
         items = [(item, presentation.with_shots(found)) for item, presentation in items]
     return Composed(tuple(items), wanted, {})
+
+
+def open_question(question: MathQuestion, name: str = "vanilla") -> Composed | NotApplicable:
+    """An open maths question as published: no options, the answer is a number in words.
+
+    The question of the pair has the answer as option 0 and everything else as option 1; see :func:`read_open`.
+    """
+    problem = maths.obstacle(question)
+    if problem:
+        return NotApplicable(question.id, problem)
+    asked = Question(
+        question.id, question.stem, (question.answer, "another number"), frozenset({0}), "", question.subject
+    )
+    presentation = Presentation(question.id, name, question.stem, (), frozenset({0}), instruction=wording.OPEN)
+    return Composed(((asked, presentation),), (), {})
 
 
 class _Refused(Exception):
