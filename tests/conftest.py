@@ -15,3 +15,11 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no test data at {SHARED_DATA} (question files and recordings are not part of the repository)")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def unslant_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own for what unslant keeps, so that the user's real one is never touched."""
+    home = tmp_path_factory.mktemp("unslant-home")
+    monkeypatch.setenv("UNSLANT_HOME", str(home))
+    return home

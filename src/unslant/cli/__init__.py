@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import unslant
-from unslant.cli import audit, study
+from unslant.cli import audit, runs, study
 from unslant.errors import UnslantError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 audit.register(app)
 app.add_typer(study.group)
+runs.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unslant.cli import options as o
-from unslant.cli.progress import progress
+from unslant.cli.recording import recording
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +37,8 @@ def audit(
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
     responses: o.ResponsesOut = None,
+    store: o.StorePath = None,
+    no_store: o.NoStore = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Ask every question in many orders, and say what the score is worth.
@@ -53,9 +55,9 @@ def audit(
     found = load_questions(questions, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
     pool = load_questions(shots_from, on_bad=on_bad) if shots_from else None
     load = partial(load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
-    with progress(quiet) as watch:
+    with recording(store, no_store, quiet) as record:
         result = run(
-            load,
+            record.loader(load, found),
             found,
             orders=orders,
             labels=labels,
@@ -64,8 +66,9 @@ def audit(
             shots=shots,
             shots_from=pool,
             seed=seed,
-            watch=watch,
+            watch=record.watch,
         )
+        record.keep(result.responses)
     if responses:
         result.to_parquet(responses)
     if json:

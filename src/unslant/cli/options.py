@@ -37,6 +37,10 @@ JsonOut = Annotated[Path | None, typer.Option("--json", help="Write every number
 ResponsesOut = Annotated[
     Path | None, typer.Option("--responses", help="Write the table of responses to this Parquet file.")
 ]
+StorePath = Annotated[
+    Path | None, typer.Option("--store", help="File that keeps every score (default: in your data folder).")
+]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Keep no scores, and use none that were kept.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
 
 

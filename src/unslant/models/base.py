@@ -42,10 +42,6 @@ class Cost:
     def copy(self) -> Cost:
         return Cost(*(getattr(self, f.name) for f in fields(self)))
 
-    def counts(self) -> dict[str, int]:
-        """All but the time: what is the same whenever, and however often interrupted, the same thing is scored."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seconds"}
-
 
 @dataclass(frozen=True, slots=True)
 class Scored:

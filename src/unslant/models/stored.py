@@ -38,7 +38,8 @@ class StoredModel:
         run: id of the run on whose behalf it is asked.
 
     Attributes:
-        recalled: prompts that came from the store.
+        recalled: prompts that came from the store so far.
+        taken_over: those of them that other calls had scored.
     """
 
     def __init__(self, model: ScoringModel, store: Store, run: str = "") -> None:
@@ -47,6 +48,7 @@ class StoredModel:
         self.run = run
         self.cost = Cost()
         self.recalled = 0
+        self.taken_over = 0
 
     @property
     def name(self) -> str:
@@ -99,6 +101,7 @@ class _Call:
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done
+        owner.taken_over += self.total - len(found.planned)
         self.count()
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:

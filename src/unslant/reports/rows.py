@@ -70,8 +70,9 @@ def cost_line(result: AuditResult) -> str:
     if not cost.prompts:
         return ""
     each = max(1, cost.tokens)
+    seconds = f" in {cost.seconds:.1f} s" if cost.seconds else ""  # a file does not tell
     return (
-        f"{cost.prompts:,} prompts in {cost.seconds:.1f} s; {cost.tokens:,} tokens computed, "
+        f"{cost.prompts:,} prompts{seconds}; {cost.tokens:,} tokens computed, "
         f"{cost.tokens_plain:,} if each prompt were run alone ({cost.tokens_plain / each:.1f}x), "
         f"{cost.tokens_baqckv:,} with question-context caching ({cost.tokens_baqckv / each:.1f}x)"
     )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -148,9 +148,12 @@ class Responses:
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
         return Responses(table, self.meta, self.questions)
 
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the table, its meta data and the questions to one Parquet file (zstd)."""
-        metadata = {_META: json.dumps(self.meta, sort_keys=True).encode()}
+    def to_parquet(self, path: str | Path | IO[bytes]) -> None:
+        """Write the table, its meta data and the questions to one Parquet file (zstd).
+
+        Seconds are left out of the cost, so that the same run gives the same bytes every time.
+        """
+        metadata = {_META: json.dumps(_without_seconds(self.meta), sort_keys=True).encode()}
         if self.questions:
             metadata[_QUESTIONS] = pack(self.questions)
         table = self.table.replace_schema_metadata(metadata)
@@ -176,6 +179,13 @@ class Responses:
         meta = json.loads(metadata.get(_META, b"{}"))
         questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
         return cls(table.select(SCHEMA.names).cast(SCHEMA), meta, questions)
+
+
+def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:
+    cost = meta.get("cost")
+    if not isinstance(cost, dict):
+        return dict(meta)
+    return {**meta, "cost": {name: value for name, value in cost.items() if name != "seconds"}}
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:
