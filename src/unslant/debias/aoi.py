@@ -1,0 +1,69 @@
+"""AOI, auxiliary option injection: add an "I don't know" (Choi et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from unslant.debias.asking import Asker, by_content
+from unslant.debias.base import Outcome, Traits, Unchanged
+from unslant.errors import InputError
+from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for
+from unslant.presentations.presentation import present
+from unslant.questions.question import Question
+
+
+@dataclass(frozen=True)
+class AuxiliaryOption(Traits):
+    """Show one more option that is never right. One presentation a question; no labels, no fit.
+
+    Args:
+        text: of the added option.
+        position: where it stands: ``last``, ``first``, or a number of options to stand above it.
+        renormalise: share the probabilities out among the question's own options; otherwise the added option keeps
+            its own (``Outcome.abstain``).
+    """
+
+    text: str = "I don't know"
+    position: str = "last"
+    renormalise: bool = True
+    name: str = field(default="aoi", init=False)
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _WithOption:
+        if self.position not in ("first", "last") and not self.position.isdecimal():
+            raise InputError(f"AOI: unknown position {self.position!r}: use first, last or a number")
+        return _WithOption(asker, self)
+
+    def present(self, question: Question, alphabet: tuple[str, ...]) -> Presentation:
+        """The question with the added option.
+
+        Raises:
+            InputError: if the label set has no label left for it.
+        """
+        plain = present(question, alphabet=alphabet, name="aoi")
+        n = len(question.options)
+        at = {"first": 0, "last": n}.get(self.position)
+        at = min(n, int(self.position)) if at is None else at
+        shown = list(plain.shown)
+        shown.insert(at, ShownOption("", self.text, AUXILIARY))
+        labels = labels_for(alphabet, n + 1)
+        return replace(
+            plain, shown=tuple(replace(option, label=label) for option, label in zip(shown, labels, strict=True))
+        )
+
+
+class _WithOption(Unchanged):
+    def __init__(self, asker: Asker, method: AuxiliaryOption) -> None:
+        super().__init__()
+        self.asker, self.method = asker, method
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        shown = [self.method.present(question, self.asker.alphabet) for question in questions]
+        outcomes = []
+        for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
+            own = by_content(presentation, probs, len(question.options))
+            if self.method.renormalise:
+                outcomes.append(Outcome.by_place(own / own.sum(), 1))
+            else:
+                outcomes.append(Outcome.by_place(own, 1, abstain=float(1 - own.sum())))
+        return outcomes

@@ -1,0 +1,58 @@
+"""Settings of LoRA-1; the defaults are P1's (appendix C.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from unslant.errors import InputError
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How the adapter is trained.
+
+    Attributes:
+        rank, alpha, dropout: of the LoRA adapter.
+        learning_rate, weight_decay: of AdamW.
+        entropy_weight: lambda of eq. 8.
+        epochs: passes.
+        questions_per_epoch: drawn anew for each epoch, without replacement.
+        questions_per_step: whose gradients are added up for one step of the optimizer. P1 does not state it.
+        orders: most orders a question.
+        targets: endings of the names of the modules to adapt, separated by commas; empty: found automatically (the
+            attention projections).
+        seed: of adapter, dropout, questions and orders.
+
+    Raises:
+        InputError: on a value out of range, naming it.
+    """
+
+    rank: int = 1
+    alpha: float = 16.0
+    dropout: float = 0.05
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.001
+    entropy_weight: float = 0.1
+    epochs: int = 5
+    questions_per_epoch: int = 64
+    questions_per_step: int = 1
+    orders: int = 24
+    targets: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("rank", "epochs", "questions_per_epoch", "questions_per_step"):
+            if getattr(self, name) < 1:
+                raise InputError(f"LoRA-1: {name} is {getattr(self, name)}; give 1 or more")
+        if self.orders < 2:
+            raise InputError(f"LoRA-1: {self.orders} orders; give 2 or more, for there must be something to compare")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"LoRA-1: dropout {self.dropout} is not in [0, 1)")
+        if self.alpha <= 0 or self.learning_rate <= 0:
+            raise InputError("LoRA-1: alpha and learning_rate must be greater than 0")
+        if self.weight_decay < 0 or self.entropy_weight < 0:
+            raise InputError("LoRA-1: weight_decay and entropy_weight must not be negative")
+
+    def differences(self, other: TrainSettings) -> list[str]:
+        """Names of the settings, other than the number of epochs, in which two runs differ."""
+        return [f.name for f in fields(self) if f.name != "epochs" and getattr(self, f.name) != getattr(other, f.name)]

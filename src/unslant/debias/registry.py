@@ -1,0 +1,99 @@
+"""Methods by name; those that work inside a model are imported when asked for, with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+from unslant.debias.adaptive import AdaptiveVote
+from unslant.debias.aoi import AuxiliaryOption
+from unslant.debias.base import Method
+from unslant.debias.gray_box import GrayBox
+from unslant.debias.pride import Pride
+from unslant.debias.vote import Undebiased, Vote
+from unslant.errors import InputError
+
+
+def _bnp(**options: Any) -> Method:
+    from unslant.debias.bnp import BiasNodePruning
+
+    return BiasNodePruning(**options)
+
+
+def _set_based(**options: Any) -> Method:
+    from unslant.debias.set_based import SetBased
+
+    return SetBased(**options)
+
+
+def _lora1(adapter: str = "", **options: Any) -> Method:
+    from unslant.debias.lora1 import Lora1, TrainSettings
+
+    return Lora1(adapter, TrainSettings(**options))
+
+
+METHODS: dict[str, Callable[..., Method]] = {
+    "none": Undebiased,
+    "vote": Vote,
+    "vote-hard": partial(Vote, rule="hard"),
+    "adaptive": AdaptiveVote,
+    "adaptive-fast": partial(AdaptiveVote, risk=0.01),
+    "pride": Pride,
+    "gray-box": GrayBox,
+    "gray-box-calibrated": partial(GrayBox, calibrated=True),
+    "bnp": _bnp,
+    "aoi": AuxiliaryOption,
+    "set-based": _set_based,
+    "set-based-text": partial(_set_based, answer="text"),
+    "lora-1": _lora1,
+}
+"""Name -> maker of the method; settings are keyword arguments."""
+
+
+def method_named(text: str) -> Method:
+    """``NAME`` or ``NAME:setting=value:setting=value``, such as ``vote:orders=shared:24`` or ``pride:alpha=0.1``.
+
+    Raises:
+        InputError: on an unknown name or setting, or a value that is no number where one is needed.
+    """
+    name, _, rest = text.partition(":")
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
+    options: dict[str, str] = {}
+    for piece in rest.split(":") if rest else ():
+        key, sign, value = piece.partition("=")
+        if sign:
+            options[key] = value
+        elif options:  # a value with a colon of its own
+            last = next(reversed(options))
+            options[last] += f":{piece}"
+        else:
+            raise InputError(f"method {text!r}: write settings as {name}:setting=value")
+    settings = _settings(METHODS[name]())
+    unknown = sorted(set(options) - set(settings))
+    if unknown:
+        raise InputError(f"method {name!r} has no setting {unknown[0]!r}; it has {', '.join(settings) or 'none'}")
+    return METHODS[name](**{key: _as(type(settings[key]), value, text) for key, value in options.items()})
+
+
+def _settings(method: Any) -> dict[str, Any]:
+    """Names and defaults of a method's settings, those of its ``settings`` included."""
+    found: dict[str, Any] = {}
+    for f in fields(method):
+        value = getattr(method, f.name)
+        if f.init:
+            found |= _settings(value) if is_dataclass(value) else {f.name: value}
+    return found
+
+
+def _as(kind: type, value: str, text: str) -> Any:
+    if kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise InputError(f"method {text!r}: {value!r} is neither true nor false")
+        return value.lower() == "true"
+    try:
+        return kind(value)
+    except ValueError:
+        raise InputError(f"method {text!r}: {value!r} is not a number") from None
