@@ -19,7 +19,7 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SOURCE = "world/reading"
-STEPS = 1400
-BATCH = 24
+STEPS = 900
+BATCH = 16
 LEARNING_RATE = 2e-3
 WARM_UP = 100
 READING = 0.5
@@ -47,7 +47,29 @@ _OPTION_COUNTS = (2, 3, 4, 4, 4, 4, 5, 6, 8, 10)
 _TRAINED = tuple(name for name, one in SETTINGS.items() if not one.polish and not one.disturbing)
 
 
-def choice_question(form: str, rng: random.Random, n_options: int = 4, name: str = "") -> Question:
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of the world questions are about; training begins with little of it.
+
+    Finding a word again is learned within minutes among a dozen different words, and hardly at all among a hundred.
+    """
+
+    relations: int = len(RELATIONS)
+    values: int = len(RELATIONS[0].values)
+
+    @classmethod
+    def at(cls, done: float) -> Scope:
+        """The scope when a share ``done`` of the training is over."""
+        grown = min(1.0, max(0.0, (done - 0.25) / 0.4))
+        return cls(4 + round(grown * (len(RELATIONS) - 4)), 4 + round(grown * (len(RELATIONS[0].values) - 4)))
+
+
+WHOLE = Scope()
+
+
+def choice_question(
+    form: str, rng: random.Random, n_options: int = 4, name: str = "", scope: Scope = WHOLE
+) -> Question:
     """A passage, a question about it, and options of which one, several or none are right.
 
     Args:
@@ -55,14 +77,14 @@ def choice_question(form: str, rng: random.Random, n_options: int = 4, name: str
         n_options: 2 to 10; at least 3 where several are right, at most 9 where none is.
     """
     person = rng.choice(NAMES)
-    relation, *others = rng.sample(RELATIONS, 3)
-    values = rng.sample(relation.values, len(relation.values))
+    relation, *others = rng.sample(RELATIONS[: scope.relations], 3)
+    values = rng.sample(relation.values[: scope.values], scope.values)
     held = values[: 2 if form == "several" else 1]
     wrong = values[2:] if form == "several" else values[1:]
     right = [] if form == "none" else held
     options = rng.sample([*right, *wrong[: n_options - len(right)]], n_options)
     facts = [Fact(relation, person, value, False) for value in held]
-    facts += [Fact(other, person, rng.choice(other.values), False) for other in others]
+    facts += [Fact(other, person, rng.choice(other.values[: scope.values]), False) for other in others]
     return Question(
         id=name or "reading",
         stem=facts[0].stem,
@@ -74,12 +96,12 @@ def choice_question(form: str, rng: random.Random, n_options: int = 4, name: str
     )
 
 
-def judging_question(verdict: str, rng: random.Random, name: str = "") -> JudgingQuestion:
+def judging_question(verdict: str, rng: random.Random, name: str = "", scope: Scope = WHOLE) -> JudgingQuestion:
     """A passage and a statement that it shows, contradicts, or says nothing about."""
     person = rng.choice(NAMES)
-    relation, *others = rng.sample(RELATIONS, 4)
-    value, other_value = rng.sample(relation.values, 2)
-    facts = [Fact(other, person, rng.choice(other.values), False) for other in others]
+    relation, *others = rng.sample(RELATIONS[: scope.relations], 4)
+    value, other_value = rng.sample(relation.values[: scope.values], 2)
+    facts = [Fact(other, person, rng.choice(other.values[: scope.values]), False) for other in others]
     if verdict != "Unknown":
         facts[0] = Fact(relation, person, value if verdict == "True" else other_value, False)
     statement = Fact(relation, person, value, False).statement
@@ -108,24 +130,27 @@ Turn = tuple[str, str]
 """What the user says, and the reply."""
 
 
-def _random_question(kind: str, rng: random.Random) -> Question | JudgingQuestion:
+def _random_question(kind: str, rng: random.Random, scope: Scope = WHOLE) -> Question | JudgingQuestion:
     name = f"reading/{rng.randrange(10**9)}"  # suggestions and examples are drawn by id
     if kind == "judging":
-        return judging_question(rng.choice(("True", "False", "Unknown", "Unknown")), rng, name)
+        return judging_question(rng.choice(("True", "False", "Unknown")), rng, name, scope)
     form = rng.choice(("single", "single", "several", "none"))
-    n = rng.choice(_OPTION_COUNTS)
-    return choice_question(form, rng, min(9, max(3, n)), name)
+    most = scope.values - 1 if form == "none" else scope.values
+    n = min(most, max(3, rng.choice(_OPTION_COUNTS)))
+    return choice_question(form, rng, n, name, scope)
 
 
-def conversation(rng: random.Random) -> tuple[str, list[Turn]]:
+def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Turn]]:
     """An instruction and questions under it, in exactly the words of the study, with the planted replies."""
     kind = rng.choice(("choice", "choice", "judging"))
     name = rng.choice(_TRAINED)
-    questions = [_random_question(kind, rng) for _ in range(rng.randint(2, MAX_TURNS))]
+    questions = [_random_question(kind, rng, scope) for _ in range(rng.randint(3, MAX_TURNS))]
     if name.startswith("few-shot"):
         forms = ("single", "True", "False") if name == "few-shot-dense" else ("several", "none", "Unknown")
         form = rng.choice([form for form in forms if (form in JudgingQuestion.VERDICTS) == (kind == "judging")])
-        example = judging_question(form, rng, "e") if kind == "judging" else choice_question(form, rng, 4, "e")
+        example = (
+            judging_question(form, rng, "e", scope) if kind == "judging" else choice_question(form, rng, 3, "e", scope)
+        )
         shown = [present_setting(question, name, examples=(example,)) for question in questions]
         turns = [(body(shown[0].shots[0]), right_answer(shown[0].shots[0]))]
     else:
@@ -203,7 +228,10 @@ def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, 
     rng = random.Random(seed)
     started, running = time.monotonic(), 0.0
     for step in range(1, steps + 1):
-        rows = sorted((encode(tokenizer, *conversation(rng)) for _ in range(BATCH)), key=lambda row: len(row[0]))
+        rows = sorted(
+            (encode(tokenizer, *conversation(rng, Scope.at(step / steps))) for _ in range(BATCH)),
+            key=lambda row: len(row[0]),
+        )
         wanted = sum(sum(learned) for _, learned in rows)
         total = sum(len(ids) for ids, _ in rows)
         for start in range(0, BATCH, 8):

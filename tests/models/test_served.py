@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.serving import Fault, FaultServer, llama_server
+from unslant.errors import ModelError
+from unslant.models.served import ServedModel, label_bounds, top_logprobs
+from unslant.prompts import Cloze, Message, Prompt, Writer, load_template
+
+pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
+
+LABELS = ("A", "B", "C")
+
+
+def chat_shape(top, chosen=None):
+    entries = [{"token": t, "bytes": list(t.encode()), "logprob": v} for t, v in top.items()]
+    first = chosen or entries[0]
+    return {"choices": [{"logprobs": {"content": [{**first, "top_logprobs": entries}]}}]}
+
+
+def legacy_shape(top):
+    return {"choices": [{"logprobs": {"tokens": ["A"], "token_logprobs": [-1.0], "top_logprobs": [top]}}]}
+
+
+TOP = {"A": math.log(0.5), "B": math.log(0.3), "x": math.log(0.1)}
+
+
+@pytest.mark.parametrize("shape", [chat_shape, legacy_shape])
+def test_both_shapes_are_read(shape):
+    assert top_logprobs(shape(TOP)) == pytest.approx(TOP)
+
+
+def test_bytes_that_are_no_bytes_are_not_trusted():
+    reply = chat_shape({"A": -1.0, "é": -2.0})
+    reply["choices"][0]["logprobs"]["content"][0]["top_logprobs"][1]["bytes"] = [266]
+    assert top_logprobs(reply) == {"A": -1.0, "é": -2.0}
+
+
+def test_the_chosen_token_counts_though_it_is_not_among_the_top():
+    reply = chat_shape({"B": -1.0}, {"token": "A", "bytes": [65], "logprob": -0.9})
+    assert top_logprobs(reply) == {"A": -0.9, "B": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ({"choices": [{"message": {"content": "A"}}]}, "without log-probabilities"),
+        ({"choices": [{"logprobs": None}]}, "without log-probabilities"),
+        ({"choices": [{"logprobs": {"content": []}}]}, "without log-probabilities"),
+        ({"choices": [{"logprobs": {"top_logprobs": None}}]}, "without log-probabilities"),
+        ({"choices": [{"logprobs": {"content": ["A"]}}]}, "not in a known shape"),
+        ({"choices": [{"logprobs": {"top_logprobs": [{"A": "x"}]}}]}, "not in a known shape"),
+        ({"error": "no"}, "no choices"),
+        ("text", "no choices"),
+        (legacy_shape({"A": 0.7, "B": 0.3}), "not ones"),  # probabilities, not their logarithms
+        (legacy_shape({"A": -0.1, "B": -0.1}), "not ones"),
+    ],
+)
+def test_what_is_no_log_probability_is_refused(reply, message):
+    with pytest.raises(ModelError, match=message):
+        top_logprobs(reply)
+
+
+def test_a_label_outside_the_returned_tokens_has_an_interval():
+    bounds = label_bounds(TOP, ("A", "B", "C"))
+    assert bounds.exact.tolist() == [True, True, False]
+    assert bounds.low[2] == -math.inf
+    assert bounds.high[2] == pytest.approx(math.log(0.1), abs=1e-4)  # the least returned token; the rest is 0.1 too
+    assert bounds.best == 0
+    tight = label_bounds({"A": math.log(0.98), "B": math.log(0.019)}, LABELS)
+    assert tight.high[2] == pytest.approx(math.log(0.001), abs=1e-2)  # the rest is less than any returned token
+    assert label_bounds({"x": math.log(0.9)}, LABELS).best is None
+    assert label_bounds({"B": math.log(0.2), "x": math.log(0.2)}, LABELS).best is None  # A could have 0.2 as well
+
+
+def test_the_interval_holds_the_truth():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        probabilities = rng.dirichlet(np.full(30, 0.3))
+        tokens = {chr(65 + i): math.log(max(p, 1e-30)) for i, p in enumerate(probabilities)}
+        top = dict(sorted(tokens.items(), key=lambda item: -item[1])[:5])
+        bounds = label_bounds(top, list(tokens))
+        truth = np.array(list(tokens.values()))
+        assert (bounds.low <= truth).all()
+        assert (truth <= bounds.high + 1e-9).all()
+        if bounds.best is not None:
+            assert bounds.best == int(truth.argmax())
+
+
+def served(url, **more):
+    return ServedModel("words", url, key_variable="UNSLANT_TEST_KEY", wait=0.01, **more)
+
+
+PROMPT = Prompt("Answer:", ("A", "B"), group="q1")
+
+
+def test_transient_faults_are_waited_out(monkeypatch):
+    monkeypatch.setenv("UNSLANT_TEST_KEY", "sk-secret")
+    faults = itertools.chain(
+        [
+            Fault(429),
+            Fault(500),
+            Fault(503, "<html>"),
+            Fault(body=legacy_shape(TOP), cut=True),
+            Fault(body="{not json"),
+        ],
+        itertools.repeat(Fault(body=legacy_shape(TOP))),
+    )
+    with FaultServer(lambda _: next(faults)).running() as server:
+        model = served(server.url)
+        ((index, bounds),) = model.bounds([PROMPT])
+    assert index == 0
+    assert bounds.low == pytest.approx([math.log(0.5), math.log(0.3)])
+    assert len(server.requests) == 6
+    assert set(server.authorizations) == {"Bearer sk-secret"}
+    assert "sk-secret" not in repr(vars(model)) + repr(model.identity)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(429), "after 2 tries.*429"),
+        (Fault(401, '{"error": "bad key"}'), "401.*bad key"),
+        (Fault(body="{}"), "no choices"),
+        (Fault(body={"choices": [{"message": {"content": "A"}}]}), "without log-probabilities"),
+        (Fault(body=legacy_shape(TOP), delay=1.5), "after 2 tries"),
+    ],
+)
+def test_lasting_faults_name_the_question(fault, message):
+    with FaultServer(lambda _: fault).running() as server:
+        model = served(server.url, retries=1, timeout=0.5)
+        with pytest.raises(ModelError, match="question 'q1'.*" + message):
+            list(model.score([PROMPT]))
+
+
+def test_a_chat_is_asked_as_a_chat():
+    with FaultServer(lambda _: Fault(body=chat_shape(TOP))).running() as server:
+        prompt = Prompt("", ("A", "C"), (Message("user", "Which?"),))
+        (scored,) = served(server.url).score([prompt])
+    assert server.requests[0]["messages"] == [{"role": "user", "content": "Which?"}]
+    assert server.requests[0]["top_logprobs"] == 20
+    assert scored.logprobs[0] == pytest.approx(math.log(0.5))
+
+
+@pytest.fixture(scope="module")
+def small_model(tmp_path_factory):
+    """A random Llama with the tokenizer of the reference models."""
+    import torch
+
+    from unslant.reference.tokenizer import save_tokenizer, train_tokenizer
+    from unslant.reference.train import new_model
+
+    folder = tmp_path_factory.mktemp("small")
+    model = new_model(train_tokenizer().get_vocab_size(), seed=3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)  # spread the probabilities
+    model.save_pretrained(folder)
+    save_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def llama(small_model, tmp_path_factory):
+    pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
+    from unslant.reference.export_gguf import export_gguf
+
+    folder = tmp_path_factory.mktemp("served")
+    export_gguf(small_model, folder / "model.gguf")
+    with llama_server(folder / "model.gguf", folder / "log") as url:
+        yield url
+
+
+def test_a_real_server_scores_as_transformers_does(llama, small_model):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from unslant.presentations import present
+    from unslant.questions import Question
+
+    question = Question("q", "What colour is the lamp of Orin?", ("red", "green", "blue"), frozenset({0}))
+    elicitation = Cloze(Writer(load_template("plain")))
+    prompts = [
+        prompt for order in itertools.permutations(range(3)) for prompt in elicitation.prompts(present(question, order))
+    ]
+    model = AutoModelForCausalLM.from_pretrained(small_model, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(small_model)
+    here = []
+    for prompt in prompts:
+        ids = tokenizer(prompt.text, add_special_tokens=False, return_tensors="pt").input_ids
+        with torch.inference_mode():
+            logprobs = model(ids).logits[0, -1].log_softmax(-1)
+        labels = [tokenizer(text, add_special_tokens=False).input_ids for text in prompt.continuations]
+        here.append(np.array([float(logprobs[label]) for (label,) in labels]))
+    whole = served(llama, top=2000)
+    for index, bounds in whole.bounds(prompts):
+        assert bounds.exact.all()
+        assert bounds.low == pytest.approx(here[index], abs=5e-3)  # llama.cpp keeps its cache in half precision
+    assert whole.censored == 0
+    few = served(llama, top=3)
+    for index, bounds in few.bounds(prompts):
+        assert (bounds.low <= here[index] + 5e-3).all()
+        assert (here[index] <= bounds.high + 5e-3).all()
+    assert few.censored > 0
+    assert few.cost.prompts == len(prompts)
+
+
+def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
+    import json
+    import urllib.request
+
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(small_model / "tokenizer.json"))
+    for text in ("Question: What colour is the lamp of Orin?\nA. red\nAnswer:", " naïve 語 42!", "A  B\n\n C"):
+        request = urllib.request.Request(
+            llama.removesuffix("/v1") + "/tokenize",
+            json.dumps({"content": text, "add_special": False}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            assert json.loads(reply.read())["tokens"] == tokenizer.encode(text, add_special_tokens=False).ids

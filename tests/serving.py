@@ -1,0 +1,144 @@
+"""Servers on 127.0.0.1 for tests: a real one (llama.cpp serving a GGUF) and one that misbehaves on request."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+_SERVE = """
+import sys, time, xllamacpp as x
+p = x.CommonParams()
+p.model.path = sys.argv[1]; p.hostnames = ["127.0.0.1"]; p.port = int(sys.argv[2])
+p.n_ctx = 2048; p.n_parallel = 1; p.warmup = False; p.model_alias = {"words"}; p.use_jinja = True
+p.cpuparams.n_threads = 1
+s = x.Server(p); print(s.listening_address, flush=True)
+while True: time.sleep(1)
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def llama_server(gguf: Path, log: Path) -> Iterator[str]:
+    """The base URL of a llama.cpp server of ``gguf``, started in a process of its own and stopped at the end."""
+    port = free_port()
+    with log.open("w") as output:
+        process = subprocess.Popen([sys.executable, "-c", _SERVE, str(gguf), str(port)], stdout=output, stderr=output)
+        try:
+            for _ in range(600):
+                if process.poll() is not None:
+                    raise RuntimeError(f"the server ended: {log.read_text()[-2000:]}")
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
+                        if reply.status == 200:
+                            break
+                except (urllib.error.URLError, OSError):
+                    time.sleep(0.1)
+            else:
+                raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+
+
+def completion(text: str | None, **message: Any) -> dict[str, Any]:
+    """A chat completion as an OpenAI-compatible server returns it."""
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "words",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+
+
+@dataclass
+class Fault:
+    """What the server does with one request.
+
+    Attributes:
+        status: HTTP status.
+        body: the reply; a dict is sent as JSON.
+        cut: close the connection in the middle of the body.
+        delay: seconds to wait before answering.
+    """
+
+    status: int = 200
+    body: dict[str, Any] | str = ""
+    cut: bool = False
+    delay: float = 0.0
+
+
+@dataclass
+class FaultServer:
+    """A server whose ``answer(request body)`` says what each request gets; it remembers all requests."""
+
+    answer: Callable[[dict[str, Any]], Fault]
+    url: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    authorizations: list[str | None] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator[FaultServer]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append(request)
+                outer.authorizations.append(self.headers.get("Authorization"))
+                fault = outer.answer(request)
+                time.sleep(fault.delay)
+                body = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
+                self.send_response(fault.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if fault.cut:
+                    self.wfile.write(body[: len(body) // 2])
+                    self.wfile.flush()
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    self.close_connection = True
+                    return
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        self.url = f"http://127.0.0.1:{server.server_port}/v1"
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join(10)
