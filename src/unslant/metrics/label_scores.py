@@ -65,17 +65,21 @@ class LabelScores:
         right = np.zeros((size, width), bool)
         positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
         columns = {label: i for i, label in enumerate(labels)}
-        rows = zip(*(kept[name].to_pylist() for name in ("labels", "logprobs", "contents", "answers")), strict=True)
-        for r, (shown, values, contents, answers) in enumerate(rows):
+        by_labels: dict[tuple[str, ...], list[int]] = {}
+        for r, shown in enumerate(kept["labels"].to_pylist()):
+            by_labels.setdefault(tuple(shown), []).append(r)
+        values, contents, answers = (kept[name].to_pylist() for name in ("logprobs", "contents", "answers"))
+        for shown, rows in by_labels.items():
             places = [columns.get(label, width) for label in shown]
             if sorted(places) != list(range(len(shown))):
                 raise InputError(
-                    f"question {ids[r]!r}, presentation {presentation!r}: labels {','.join(shown)} where the first "
-                    f"{len(shown)} of {','.join(labels)} are expected; measure each label set on its own"
+                    f"question {ids[rows[0]]!r}, presentation {presentation!r}: labels {','.join(shown)} where the "
+                    f"first {len(shown)} of {','.join(labels)} are expected; measure each label set on its own"
                 )
-            logprobs[r, places] = values
-            positions[r, places] = range(len(shown))
-            right[r, places] = [content in answers for content in contents]
+            cells = np.ix_(rows, places)
+            logprobs[cells] = [values[r] for r in rows]
+            positions[cells] = range(len(shown))
+            right[cells] = [[content in answers[r] for content in contents[r]] for r in rows]
         finite = np.isfinite(logprobs.max(axis=1)) if size else np.zeros(0, bool)
         if not finite.all():
             keep = np.flatnonzero(finite)

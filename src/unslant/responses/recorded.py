@@ -250,6 +250,12 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     ids = _ids(rows, kept, variants)
     seen: dict[tuple[str, str, str], int] = {}
+    orders: dict[tuple[str, int], list[int] | None] = {}
+    counts = rows.present.sum(axis=1)
+    in_sequence = np.arange(len(rows.labels)) < counts[:, None]
+    without_gap = np.all(rows.present == in_sequence, axis=1)
+    is_scored = np.all(~(np.isnan(rows.logprobs) & rows.present), axis=1) & np.any(np.isfinite(rows.logprobs), axis=1)
+    sizes, scored, values = (array.tolist() for array in (counts, is_scored, rows.logprobs))
     gold_of: dict[str, int] = {}
     for r, variant, question_id in zip(kept, variants, ids, strict=True):
         if variant == "given":
@@ -263,14 +269,17 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
             again = f"question {question_id!r} occurs twice as {variant}, {elicited} (first in line {seen[key]})"
             raise InputError.at(path, again, line=line)
         seen[key] = line
-        n = int(rows.present[r].sum())
+        n = sizes[r]
         own = rows.labels[:n]
-        if not rows.present[r, :n].all():
+        if not without_gap[r]:
             missing = rows.labels[int((~rows.present[r]).argmax())]
             raise InputError.at(path, f"question {question_id!r} has no label {missing!r}", line=line)
         if n < 2:
             raise InputError.at(path, f"question {question_id!r} has {n} labels, at least 2 are needed", line=line)
-        order = _order(rows.columns["order"][r], own, names, path, line)
+        written = (rows.columns["order"][r], n)
+        if written not in orders:
+            orders[written] = _order(written[0], own, names, path, line)
+        order = orders[written]
         gold = -1 if variant == CONTROL else _gold(rows, r, names, path)
         if variant == CONTROL:
             places = order if order is not None else list(range(n))
@@ -278,16 +287,14 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
         else:
             places = list(range(n))
             contents = order or _contents(n, gold, gold_of.get(question_id, gold))
-        logprobs = rows.logprobs[r, places]
-        scored = bool(np.isfinite(logprobs).any()) and not np.isnan(logprobs).any()
         columns["question_id"].append(question_id)
         columns["presentation"].append(variant)
         columns["elicitation"].append(elicited)
         columns["labels"].append([own[place] for place in places])
         columns["contents"].append(contents)
-        columns["logprobs"].append(logprobs.tolist() if scored else None)
+        columns["logprobs"].append([values[r][place] for place in places] if scored[r] else None)
         columns["chosen"].append(None)
-        columns["status"].append("ok" if scored else "error")
+        columns["status"].append("ok" if scored[r] else "error")
         columns["raw"].append(None)
         columns["answers"].append([contents[gold]] if gold >= 0 else [])
         columns["n_options"].append(n)
@@ -345,11 +352,12 @@ def _gold(rows: _Rows, r: int, names: Mapping[str, str], path: Path) -> int:
     answer = rows.columns["answer"][r]
     if not answer:
         return -1
-    shown = [label for label, there in zip(rows.labels, rows.present[r], strict=True) if there]
-    if answer not in shown:
+    place = rows.labels.index(answer) if answer in rows.labels else -1
+    if place < 0 or not rows.present[r, place]:
+        shown = [label for label, there in zip(rows.labels, rows.present[r], strict=True) if there]
         reason = f"{answer!r} is not one of the labels {', '.join(shown)}"
         raise InputError.at(path, reason, line=rows.lines[r], field=names.get("answer"))
-    return rows.labels.index(answer)
+    return place
 
 
 def _order(text: str, labels: tuple[str, ...], names: Mapping[str, str], path: Path, line: int) -> list[int] | None:

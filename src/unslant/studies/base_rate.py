@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
 from unslant.studies.base_rate_findings import ELICITATIONS, GIVEN, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate_paper import PublishedCell, published
+
+if TYPE_CHECKING:
+    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,12 @@ class BaseRateResult:
         from unslant.reports.base_rate import summary
 
         return summary(self, width=width, color=color)
+
+    def panels(self) -> Sequence[Panel]:
+        """The outcome as sections of a report, with its pictures."""
+        from unslant.reports.charts_base_rate import base_rate_panels
+
+        return base_rate_panels(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
