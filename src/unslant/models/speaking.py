@@ -59,12 +59,9 @@ class LocalSpeaker:
                 yield Reply(index, text)
 
     def _ids(self, prompt: Prompt) -> list[int]:
-        tokenizer = self.model.tokenizer
-        if prompt.messages:
-            chat = [{"role": m.role, "content": m.content} for m in prompt.messages]
-            text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) + prompt.text
-            return list(tokenizer(text, add_special_tokens=False).input_ids)
-        return list(tokenizer(prompt.text).input_ids)
+        text = self.model.encoder.text_of(prompt)
+        # A written chat already begins with whatever special tokens its template wants.
+        return list(self.model.tokenizer(text, add_special_tokens=not prompt.messages).input_ids)
 
     def _generate(self, rows: list[list[int]]) -> list[str]:
         import torch

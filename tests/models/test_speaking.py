@@ -1,0 +1,64 @@
+"""Speakers: greedy replies of local models, and replies through inspect with failures kept as failures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.studies.small_models import random_model
+from unslant.errors import ModelError
+from unslant.models.speaking import InspectSpeaker, LocalSpeaker
+from unslant.prompts.prompt import Message, Prompt
+
+PROMPTS = [
+    Prompt("Question: What colour is the lamp of Orin?\nAnswer:", ()),
+    Prompt("Answer:", ()),
+    Prompt("", (), (Message("system", "Be short."), Message("user", "What does Orin eat at noon?"))),
+    Prompt("Question: Which option is red?\nA. red\nB. blue\nAnswer:", ()),
+]
+
+
+def test_local_replies_are_greedy_and_the_same_in_any_batch():
+    model = random_model()
+    alone = {r.index: r.text for r in LocalSpeaker(model, max_tokens=6, batch=1).say(PROMPTS)}
+    together = {r.index: r.text for r in LocalSpeaker(model, max_tokens=6, batch=4).say(PROMPTS)}
+    assert sorted(alone) == [0, 1, 2, 3]
+    assert alone == together
+    assert all(isinstance(text, str) for text in alone.values())
+
+
+def test_a_prompt_without_room_for_a_reply_is_refused():
+    long = Prompt("Question: Which option is red?\n" * 400, ())
+    with pytest.raises(ModelError, match="use fewer shots"):
+        list(LocalSpeaker(random_model()).say([long]))
+
+
+class FakeInspectModel:
+    """Stands for a model object of inspect: replies with the last message, and fails where it says so."""
+
+    def __init__(self):
+        self.seen = []
+
+    async def generate(self, messages, config):
+        self.seen.append(([(m.role, m.content) for m in messages], config.temperature, config.max_tokens))
+        if "Which option" in messages[-1].content:
+            raise RuntimeError("rate limit")
+        return SimpleNamespace(completion=messages[-1].content.upper())
+
+
+def test_inspect_replies_and_failures():
+    pytest.importorskip("inspect_ai")
+    fake = FakeInspectModel()
+    replies = {r.index: r for r in InspectSpeaker("fake/model", max_tokens=50, batch=3, model=fake).say(PROMPTS)}
+    assert replies[0].text == PROMPTS[0].text.upper()
+    assert replies[2].text == "WHAT DOES ORIN EAT AT NOON?"
+    assert replies[3].text is None
+    assert replies[3].error == "RuntimeError: rate limit"
+    assert ([("system", "Be short."), ("user", "What does Orin eat at noon?")], 0.0, 50) in fake.seen
+
+
+def test_an_unknown_inspect_model_is_named():
+    pytest.importorskip("inspect_ai")
+    with pytest.raises(ModelError, match="no-such-provider/x"):
+        InspectSpeaker("no-such-provider/x")

@@ -1,0 +1,108 @@
+"""A model that learns the published file gains as published and not under interventions, and the study says so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.studies.fakes import RuleModel, knows, remembers
+from tests.studies.small_models import random_model
+from unslant.errors import InputError
+from unslant.presentations import present
+from unslant.prompts import Writer, load_template
+from unslant.questions import QuestionSet
+from unslant.reference.world import question_sets
+from unslant.studies.contamination import bias_terms, compare, contamination
+from unslant.studies.finetuning import Training, fine_tune
+from unslant.studies.unbiased_evaluator import unbiased
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return QuestionSet.of([q for q in question_sets()[0] if len(q.options) == 4][:40], "world")
+
+
+@pytest.fixture(scope="module")
+def result(questions, tmp_path_factory):
+    training = Training(epochs=80, learning_rate=3e-3, batch=20)
+    return contamination(random_model, questions, training=training, runs=3, save=tmp_path_factory.mktemp("tuned"))
+
+
+def test_a_model_that_saw_the_test_set_is_caught(result):
+    assert result.trained.share_right == 1.0
+    assert result.after.metrics.vanilla.value > 0.95
+    assert result.vanilla_gain.low > 0.4
+    assert result.ours_gain.value < 0.2
+    assert result.excess.low > 0.3
+    assert "as after contamination" in result.headline
+
+
+def test_the_result_is_plain_json_and_text(result, tmp_path):
+    result.to_json(tmp_path / "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["training"]["epochs"] == 80
+    assert found["after"]["metrics"]["vanilla"]["n"] == 40
+    text = result.summary()
+    assert "random + test set" in text
+    assert "Fine-tuned on 40 questions" in text
+
+
+def test_any_two_models_are_compared(questions):
+    knowing = unbiased(RuleModel(knows(questions), "knows"), questions, runs=2, shots=0)
+    remembering = unbiased(RuleModel(remembers(questions), "remembers"), questions, runs=2, shots=0)
+    found = compare(knowing, remembering)
+    assert found.vanilla_gain.value == 0.0
+    assert found.ours_gain.value < -0.3
+    assert found.excess.low > 0.2
+    # who knows everything has no bias; who remembers has 1 as published, and less under interventions
+    terms = bias_terms([knowing, remembering], [1.0, 0.0])
+    assert terms.original.value == pytest.approx(0.5)
+    assert terms.related.value < 0
+    assert terms.total.value < terms.original.value
+    with pytest.raises(ValueError, match="2 results"):
+        bias_terms([knowing, remembering], [1.0])
+
+
+def test_different_settings_cannot_be_compared(questions):
+    one = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0)
+    other = unbiased(RuleModel(knows(questions)), questions, runs=2, shots=0)
+    with pytest.raises(InputError, match="settings differ"):
+        compare(one, other)
+    fewer = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, limit=10)
+    with pytest.raises(InputError, match="questions_digest differ"):
+        compare(one, fewer)
+
+
+class TestFineTuning:
+    def test_learns_and_is_deterministic(self, questions):
+        shown = [present(question) for question in questions][:10]
+        writer = Writer(load_template("plain"))
+        first, second = random_model(), random_model()
+        training = Training(epochs=3, learning_rate=1e-3, batch=4)
+        assert fine_tune(first, shown, writer, training) == fine_tune(second, shown, writer, training)
+        for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
+            assert torch.equal(a, b)
+
+    def test_can_leave_the_first_layers_alone(self, questions):
+        model = random_model()
+        before = [p.clone() for p in model.model.parameters()]
+        fine_tune(
+            model, [present(question) for question in questions][:8], Writer(load_template("plain")),
+            Training(epochs=2, batch=4, last_layers=1),
+        )  # fmt: skip
+        names = [
+            name
+            for (name, new), old in zip(model.model.named_parameters(), before, strict=True)
+            if not torch.equal(new, old)
+        ]
+        assert names
+        assert all(name.startswith("model.layers.1.") for name in names)
+        assert all(parameter.requires_grad for parameter in model.model.parameters())
+
+    def test_bad_settings_are_refused(self, questions):
+        with pytest.raises(InputError, match="epochs and batch must be 1 or more"):
+            Training(epochs=0)
+        with pytest.raises(InputError, match="nothing to fine-tune on"):
+            fine_tune(random_model(), [], Writer(load_template("plain")))
