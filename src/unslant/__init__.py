@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from unslant.debias.program import Debiased
     from unslant.errors import InputError, ModelError, UnslantError
     from unslant.models.loading import load_model
     from unslant.questions import Question, load_questions
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditResult",
+    "Debiased",
     "InputError",
     "ModelError",
     "Question",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "AuditResult": "unslant.studies.audit",
+    "Debiased": "unslant.debias.program",
     "InputError": "unslant.errors",
     "ModelError": "unslant.errors",
     "Question": "unslant.questions",

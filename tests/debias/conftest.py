@@ -52,7 +52,8 @@ def make_questions(counts: Sequence[int], seed: int = 0) -> list[Question]:
     """Questions of so many options each, with random right answers."""
     rng = random.Random(seed)
     values = "red green blue white black oak ash elm pine birch cat dog goat horse".split()
-    return [
-        Question(f"q{i:03d}", f"Which option is it, number {i}?", tuple(rng.sample(values, n)), frozenset({rng.randrange(n)}))
-        for i, n in enumerate(counts)
-    ]  # fmt: skip
+    questions = []
+    for i, n in enumerate(counts):
+        options, gold = tuple(rng.sample(values, n)), rng.randrange(n)
+        questions.append(Question(f"q{i:03d}", f"Which option is it, number {i}?", options, frozenset({gold})))
+    return questions

@@ -57,7 +57,7 @@ class ModelAsker:
 
     Args:
         elicitation: cloze with the ``plain`` template unless given.
-        remember: keep every score, so that no prompt is ever scored twice (until :meth:`forget`).
+        remember: keep every score, so that no prompt is scored twice (until :meth:`forget`).
         watch: told of progress.
     """
 
@@ -67,7 +67,7 @@ class ModelAsker:
         elicitation: Elicitation | None = None,
         alphabet: tuple[str, ...] = ALPHABETS["A"],
         *,
-        remember: bool = False,
+        remember: bool = True,
         watch: Watch | None = None,
     ) -> None:
         self.model: ScoringModel = model

@@ -34,13 +34,10 @@ def loaded_model(asker: Asker, what: str) -> TransformersModel:
     """
     from unslant.models.transformers_model import TransformersModel
 
-    # What stands before a model (a store of earlier responses, say) holds it as ``model``.
-    inner: Any = asker.model
-    while inner is not None and not isinstance(inner, TransformersModel):
-        inner = getattr(inner, "model", None)
-    if inner is None:
+    # A store of earlier responses in front of the model would keep the changed model's scores as its own.
+    if not isinstance(asker.model, TransformersModel):
         raise InputError(f"{what} works inside the model: give a loaded model (not recorded responses or a server)")
-    return inner
+    return asker.model
 
 
 @dataclass(frozen=True)

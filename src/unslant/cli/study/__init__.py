@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from unslant.cli.study import base_rate, contamination, unbiased
+from unslant.cli.study import base_rate, contamination, debias, unbiased
 
 group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
 base_rate.register(group)
 unbiased.register(group)
 contamination.register(group)
+debias.register(group)

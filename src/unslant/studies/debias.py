@@ -1,0 +1,384 @@
+"""The debiasing study: every method on every model and question set, against the model as it is (P1 sec. 4)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import unslant
+from unslant.debias import Debiaser, Method, ModelAsker, method_named
+from unslant.errors import InputError
+from unslant.metrics import Estimate, Metrics, OrderScores, compute
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.models.base import Cost, ScoringModel
+from unslant.presentations import parse_labels, question_rng
+from unslant.prompts import Cloze, Writer, load_template
+from unslant.questions import Question, QuestionSet
+from unslant.studies.asking import Watch, no_watch
+from unslant.studies.listings import listing_scores
+
+if TYPE_CHECKING:
+    from unslant.reports.panels import Panel
+
+DEFAULT_METHODS = (
+    "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
+)  # fmt: skip
+MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
+"""What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
+PRIDE_DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a method cost.
+
+    Attributes:
+        tokens, forwards: per question answered: tokens computed, and presentations scored.
+        seconds: per question answered.
+        debiasing_tokens, debiasing_forwards, debiasing_seconds: once, to fit.
+    """
+
+    tokens: float
+    forwards: float
+    seconds: float
+    debiasing_tokens: int
+    debiasing_forwards: int
+    debiasing_seconds: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method, fitted on one set and measured on one.
+
+    Attributes:
+        fitted_on: name of the set it was fitted on; empty if it needs no fit.
+        measures: :data:`MEASURES`, and ``ckld_raw``, each with its interval.
+        change: relative change of each of :data:`MEASURES` against the undebiased model on the same questions.
+        draws: measure -> mean and standard deviation over draws of the estimation questions (PriDe).
+    """
+
+    model: str
+    questions: str
+    method: str
+    fitted_on: str
+    transferred: bool
+    measures: Mapping[str, Estimate]
+    change: Mapping[str, Estimate]
+    spent: Spent
+    draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values: dict[str, Any] = asdict(replace(self, measures={}, change={}))
+        values["measures"] = {name: estimate.to_dict() for name, estimate in self.measures.items()}
+        values["change"] = {name: estimate.to_dict() for name, estimate in self.change.items()}
+        return values
+
+
+@dataclass(frozen=True)
+class DebiasResult:
+    """What the study found.
+
+    Attributes:
+        entries: every method on every model and set; methods with a fit also transferred between sets.
+        average: method -> measure -> mean relative change over models and sets (P1 table 3), not transferred.
+        transfer_average: the same for methods fitted on another set (P1 table 4).
+    """
+
+    entries: tuple[Entry, ...]
+    average: Mapping[str, Mapping[str, Estimate]]
+    transfer_average: Mapping[str, Mapping[str, Estimate]]
+    meta: dict[str, Any]
+
+    def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
+        """The entry of a method, fitted on the set it is measured on.
+
+        Raises:
+            KeyError: if there is none.
+        """
+        for entry in self.entries:
+            own = entry.method == method and not entry.transferred
+            if own and entry.model == (model or entry.model) and entry.questions == (questions or entry.questions):
+                return entry
+        raise KeyError(method)
+
+    def summary(self, width: int = 100, color: bool = False) -> str:
+        """The comparison as text for a terminal."""
+        from unslant.reports.debias import summary
+
+        return summary(self, width=width, color=color)
+
+    def panels(self) -> Sequence[Panel]:
+        """The comparison as sections of a report."""
+        from unslant.reports.debias import debias_panels
+
+        return debias_panels(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+
+        def plain(table: Mapping[str, Mapping[str, Estimate]]) -> dict[str, Any]:
+            return {method: {name: e.to_dict() for name, e in row.items()} for method, row in table.items()}
+
+        return {
+            "unslant": unslant.__version__,
+            **self.meta,
+            "entries": [entry.to_dict() for entry in self.entries],
+            "average": plain(self.average),
+            "transfer_average": plain(self.transfer_average),
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write :meth:`to_dict`."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def debias_study(
+    models: Sequence[ScoringModel | Callable[[], ScoringModel]],
+    questions: Sequence[QuestionSet[Question]],
+    *,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    train: Sequence[QuestionSet[Question]] = (),
+    transfer: bool = True,
+    orders: str = "auto",
+    labels: str = "A",
+    template: str = "plain",
+    chat: bool = False,
+    seed: int = 0,
+    watch: Watch = no_watch,
+) -> DebiasResult:
+    """Measure every method on every model and set, by its answers to the questions listed in many orders.
+
+    Methods that are trained, or look at right answers, are fitted on ``train``; without it, on half of each set (by
+    seed), and everything is measured on the other half. Methods that estimate on the questions they answer (PriDe, the
+    calibrated gray-box) do. With several sets, methods with a fit are also measured on the sets they were not
+    fitted on.
+
+    Args:
+        models: loaded models, or functions that load one (used one after the other).
+        questions: the sets; each needs a name of its own.
+        methods: see :data:`unslant.debias.METHODS`; the undebiased model is always there.
+        train: sets to train on, one for each of ``questions``.
+        orders: in which the questions are listed for PBM and AccStd, as ``--orders``.
+
+    Raises:
+        InputError: on unknown methods, sets of the same name, or not one training set for each set.
+        ModelError: if a method cannot work with a model.
+    """
+    chosen = [method_named(text) for text in dict.fromkeys(methods) if text != "none"]
+    names = [found.name for found in questions]
+    if len(set(names)) < len(names):
+        raise InputError("two question sets have the same name; give each set once")
+    if train and len(train) != len(questions):
+        raise InputError(f"{len(train)} training sets for {len(questions)} question sets; give one for each")
+    test, training = [list(found) for found in questions], [list(found) for found in train]
+    if not train and any(method.held_out for method in chosen):
+        halves = [_halves(found, seed) for found in test]
+        training, test = [half for half, _ in halves], [half for _, half in halves]
+    elicitation = Cloze(Writer(load_template(template), chat))
+    alphabet = parse_labels(labels)
+    entries: list[Entry] = []
+    labelled = list(zip(dict.fromkeys(text for text in methods if text != "none"), chosen, strict=True))
+    for model in models:
+        loaded = model() if callable(model) else model
+
+        def asker(loaded: ScoringModel = loaded) -> ModelAsker:
+            return ModelAsker(loaded, elicitation, alphabet, watch=watch)
+
+        run = _Run(loaded.name, names, test, training, asker, orders, alphabet, seed, transfer, watch)
+        entries += run.all(labelled)
+    meta = {
+        "study": "debias",
+        "models": sorted({entry.model for entry in entries}),
+        "questions": {name: len(found) for name, found in zip(names, test, strict=True)},
+        "trained_on": {name: len(found) for name, found in zip(names, training, strict=False)},
+        "settings": {
+            "methods": list(methods), "orders": orders, "labels": labels, "template": template, "chat": chat,
+            "seed": seed,
+        },
+    }  # fmt: skip
+    return DebiasResult(
+        tuple(entries),
+        _averages([entry for entry in entries if not entry.transferred]),
+        _averages([entry for entry in entries if entry.transferred]),
+        meta,
+    )
+
+
+def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[Question]]:
+    """To train on and to measure on: half and half, by seed and ids."""
+    ids = sorted(question.id for question in questions)
+    question_rng("", seed, "halves").shuffle(ids)
+    first = set(ids[: len(ids) // 2])
+    return [q for q in questions if q.id in first], [q for q in questions if q.id not in first]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """All methods on one model."""
+
+    model: str
+    names: list[str]
+    test: list[list[Question]]
+    training: list[list[Question]]
+    asker: Callable[[], ModelAsker]
+    orders: str
+    alphabet: tuple[str, ...]
+    seed: int
+    transfer: bool
+    watch: Watch
+
+    def all(self, methods: Sequence[tuple[str, Method]]) -> list[Entry]:
+        base: list[tuple[OrderScores, Metrics]] = []
+        entries: list[Entry] = []
+        for i in range(len(self.names)):
+            found, scores, metrics = self._measured("none", method_named("none"), None, i, None)
+            base.append((scores, metrics))
+            entries.append(found)
+        for text, method in methods:
+            self.watch(f"{self.model}: {text}", 0, 1)
+            for source in range(len(self.names)) if method.needs_fit else [None]:
+                entries += self._method(text, method, source, base)
+            self.watch(f"{self.model}: {text}", 1, 1)
+        return entries
+
+    def _method(
+        self, text: str, method: Method, source: int | None, base: Sequence[tuple[OrderScores, Metrics]]
+    ) -> list[Entry]:
+        """A method fitted once, and measured wherever it should be."""
+        asker = self.asker()
+        fit_on: list[Question] = []
+        if source is not None:
+            fit_on = (self.training if method.held_out else self.test)[source]
+        before, started = asker.cost.copy(), time.perf_counter()
+        debiaser = method.fit(asker, fit_on)
+        fitting = asker.cost - before, time.perf_counter() - started
+        entries = []
+        try:
+            for target in range(len(self.names)):
+                if source is None or source == target or self.transfer:
+                    entry, *_ = self._measured(
+                        text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
+                    )
+                    if text.partition(":")[0] == "pride" and source == target:
+                        entry = replace(entry, draws=self._draws(method, asker, target))
+                    entries.append(entry)
+        finally:
+            debiaser.close()
+        return entries
+
+    def _measured(
+        self,
+        text: str,
+        method: Method,
+        source: int | None,
+        target: int,
+        base: tuple[OrderScores, Metrics] | None,
+        *,
+        asker: ModelAsker | None = None,
+        debiaser: Debiaser | None = None,
+        fitting: tuple[Cost, float] = (Cost(), 0.0),
+    ) -> tuple[Entry, OrderScores, Metrics]:
+        asker = asker or self.asker()
+        debiaser = debiaser or method.fit(asker, [])
+        questions = self.test[target]
+        before, started = asker.cost.copy(), time.perf_counter()
+        debiaser.answer(questions)
+        cost, seconds = asker.cost - before, time.perf_counter() - started
+        notes = debiaser.notes
+        scores = listing_scores(debiaser, questions, self.orders, self.alphabet, self.seed)
+        metrics = compute(scores)
+        size = len(questions)
+        entry = Entry(
+            self.model,
+            self.names[target],
+            text,
+            "" if source is None else self.names[source],
+            source is not None and source != target,
+            measures(metrics),
+            changes(scores, metrics, *base) if base else {},
+            Spent(
+                cost.tokens / size, cost.prompts / size, seconds / size,
+                fitting[0].tokens, fitting[0].prompts, fitting[1],
+            ),
+            notes=notes,
+        )  # fmt: skip
+        return entry, scores, metrics
+
+    def _draws(self, method: Any, asker: ModelAsker, target: int) -> dict[str, tuple[float, float]]:
+        """Mean and standard deviation of every measure over draws of the estimation questions."""
+        rows = []
+        for draw in range(PRIDE_DRAWS):
+            debiaser = replace(method, seed=method.seed + draw).fit(asker, self.test[target])
+            scores = listing_scores(debiaser, self.test[target], self.orders, self.alphabet, self.seed)
+            rows.append({name: e.value for name, e in measures(compute(scores, resamples=2)).items()})
+        values = {name: [row[name] for row in rows] for name in MEASURES}
+        return {name: (float(np.mean(v)), float(np.std(v, ddof=1))) for name, v in values.items()}
+
+
+def measures(metrics: Metrics) -> dict[str, Estimate]:
+    """The compared measures out of all."""
+    return {
+        "pbm": metrics.means.pbm,
+        "rstd": metrics.label_bias.rstd,
+        "ckld": metrics.label_bias.ckld_smoothed,
+        "ckld_raw": metrics.label_bias.ckld,
+        "fr": metrics.means.fr,
+        "accuracy": metrics.means.accuracy,
+        "acc_std": metrics.over_orders.std,
+    }
+
+
+def changes(scores: OrderScores, metrics: Metrics, base_scores: OrderScores, base: Metrics) -> dict[str, Estimate]:
+    """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
+
+    Means over questions have a bootstrap interval over the pairs; for the others the change of the value alone is
+    known, and the intervals of the two values tell how much it is worth.
+    """
+    now, before = measures(metrics), measures(base)
+    bootstrap = Bootstrap(len(scores), scores.subjects)
+    found = {}
+    for name in MEASURES:
+        old, new = before[name], now[name]
+        if not (old.defined and new.defined) or old.value == 0:
+            note = "the undebiased value is 0" if old.value == 0 else "no value to compare"
+            found[name] = Estimate.undefined(note, new.n)
+        elif name in ("pbm", "fr", "accuracy"):
+            a, b = getattr(metrics.questions, name), getattr(base.questions, name)
+            both = ~(np.isnan(a) | np.isnan(b))
+            features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
+            found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
+        else:
+            value = (new.value - old.value) / old.value
+            nan = float("nan")
+            found[name] = Estimate(value, nan, nan, new.n, "none", note="change of the value; see its own interval")
+    return found
+
+
+def _relative(totals: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change: np.ndarray[Any, np.dtype[np.float64]] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
+    change[~np.isfinite(change)] = np.nan
+    return change
+
+
+def _averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:
+    """Mean relative change of each method over models and sets; the interval is the smallest and the largest."""
+    table: dict[str, dict[str, Estimate]] = {}
+    for method in dict.fromkeys(entry.method for entry in entries if entry.change):
+        table[method] = {}
+        for name in MEASURES:
+            values = [e.change[name].value for e in entries if e.method == method and e.change[name].defined]
+            table[method][name] = (
+                Estimate(float(np.mean(values)), min(values), max(values), len(values), "smallest and largest")
+                if values
+                else Estimate.undefined("no value to compare")
+            )
+    return table
