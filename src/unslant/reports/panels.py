@@ -72,6 +72,7 @@ class Table:
     Attributes:
         id: unique in the report; names its files.
         folded: shown only when asked for, being long.
+        row_digits: digits of each row, where they go by row and not by column.
     """
 
     id: str
@@ -80,11 +81,16 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     explanation: str = ""
     folded: bool = False
+    row_digits: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.id!r}: a row of {len(row)} cells under {len(self.columns)} columns")
+
+    def digits(self, row: int, column: int) -> int:
+        """Digits after the point of one cell."""
+        return self.row_digits[row] if self.row_digits else self.columns[column].digits
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,16 @@ class Row(NamedTuple):
     digits: int = 3
 
 
+def percent(share: float) -> str:
+    """A share in running text: ``53 %``."""
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+
+
+def minus(value: float) -> str:
+    """A number that may be negative, in running text."""
+    return f"{value:.2f}".replace("-", "−")
+
+
 def score_rows(metrics: Metrics) -> tuple[Row, ...]:
     """The numbers of the audit, without those that are undefined here."""
     means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders

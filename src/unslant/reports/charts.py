@@ -1,0 +1,218 @@
+"""Shapes of charts that several panels share. Every mark tells its number, interval and N when pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unslant.metrics import Estimate
+from unslant.reports.panels import Style
+from unslant.reports.terminal import interval, number
+
+SHARE = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One estimate in a chart: its row or place, its series, and whether it stands out."""
+
+    name: str
+    estimate: Estimate
+    series: str = ""
+    expected: float | None = None
+    stands_out: bool = False
+
+
+def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": mark.name,
+            "series": mark.series,
+            "value": mark.estimate.value,
+            "low": None if mark.estimate.low != mark.estimate.low else mark.estimate.low,
+            "high": None if mark.estimate.high != mark.estimate.high else mark.estimate.high,
+            "expected": mark.expected,
+            "out": mark.stands_out,
+            "shown": number(mark.estimate, digits),
+            "interval": interval(mark.estimate, digits) or "none",
+            "n": f"{mark.estimate.n:,}",
+        }
+        for mark in marks
+        if mark.estimate.defined
+    ]
+
+
+def _tooltip(alt: Any, *extra: Any) -> list[Any]:
+    return [
+        *extra,
+        alt.Tooltip("shown:N", title="value"),
+        alt.Tooltip("interval:N", title="95 % interval"),
+        alt.Tooltip("n:N", title="N"),
+    ]
+
+
+def _series(alt: Any, style: Style, names: Sequence[str]) -> Any:
+    scale = alt.Scale(domain=list(names), range=[style.series[i % len(style.series)] for i in range(len(names))])
+    return alt.Color("series:N", scale=scale, legend=alt.Legend(columns=2) if len(names) > 1 else None)
+
+
+def intervals(
+    marks: Sequence[Mark],
+    style: Style,
+    *,
+    axis: str = "accuracy",
+    domain: tuple[float, float] | None = SHARE,
+    step: int = 30,
+    zero: bool = False,
+    digits: int = 3,
+    line: float | None = None,
+) -> Any:
+    """Rows of points with their intervals, in the order given; several series lie close together in a row.
+
+    Args:
+        domain: of the axis; ``None`` fits it to the numbers.
+        zero: draw a line at 0.
+        line: a value to draw a dashed line at.
+    """
+    import altair as alt
+
+    records = _records(marks, digits)
+    rows = list(dict.fromkeys(record["name"] for record in records))
+    names = list(dict.fromkeys(record["series"] for record in records))
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=zero, nice=True)
+    x = alt.X("value:Q", title=axis, scale=scale)
+    y = alt.Y("name:N", sort=rows, title=None, axis=alt.Axis(labelLimit=210))
+    base = alt.Chart(alt.Data(values=records)).encode(y=y)
+    offset: dict[str, Any] = {}
+    if len(names) > 1:
+        colour = _series(alt, style, names)
+        offset = {"yOffset": alt.YOffset("series:N", sort=names, scale=alt.Scale(paddingOuter=0.6))}
+    else:
+        colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.accent))
+    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
+    bars = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
+        x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", color=colour, tooltip=tips, **offset
+    )
+    points = base.mark_point().encode(x=x, color=colour, tooltip=tips, **offset)
+    layers = [bars, points]
+    for at in [0.0] * zero + ([line] if line is not None else []):
+        rule = alt.Chart(alt.Data(values=[{"at": at}])).mark_rule(strokeDash=[3, 3], color=style.muted)
+        layers.insert(0, rule.encode(x=alt.X("at:Q", title=axis, scale=scale)))
+    return alt.layer(*layers).properties(width=style.width, height=len(rows) * max(step, 13 * len(names) + 8))
+
+
+def columns(
+    marks: Sequence[Mark], style: Style, *, title: str, under: str, expected: str = "", height: int = 220
+) -> Any:
+    """Upright bars with their intervals, one place after the other; a tick where ``expected`` is known.
+
+    Several series stand side by side in a place.
+    """
+    import altair as alt
+
+    records = _records(marks)
+    places = list(dict.fromkeys(record["name"] for record in records))
+    names = list(dict.fromkeys(record["series"] for record in records))
+    x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
+    scale = alt.Scale(domain=list(SHARE))
+    tips = _tooltip(alt, alt.Tooltip("name:N", title=under), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
+    if expected:
+        tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
+    offset: dict[str, Any] = {}
+    if len(names) > 1:
+        colour = _series(alt, style, names)
+        offset = {"xOffset": alt.XOffset("series:N", sort=names)}
+    else:
+        colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tips, **offset)
+    bars = base.mark_bar(cornerRadiusEnd=2).encode(y=alt.Y("value:Q", title=title, scale=scale), color=colour)
+    rules = base.mark_rule(strokeWidth=1.5, color=style.ink, opacity=0.7).encode(
+        y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"
+    )
+    layers = [bars, rules]
+    if expected:
+        ticks = base.mark_tick(orient="horizontal", thickness=2, color=style.ink, width={"band": 1.0})
+        layers.append(ticks.encode(y=alt.Y("expected:Q", title=title, scale=scale)))
+    return alt.layer(*layers).properties(width=style.width, height=height)
+
+
+def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:
+    """A histogram that is already counted; the bars of the ``middle`` stand out."""
+    import altair as alt
+
+    total = sum(values)
+    records = [
+        {"name": name, "count": value, "out": out, "share": f"{value / max(1, total):.3f} of {total:,}"}
+        for name, value, out in zip(names, values, middle, strict=True)
+    ]
+    colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
+    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    tips = [alt.Tooltip("name:N", title=under), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
+    bars = alt.Chart(alt.Data(values=records)).mark_bar(cornerRadiusEnd=2)
+    return bars.encode(x=x, y=alt.Y("count:Q", title="questions"), color=colour, tooltip=tips).properties(
+        width=style.width, height=200
+    )
+
+
+def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis: str = "accuracy") -> Any:
+    """One row per name with several estimates joined by a line; the series are the same in every row."""
+    import altair as alt
+
+    records = [record | {"name": name} for name, marks in rows for record in _records(marks)]
+    y = alt.Y("name:N", sort=[name for name, _ in rows], title=None, axis=alt.Axis(labelLimit=180))
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE)))
+    base = alt.Chart(alt.Data(values=records))
+    joined = base.mark_rule(strokeWidth=2, color=style.line).encode(
+        y=y, x=alt.X("min(value):Q", title=axis, scale=alt.Scale(domain=list(SHARE))), x2="max(value):Q"
+    )
+    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), alt.Tooltip("series:N", title=" "))
+    names = list(dict.fromkeys(record["series"] for record in records))
+    colour = _series(alt, style, names)
+    points = base.mark_point().encode(y=y, x=x, color=colour, tooltip=tips)
+    return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
+
+
+def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str) -> Any:
+    """One point per name at two estimates (x, then y)."""
+    import altair as alt
+
+    records = [
+        {
+            "name": name,
+            "x": a.value,
+            "y": b.value,
+            "shown x": f"{number(a, 4)} ({interval(a, 4)})",
+            "shown y": f"{number(b)} ({interval(b)})",
+            "n": f"{b.n:,}",
+        }
+        for name, a, b in rows
+        if a.defined and b.defined
+    ]
+    tips = [
+        alt.Tooltip("name:N", title=" "),
+        alt.Tooltip("shown x:N", title=under),
+        alt.Tooltip("shown y:N", title=beside),
+        alt.Tooltip("n:N", title="N"),
+    ]
+    points = alt.Chart(alt.Data(values=records)).mark_point(size=80, opacity=0.75, color=style.accent)
+    return points.encode(
+        x=alt.X("x:Q", title=under, scale=alt.Scale(zero=False)),
+        y=alt.Y("y:Q", title=beside, scale=alt.Scale(domain=list(SHARE))),
+        tooltip=tips,
+    ).properties(width=style.width, height=240)
+
+
+def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any:
+    """Ticks on one line per name; the series tells one tick from another when pointed at."""
+    import altair as alt
+
+    records = _records(marks)
+    rows = list(dict.fromkeys(record["name"] for record in records))
+    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), alt.Tooltip("series:N", title="order"))
+    ticks = alt.Chart(alt.Data(values=records)).mark_tick(thickness=2, size=22, opacity=0.6, color=style.accent)
+    return ticks.encode(
+        x=alt.X("value:Q", title=axis, scale=alt.Scale(zero=False, nice=True)),
+        y=alt.Y("name:N", sort=rows, title=None),
+        tooltip=tips,
+    ).properties(width=style.width, height=40 * len(rows))
