@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 
 PERMUTATIONS = 9_999
 ALPHA = 0.05
-MATERIAL = 0.03
-"""H1 asks for a total variation distance from even of at least so much: 3 guesses of 100 would have to move."""
+MATERIAL = 0.05
+"""H1 asks for a total variation distance from even of at least so much: one guess in twenty would have to move."""
 
 
 @dataclass(frozen=True)
