@@ -175,7 +175,7 @@ def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
     assert by_rule[:2] == pytest.approx([0.108, 0.252], abs=5e-4)
     assert cell.all_tied.value > 0.5
     assert "0.108 if the first tied label wins, 0.252 if they share" in cell.doubt
-    assert "not to be trusted: counterfactual, Nvr-A (ties in 58% of the questions" in result.summary(200)
+    assert "* not to be trusted: counterfactual, Nvr-A (ties in 58% of the questions" in result.summary(200)
     assert not any(cell.doubt for cell in result.found["cloze"].cells)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_SUBJECTS = 15
 _TOLERANCE = 0.005
-_UNTRUSTED = "not to be trusted"
+_UNTRUSTED = "*"
 _COLOURS = {"holds": "bold", "partly": "bold", "does not hold": "bold", "cannot be tested": "dim"}
 
 
@@ -34,10 +34,12 @@ def summary(result: BaseRateResult, width: int = 100, color: bool = False) -> st
         parts.append(f"[{style}]{hypothesis.name} {hypothesis.verdict}[/{style}]: {escape(hypothesis.claim)}")
         parts.append(f"   {escape(hypothesis.words)}\n")
     for found in result.found.values():
-        parts += [f"[bold]Accuracy, {found.elicitation}[/bold] (ties to the first label; split; to the last)"]
+        parts += [
+            f"[bold]Accuracy, {found.elicitation}[/bold] (ties to the first, shared, to the last; mean of subjects)"
+        ]
         parts += [_accuracy_table(found), ""]
     doubts = [
-        f"not to be trusted: {found.elicitation}, {name(cell.presentation)} ({cell.doubt})"
+        f"* not to be trusted: {found.elicitation}, {name(cell.presentation)} ({cell.doubt})"
         for found in result.found.values()
         for cell in found.cells
         if cell.doubt
@@ -49,13 +51,18 @@ def summary(result: BaseRateResult, width: int = 100, color: bool = False) -> st
     for found in result.found.values():
         if found.base_rates:
             parts += [f"[bold]Base rates, {found.elicitation}[/bold] (mean probability over all label orders)"]
-            parts += [_rates_table(found), ""]
+            parts += [_rates_table(found), *_variance(found), ""]
     for found in result.found.values():
         about = f"{found.elicitation}, questions of {found.n_options} options"
         parts += [f"[bold]Accuracy by the right option's label[/bold], {about}", _gold_table(found), ""]
     if result.shortcuts:
-        told = "what each alone would score; how often a wrong answer is that of a wrong shortcut"
-        parts += [f"[bold]Shortcuts[/bold] ({told})", _shortcut_table(result), ""]
+        alone, followed = _shortcut_tables(result)
+        parts += ["[bold]Shortcuts[/bold] (what each would score alone; + more than guessing)", alone, ""]
+        parts += [
+            "[bold]Shortcuts followed[/bold] (where model and shortcut are both wrong; * more than by chance)",
+            followed,
+            "",
+        ]
     if result.cost.prompts:
         cost = result.cost
         parts.append(
@@ -75,7 +82,7 @@ def _table(*columns: str) -> Table:
 def _accuracy_table(found: Findings) -> Table:
     from unslant.studies.base_rate_findings import name
 
-    table = _table("", "#first", "#95 % interval", "#split", "#last", "#ties", "#N", "#mean of subjects", "")
+    table = _table("", "#first", "#95 % interval", "#shared", "#last", "#ties", "#N", "#subjects", "")
     for cell in found.cells:
         table.add_row(
             name(cell.presentation),
@@ -125,7 +132,7 @@ def _published_table(result: BaseRateResult) -> Table:
 
 def _rates_table(found: Findings) -> Table:
     table = _table(
-        "options", "label", "#base rate", "#95 % interval", "#share", "#position", "#base rate", "#95 % interval",
+        "n", "label", "#rate", "#95 % interval", "#share", "#place", "#rate", "#95 % interval",
     )  # fmt: skip
     for n, rates in found.base_rates.items():
         for i, (label, by_label, share, by_position) in enumerate(
@@ -133,10 +140,17 @@ def _rates_table(found: Findings) -> Table:
         ):
             row = (label, _four(by_label), _four_interval(by_label), f"{share:.1%}")
             table.add_row(str(n) if not i else "", *row, str(i + 1), _four(by_position), _four_interval(by_position))
-        if rates.label_part.defined:
-            table.add_row("", "", f"label {rates.label_part.value:.0%} of variance", "", "", "", "", "")
-            table.add_row("", "", f"position {rates.position_part.value:.0%} of variance", "", "", "", "", "")
     return table
+
+
+def _variance(found: Findings) -> list[str]:
+    return [
+        f"{n} options: the label explains {rates.label_part.value:.0%} of the variance, the position "
+        f"{rates.position_part.value:.0%}; {rates.distance.value:.1%} of the guesses are out of balance by label, "
+        f"{rates.position_distance.value:.1%} by position"
+        for n, rates in found.base_rates.items()
+        if rates.label_part.defined
+    ]
 
 
 def _four(estimate: Estimate) -> str:
@@ -163,25 +177,16 @@ def _gold_table(found: Findings) -> Table:
     return table
 
 
-def _shortcut_table(result: BaseRateResult) -> Table:
-    table = _table(
-        "", "#scores", "#95 % interval", "#N", "#guess", "#followed", "#95 % interval", "#N", "#chance", "",
-    )  # fmt: skip
+def _shortcut_tables(result: BaseRateResult) -> tuple[Table, Table]:
+    alone = _table("", "#scores", "#95 % interval", "#N", "#guessing", "")
+    followed = _table("", "#followed", "#95 % interval", "#N", "#by chance", "")
     for shortcut in result.shortcuts:
-        told = [words for words, true in (("earns", shortcut.earns), ("followed", shortcut.followed)) if true]
-        table.add_row(
-            shortcut.name,
-            number(shortcut.score),
-            interval(shortcut.score),
-            f"{shortcut.score.n:,}",
-            _plain(shortcut.guess),
-            number(shortcut.follow),
-            interval(shortcut.follow),
-            f"{shortcut.follow.n:,}",
-            _plain(shortcut.follow_chance),
-            ", ".join(told),
-        )
-    return table
+        score, follow = shortcut.score, shortcut.follow
+        cells = (number(score), interval(score), f"{score.n:,}", _plain(shortcut.guess))
+        alone.add_row(shortcut.name, *cells, "+" if shortcut.earns else "")
+        cells = (number(follow), interval(follow), f"{follow.n:,}", _plain(shortcut.follow_chance))
+        followed.add_row(shortcut.name, *cells, "*" if shortcut.followed else "")
+    return alone, followed
 
 
 def _plain(value: float) -> str:
