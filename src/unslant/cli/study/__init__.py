@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from unslant.cli.study import base_rate, contamination, debias, unbiased
+from unslant.cli.study import base_rate, contamination, debias, probe, unbiased
 
 group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
 base_rate.register(group)
 unbiased.register(group)
 contamination.register(group)
 debias.register(group)
+probe.register(group)

@@ -1,0 +1,231 @@
+"""The evaluator probe (P4, sec. 3): what happens to a benchmark when a model rewrites its questions.
+
+Every model rephrases, every model judges, and the unbiased evaluator's output is judged beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import unslant
+from unslant.errors import InputError
+from unslant.metrics.association import Association
+from unslant.metrics.evaluator import ConsensusRates, consensus_rates, data_bias
+from unslant.presentations.interventions import Composed, apply, compose, pool_of
+from unslant.prompts import Writer, load_template
+from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
+from unslant.questions.loaders import sample
+from unslant.studies.asking import Asked, Watch, no_watch
+from unslant.studies.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
+from unslant.studies.score_table import ScoreTable, load_accuracy, load_scores
+
+if TYPE_CHECKING:
+    from unslant.reports.panels import Panel
+
+STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+WITHOUT_BINARY = {"BT": 0.0}
+"""Judges are shown one item a question, so that the binary transformation, which makes several, is left out."""
+
+
+@dataclass(frozen=True)
+class ModelBias:
+    """One model: its rates at every strength, and how its accuracy goes with its consensus-error rate.
+
+    Attributes:
+        rates: strength -> CER, OCR, UCR on questions that this model rephrased.
+        boat_rates: the same on questions under interventions (where nobody rephrased); empty where not asked.
+        data_bias, boat_data_bias: accuracy by subject against CER by subject at the highest strength (P4, table 1).
+    """
+
+    rates: Mapping[float, ConsensusRates]
+    boat_rates: Mapping[float, ConsensusRates]
+    data_bias: Association
+    boat_data_bias: Association | None
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What the probe found, and the table it rests on."""
+
+    table: ScoreTable
+    accuracy: Mapping[str, Mapping[str, float]]
+    models: Mapping[str, ModelBias]
+    meta: Mapping[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        from unslant.reports.probe import headline
+
+        return headline(self)
+
+    def panels(self) -> Sequence[Panel]:
+        """What a report shows."""
+        from unslant.reports.probe import panels
+
+        return panels(self)
+
+    def summary(self, width: int = 100, color: bool = False) -> str:
+        """The outcome as text for a terminal."""
+        from unslant.reports.panel_text import text
+
+        return text(self.headline, self.panels(), width=width, color=color)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, JSON-able."""
+        return {
+            "unslant": unslant.__version__,
+            "headline": self.headline,
+            **self.meta,
+            "questions_judged": len(self.table.ids),
+            "confidences_missing": self.table.missing,
+            "accuracy": {model: dict(by_subject) for model, by_subject in self.accuracy.items()},
+            "models": {
+                name: {
+                    "rates": {str(p): rates.to_dict() for p, rates in bias.rates.items()},
+                    "boat_rates": {str(p): rates.to_dict() for p, rates in bias.boat_rates.items()},
+                    "data_bias": bias.data_bias.to_dict(),
+                    "boat_data_bias": None if bias.boat_data_bias is None else bias.boat_data_bias.to_dict(),
+                }
+                for name, bias in self.models.items()
+            },
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write :meth:`to_dict`."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def probe(
+    participants: Sequence[Participant],
+    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    template: str = "plain",
+    chat: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+    watch: Watch = no_watch,
+) -> ProbeResult:
+    """Let every model rephrase every question, and every model judge every version.
+
+    Each version is judged once; a strength p then takes the rephrased version of a question with probability p.
+
+    Args:
+        participants: two models or more, see :mod:`unslant.studies.judging`.
+        strengths: from 0 (the published benchmark) to 1 (every question rephrased).
+        template, chat: how questions are laid out for the judges.
+
+    Raises:
+        InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
+    """
+    names = [participant.name for participant in participants]
+    _check(names, strengths)
+    writer = Writer(load_template(template), chat)
+    whole = questions if isinstance(questions, QuestionSet) else load_questions(questions)
+    published, changed = _presentations(whole, sample(whole.questions, limit, seed), seed)
+    shown = [presentation for _, presentation in published]
+
+    def judged(versions: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        prompts = [confidence_prompt(version, writer) for version in versions]
+        return np.array([participant.judge(prompts, watch) for participant in participants], dtype=np.float64)
+
+    original = judged(shown)
+    boat = judged([presentation for _, presentation in changed])
+    rephrased = np.full((len(names), *original.shape), np.nan)
+    for i, participant in enumerate(participants):
+        stems = participant.rephrase([presentation.stem for presentation in shown], watch)
+        usable = [q for q, stem in enumerate(stems) if stem]
+        if usable:
+            versions = [with_stem(shown[q], str(stems[q])) for q in usable]
+            rephrased[i][:, usable] = judged(versions)
+    accuracy = {
+        participant.name: accuracy_by_subject(participant.answer(published, watch)) for participant in participants
+    }
+    table = ScoreTable(
+        tuple(names),
+        tuple(question.id for question, _ in published),
+        tuple(question.subject for question, _ in published),
+        original,
+        rephrased,
+        boat,
+    )
+    meta = {
+        "study": "probe",
+        "questions": whole.name,
+        "questions_digest": whole.digest,
+        "settings": {"strengths": list(strengths), "template": template, "chat": chat, "seed": seed},
+    }
+    return result_of(table, accuracy, strengths, seed, meta)
+
+
+def probe_recorded(
+    scores: str | Path,
+    accuracy: str | Path | None = None,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    seed: int = 0,
+) -> ProbeResult:
+    """The same analyses of a recorded table of confidences, see :func:`~unslant.studies.score_table.load_scores`.
+
+    Raises:
+        InputError: if a file cannot be read, naming line and field.
+    """
+    table = load_scores(scores)
+    _check(table.models, strengths)
+    meta = {"study": "probe", "recorded": Path(scores).name, "settings": {"strengths": list(strengths), "seed": seed}}
+    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, seed, meta)
+
+
+def result_of(
+    table: ScoreTable,
+    accuracy: Mapping[str, Mapping[str, float]],
+    strengths: Sequence[float],
+    seed: int,
+    meta: Mapping[str, Any],
+) -> ProbeResult:
+    """All rates and correlations of a table."""
+    models = {}
+    for i, name in enumerate(table.models):
+        rates = {p: consensus_rates(table.at(p, i, seed), i, table.subjects, seed=seed) for p in strengths}
+        boat = {}
+        if table.has_boat:
+            boat = {p: consensus_rates(table.boat_at(p, seed), i, table.subjects, seed=seed) for p in strengths}
+        own, last = accuracy.get(name, {}), max(strengths)
+        models[name] = ModelBias(
+            rates,
+            boat,
+            data_bias(own, rates[last].by_subject),
+            data_bias(own, boat[last].by_subject) if boat else None,
+        )
+    return ProbeResult(table, accuracy, models, meta)
+
+
+def _presentations(
+    whole: QuestionSet[Question], questions: Sequence[Question], seed: int
+) -> tuple[list[Asked], list[Asked]]:
+    """Every question as published, and under interventions; questions without a right option are left out."""
+    pool = pool_of(whole)
+    published, changed = [], []
+    for question in questions:
+        plain = apply(question, (), pool, seed, name="vanilla")
+        composed = compose(question, pool, WITHOUT_BINARY, seed)
+        if isinstance(plain, Composed) and isinstance(composed, Composed):
+            published.append(plain.items[0])
+            changed.append(composed.items[0])
+    if not published:
+        raise InputError(f"{whole.name}: no question has a right option to be judged")
+    return published, changed
+
+
+def _check(names: Sequence[str], strengths: Sequence[float]) -> None:
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names) or 'none'}")
+    if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
+        raise InputError(f"strengths {', '.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
