@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import unslant
-from unslant.cli import audit, debias, runs, study, train
+from unslant.cli import audit, debias, report, runs, study, train
 from unslant.errors import UnslantError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 audit.register(app)
 app.add_typer(study.group)
 runs.register(app)
+report.register(app)
 debias.register(app)
 train.register(app)
 

@@ -37,6 +37,7 @@ def audit(
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
     responses: o.ResponsesOut = None,
+    html: o.HtmlOut = None,
     store: o.StorePath = None,
     no_store: o.NoStore = False,
     quiet: o.Quiet = False,
@@ -49,7 +50,7 @@ def audit(
     from unslant.questions import load_questions
     from unslant.studies.audit import audit as run
 
-    o.check_writable(json, responses)
+    o.check_writable(json, responses, html)
     on_bad = "skip" if skip_bad else "error"
     fields = o.parse_fields(field)
     found = load_questions(questions, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
@@ -73,5 +74,7 @@ def audit(
         result.to_parquet(responses)
     if json:
         result.to_json(json)
+    if html:
+        result.to_html(html)
     if not quiet:
         o.show(result.summary)

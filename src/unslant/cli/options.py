@@ -41,6 +41,7 @@ StorePath = Annotated[
     Path | None, typer.Option("--store", help="File that keeps every score (default: in your data folder).")
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Keep no scores, and use none that were kept.")]
+HtmlOut = Annotated[Path | None, typer.Option("--html", help="Write a report that opens in a browser to this file.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
 
 

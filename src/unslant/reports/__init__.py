@@ -1,1 +1,1 @@
-"""What people see."""
+"""What people see: the terminal summary, the HTML report, figures and tables."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from unslant.metrics import Estimate
 from unslant.reports.panels import Style
-from unslant.reports.terminal import interval, number
+from unslant.reports.tables import cell_text, interval_text
 
 SHARE = (0.0, 1.0)
 
@@ -34,8 +34,8 @@ def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
             "high": None if mark.estimate.high != mark.estimate.high else mark.estimate.high,
             "expected": mark.expected,
             "out": mark.stands_out,
-            "shown": number(mark.estimate, digits),
-            "interval": interval(mark.estimate, digits) or "none",
+            "shown": cell_text(mark.estimate, digits),
+            "interval": interval_text(mark.estimate, digits) or "none",
             "n": f"{mark.estimate.n:,}",
         }
         for mark in marks
@@ -52,9 +52,12 @@ def _tooltip(alt: Any, *extra: Any) -> list[Any]:
     ]
 
 
-def _series(alt: Any, style: Style, names: Sequence[str]) -> Any:
+_BELOW_TITLE = 26  # a legend at the top must clear the title of the y axis
+
+
+def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10) -> Any:
     scale = alt.Scale(domain=list(names), range=[style.series[i % len(style.series)] for i in range(len(names))])
-    return alt.Color("series:N", scale=scale, legend=alt.Legend(columns=2) if len(names) > 1 else None)
+    return alt.Color("series:N", scale=scale, legend=alt.Legend(columns=2, offset=offset) if len(names) > 1 else None)
 
 
 def intervals(
@@ -121,7 +124,7 @@ def columns(
         tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
     offset: dict[str, Any] = {}
     if len(names) > 1:
-        colour = _series(alt, style, names)
+        colour = _series(alt, style, names, _BELOW_TITLE)
         offset = {"xOffset": alt.XOffset("series:N", sort=names)}
     else:
         colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
@@ -182,8 +185,8 @@ def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, und
             "name": name,
             "x": a.value,
             "y": b.value,
-            "shown x": f"{number(a, 4)} ({interval(a, 4)})",
-            "shown y": f"{number(b)} ({interval(b)})",
+            "shown x": f"{cell_text(a, 4)} ({interval_text(a, 4)})",
+            "shown y": f"{cell_text(b)} ({interval_text(b)})",
             "n": f"{b.n:,}",
         }
         for name, a, b in rows

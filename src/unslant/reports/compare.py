@@ -109,12 +109,12 @@ def _difference_table(base: Run, found: Sequence[tuple[str, Run, PairedDifferenc
     columns = (
         Column("measure"),
         Column("run"),
-        Column(base.name, 4),
-        Column("this run", 4),
-        Column("difference", 4),
+        Column(base.name),
+        Column("this run"),
+        Column("difference"),
         Column("only this run", explanation="questions where the measure holds for this run alone"),
         Column(f"only {base.name}", explanation="questions where the measure holds for the first run alone"),
-        Column("McNemar p", 4, "exact, two-sided: both are equally likely to be the only one"),
+        Column("McNemar p", explanation="exact, two-sided: both are equally likely to be the only one"),
         Column("left out", explanation="questions that only one of the runs has, or that are undefined in either"),
     )
 
@@ -126,7 +126,8 @@ def _difference_table(base: Run, found: Sequence[tuple[str, Run, PairedDifferenc
          pair.p_value, pair.n_unpaired)
         for name, run, pair in found
     ]  # fmt: skip
-    return Table("differences", f"Differences from {base.name}", columns, tuple(rows))
+    digits = tuple(4 if pair.measure == "pbm" else 3 for _, _, pair in found)
+    return Table("differences", f"Differences from {base.name}", columns, tuple(rows), row_digits=digits)
 
 
 def _orders(runs: Sequence[Run]) -> Panel:

@@ -15,12 +15,12 @@ from unslant.metrics import Estimate
 from unslant.reports.audit import audit_panels
 from unslant.reports.browser import browser_data, packed
 from unslant.reports.compare import compare_headline, compare_lead, compare_panels
-from unslant.reports.panels import Cell, Chart, Panel, Table
+from unslant.reports.panels import Cell, Panel, Table
 from unslant.reports.rows import cost_line, notes, percent
 from unslant.reports.runs import Run
 from unslant.reports.style import PAGE, specification
-from unslant.reports.tables import cell_text, estimate_columns, has_interval, one_n, shared_n
-from unslant.reports.terminal import interval, number
+from unslant.reports.tables import cell_text, estimate_columns, interval_text, one_n, shared_n
+from unslant.reports.terminal import number
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,12 +40,13 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
     return audit_panels(runs[0]) if len(runs) == 1 else compare_panels(runs)
 
 
-def render(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
+def render(runs: Sequence[Run], panels: Sequence[Panel], headline: str = "") -> str:
     """The page.
 
     Args:
         runs: audits whose questions can be looked at one by one; may be empty.
         panels: what is shown, see :func:`panels_of`; panels of other studies follow those of the audit.
+        headline: used where there is no audit.
     """
     shown = [panel for panel in panels if not panel.empty]
     drawings = {c.id: specification(c.draw(PAGE), PAGE) for panel in shown for c in panel.charts}
@@ -74,7 +75,7 @@ def render(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
             about_runs=[_about(run) for run in runs],
             charts=_island(drawings),
             browser=Markup(packed(browser_data(runs))) if runs else None,
-            **_hero(runs, shown),
+            **_hero(runs, headline),
         )
     )
 
@@ -122,14 +123,9 @@ def _policy(scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _hero(runs: Sequence[Run], panels: Sequence[Panel]) -> dict[str, Any]:
+def _hero(runs: Sequence[Run], headline: str) -> dict[str, Any]:
     if not runs:
-        return {
-            "about": "unslant",
-            "headline": panels[0].title if panels else "Nothing to report",
-            "lead": "",
-            "facts": [],
-        }
+        return {"about": "", "headline": headline or "Report", "lead": "", "facts": []}
     if len(runs) > 1:
         return {
             "about": " · ".join(run.name for run in runs),
@@ -152,7 +148,13 @@ def _hero(runs: Sequence[Run], panels: Sequence[Panel]) -> dict[str, Any]:
         "headline": headline_words(run),
         "lead": _lead(run),
         "facts": [
-            {"name": name, "value": number(e, d), "interval": interval(e, d), "n": f"{e.n:,}", "meaning": meaning}
+            {
+                "name": name,
+                "value": cell_text(e, d),
+                "interval": interval_text(e, d),
+                "n": f"{e.n:,}",
+                "meaning": meaning,
+            }
             for name, e, meaning, d in facts
             if e.defined
         ],
@@ -252,18 +254,8 @@ def _cell_view(cell: Cell, digits: int, with_n: bool, numeric: bool) -> dict[str
     sortable = isinstance(value, int | float) and value == value and abs(value) != float("inf")
     return {
         "text": cell_text(cell, digits),
-        "interval": interval(estimate, digits) if estimate and has_interval(estimate) else "",
+        "interval": interval_text(estimate, digits) if estimate else "",
         "n": f"{estimate.n:,}" if estimate and with_n else "",
         "sort": value if sortable else None,
         "kind": "number" if numeric else "short" if isinstance(cell, str) and len(cell) <= _SHORT else "",
     }
-
-
-def charts_of(panels: Sequence[Panel]) -> list[Chart]:
-    """Every chart, in order."""
-    return [chart for panel in panels for chart in panel.charts]
-
-
-def tables_of(panels: Sequence[Panel]) -> list[Table]:
-    """Every table, in order."""
-    return [table for panel in panels for table in panel.tables]

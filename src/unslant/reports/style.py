@@ -71,7 +71,14 @@ def _config(style: Style) -> Mapping[str, Any]:
         "axisYPoint": {"grid": False, "labelColor": style.ink},
         "axisXBand": {"grid": False, "labelColor": style.ink, "labelAngle": 0},
         "legend": text
-        | {"orient": "top", "direction": "horizontal", "symbolType": "circle", "title": None, "labelColor": style.ink},
+        | {
+            "orient": "top",
+            "direction": "horizontal",
+            "symbolType": "circle",
+            "symbolOpacity": 1,
+            "title": None,
+            "labelColor": style.ink,
+        },
         "title": {"color": style.ink, "subtitleColor": style.muted, "anchor": "start"},
         "text": {"color": style.ink, "font": font, "fontSize": 12},
         "rule": {"color": style.muted},

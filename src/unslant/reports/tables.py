@@ -16,7 +16,7 @@ DASH = "–"
 
 
 def cell_text(cell: Cell, digits: int = 3) -> str:
-    """A cell as a person reads it, without its interval."""
+    """A cell as a person reads it, without its interval. A number that is not 0 never reads as 0."""
     value = cell.value if isinstance(cell, Estimate) else cell
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
@@ -24,7 +24,18 @@ def cell_text(cell: Cell, digits: int = 3) -> str:
         return value
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.{digits}f}" if math.isfinite(value) else ("∞" if value > 0 else "−∞")
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    fixed = f"{value:.{digits}f}"
+    return (fixed if float(fixed) or not value else f"{value:.0e}").replace("-", "−")
+
+
+def interval_text(estimate: Estimate, digits: int = 3) -> str:
+    """``low – high``, or nothing where the data allow none."""
+    if not has_interval(estimate):
+        return ""
+    joined = "–" if estimate.low >= 0 else "to"
+    return f"{cell_text(estimate.low, digits)} {joined} {cell_text(estimate.high, digits)}"
 
 
 def has_interval(cell: Cell) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import unslant
 from unslant.metrics import Metrics, OrderScores, compute
+from unslant.metrics.base_rate import BaseRates, base_rates
+from unslant.metrics.nvr import Nvr, nvr_from_scores
 from unslant.models.base import Cost, ScoringModel
 from unslant.presentations import (
     Presentation,
@@ -21,12 +23,17 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
+from unslant.presentations.controls import control_presentations
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
 from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
+
+if TYPE_CHECKING:
+    from unslant.reports.panels import Panel
+from unslant.studies.corrections import Correction, corrections
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,17 @@ class AuditResult:
     Attributes:
         responses: every score, one row per presentation; ``responses.meta`` tells how they came about.
         metrics: every number, with its interval and N.
+        nvr: accuracy when the right option never stands under a label (P5), read off the orders.
+        base_rates: number of options -> what the labels are worth to the model where there is no content (P5).
+        corrections: accuracy after vote, PriDe and gray-box, read off the orders.
         cost: tokens and time.
     """
 
     responses: Responses
     metrics: Metrics
+    nvr: Nvr
+    base_rates: dict[int, BaseRates]
+    corrections: tuple[Correction, ...]
     cost: Cost
     meta: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +90,9 @@ class AuditResult:
             **self.meta,
             "cost": asdict(self.cost),
             "metrics": self.metrics.to_dict(),
+            "nvr": self.nvr.to_dict(),
+            "base_rates": {str(n): rates.to_dict() for n, rates in self.base_rates.items()},
+            "corrections": [correction.to_dict() for correction in self.corrections],
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -91,6 +107,24 @@ class AuditResult:
     def from_parquet(cls, path: str | Path) -> AuditResult:
         """An audit from its table of responses; every metric is computed anew."""
         return _result(Responses.from_parquet(path))
+
+    @classmethod
+    def from_responses(cls, responses: Responses) -> AuditResult:
+        """The same from a table at hand."""
+        return _result(responses)
+
+    def panels(self) -> Sequence[Panel]:
+        """The audit as sections of a report."""
+        from unslant.reports.html import panels_of
+        from unslant.reports.runs import named
+
+        return panels_of(named([self]))
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the report: one HTML file that works offline."""
+        from unslant.reports.report import Report
+
+        Report.of([self]).to_html(path)
 
 
 def audit(
@@ -109,13 +143,15 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders, score all of them, and measure what the score is worth.
 
-    Beside the orders, every question is shown as given, reversed, with its labels reversed, and with both reversed.
+    Beside the orders, every question is shown as given, reversed, with its labels reversed, and with both reversed; and
+    a question without content is shown once per label order and number of options. All else is read off these.
 
     Args:
         model: a name or folder for :func:`unslant.load_model`, a loaded model, or a function that loads one (called
             once everything else has been found to be in order).
         questions: a file, recipe or loaded set.
-        orders: ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse``, ``given``,
+        orders: ``auto`` (all when there are at most 24, else 24 in which every
+            option stands in every place equally often), ``all``, ``cyclic``, ``reverse``, ``given``,
             or the number of orders to sample.
         labels: label set, see :func:`unslant.presentations.parse_labels`.
         template: prompt template, by name or path.
@@ -145,6 +181,8 @@ def audit(
             (question, presentation.with_shots(examples))
             for presentation in audit_presentations(question, orders, alphabet, seed)
         ]
+    for n in sorted({len(question.options) for question in found}):
+        asked += control_presentations(n, alphabet, seed=seed)
     if isinstance(model, str):
         model = partial(load_model, model)
     asker = model() if callable(model) else model
@@ -199,4 +237,13 @@ def _result(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
     spent = responses.meta.get("cost")
     cost = Cost(**spent) if isinstance(spent, dict) else Cost()
-    return AuditResult(responses, compute(OrderScores.from_responses(responses)), cost, meta)
+    scores = OrderScores.from_responses(responses)
+    return AuditResult(
+        responses,
+        compute(scores),
+        nvr_from_scores(scores),
+        base_rates(responses, labels=scores.labels),
+        corrections(scores),
+        cost,
+        meta,
+    )
