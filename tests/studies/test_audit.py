@@ -22,7 +22,8 @@ QUESTIONS = [
 
 
 def knows(stem: str) -> bool:
-    return int(stem.split()[-1].rstrip("?")) % 2 == 0
+    number = stem.split()[-1].rstrip("?")
+    return number.isdecimal() and int(number) % 2 == 0  # the control question has no number
 
 
 def gold(stem: str, texts: list[str]) -> str:
@@ -47,7 +48,8 @@ def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
     assert [p.name for p in four][24:] == ["labels-reversed", "both-reversed"]
     six = audit_presentations(QUESTIONS[5], "auto", tuple("ABCDEF"))
     assert [p.name for p in six].count("order") == 24
-    assert {"given", "reverse"} <= {p.name for p in six} or len({p.contents for p in six}) == 24
+    shown = {p.contents for p in six}
+    assert {tuple(range(6)), tuple(range(5, -1, -1))} <= shown
     pinned = Question("p", "?", ("x", "y", "All of the above"), frozenset({2}), pinned=(2,))
     assert [p.contents for p in audit_presentations(pinned, "auto", tuple("ABC"))][:2] == [(0, 1, 2), (1, 0, 2)]
 
@@ -71,6 +73,20 @@ def test_a_model_without_preference_gets_none() -> None:
     assert "prefers no label" in result.headline or "prefers" not in result.headline
 
 
+def test_nvr_base_rates_and_corrections_are_read_off_the_same_table() -> None:
+    model = when_unsure({"A": 6.0})
+    result = audit(model, QUESTIONS)
+    asked = len(model.seen)
+    assert dict(zip(result.nvr.labels, (e.value for e in result.nvr.accuracy), strict=True))["A"] == pytest.approx(0.5)
+    assert [reading.phrase for reading in result.nvr.readings] == ["prefers A when unsure"]
+    assert result.base_rates[4].uneven
+    assert result.base_rates[4].top == "A"
+    assert {c.method for c in result.corrections} == {"vote", "pride", "gray-box"}
+    assert len(model.seen) == asked
+    pride = next(c for c in result.corrections if c.method == "pride")
+    assert pride.accuracy.n < len(QUESTIONS)  # the rotations of longer questions were not all shown
+
+
 def test_no_prompt_is_scored_twice() -> None:
     model = when_unsure({"A": 6.0})
     audit(model, QUESTIONS)
@@ -82,7 +98,7 @@ def test_leaving_a_question_out_changes_no_other() -> None:
         found: dict[str, list[tuple[int, ...]]] = {}
         for row in audit(when_unsure({"A": 6.0}), questions, seed=3).responses.rows():
             found.setdefault(row.question_id, []).append(row.contents)
-        return found
+        return {key: value for key, value in found.items() if not key.startswith("control")}
 
     whole, part = rows(QUESTIONS), rows(QUESTIONS[7:])
     assert part == {key: value for key, value in whole.items() if key in part}
@@ -122,7 +138,7 @@ def test_worked_examples_never_show_the_question_itself() -> None:
     audit(model, QUESTIONS, shots=3)
     for prompt in model.seen:
         stems = [line for line in prompt.text.splitlines() if line.startswith("Question: ")]
-        assert len(stems) == len(set(stems)) == 4
+        assert len(stems) == len(set(stems)) == (1 if "Select an answer choice" in prompt.text else 4)
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,10 @@ class RecordedAsker:
             contents = np.argsort(view.positions[q, :n])
             self._known.setdefault((scores.ids[q], tuple(contents.tolist())), view.probs[q, contents])
 
+    def has(self, question_id: str, order: Sequence[int]) -> bool:
+        """Whether the answer to this order of this question was recorded."""
+        return (question_id, tuple(order)) in self._known
+
     def forget(self) -> None:
         """Records do not change."""
 

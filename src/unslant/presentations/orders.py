@@ -76,7 +76,7 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
 def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
-    ``auto`` (all when there are at most 24, else 24 sampled), ``all``, ``cyclic``, ``reverse`` (given and reversed),
+    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and reversed),
     ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and ``balanced:K`` are
     sets of at least K orders in which every option stands in every place equally often, the first chosen to share
     long beginnings (:mod:`unslant.presentations.sharing`).
@@ -90,7 +90,9 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
 
         return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
     if spec == "auto":
-        return sampled_orders(question, DEFAULT_CAP, seed)
+        from unslant.presentations.sharing import balanced_orders
+
+        return balanced_orders(question, DEFAULT_CAP, seed)
     if spec == "all":
         total = math.factorial(len(question.movable))
         if total > MAX_ALL:

@@ -56,6 +56,8 @@ def headline(result: AuditResult) -> str:
 def summary(result: AuditResult, width: int = 100, color: bool = False) -> str:
     """The whole audit as text."""
     parts: list[RenderableType] = [f"{_about(result)}\n", f"[bold]{headline(result)}[/bold]\n", _score_table(result)]
+    if result.corrections:
+        parts += ["", _correction_table(result)]
     parts += ["", _preference_table(result)]
     if result.metrics.by_subject:
         parts += ["", _subject_table(result)]
@@ -97,16 +99,49 @@ def _preference_table(result: AuditResult) -> Table:
     )
     table = _table(
         "label", "#when unsure", "#95 % interval", "#expected", "#predicted", "#gold", "#recall",
+        "#Nvr-X", "#base rate",
         title=f"Labels (unsure, the answer changes with the order: {unsure})",
     )  # fmt: skip
     given = {row.label: row for row in result.metrics.given_labels}
+    never = {label: number(e) for label, e in zip(result.nvr.labels, result.nvr.accuracy, strict=True)}
+    rates = _base_rate_shares(result)
     for slot in preference.slots:
         own = given.get(slot.label)
         cells = _share_cells(own) if own else ("", "", "")
+        beside = never.get(slot.label, ""), rates.get(slot.label, "")
         name = f"[bold]{slot.label}[/bold]" if slot.label == preference.named else slot.label
         expected = f"{slot.expected:.3f}" if slot.expected == slot.expected else "–"
-        table.add_row(name, number(slot.chosen), interval(slot.chosen), expected, *cells)
+        table.add_row(name, number(slot.chosen), interval(slot.chosen), expected, *cells, *beside)
     return table
+
+
+def _base_rate_shares(result: AuditResult) -> dict[str, str]:
+    """Share of each label on the question without content, for the most common number of options."""
+    counts = result.metrics.counts.by_options
+    usual = max(counts, key=lambda n: counts[n])
+    if usual not in result.base_rates:
+        return {}
+    rates = result.base_rates[usual]
+    return {label: f"{share:.3f}" for label, share in zip(rates.labels, rates.shares.tolist(), strict=True)}
+
+
+def _correction_table(result: AuditResult) -> Table:
+    table = _table(
+        "", "#accuracy", "#95 % interval", "#change", "#95 % interval ", "#N", "#orders",
+        title="Corrected, from the same scores",
+    )  # fmt: skip
+    for c in result.corrections:
+        cells = number(c.accuracy), interval(c.accuracy), signed(c.change), interval(c.change)
+        table.add_row(c.method, *cells, f"{c.accuracy.n:,}", f"{c.orders:.1f}")
+    score = result.nvr.score
+    if score.defined:
+        table.add_row("Nvr-X (least)", number(score), interval(score), "", "", f"{score.n:,}", "")
+    return table
+
+
+def signed(estimate: Estimate, digits: int = 3) -> str:
+    """A difference with its sign."""
+    return f"{estimate.value:+.{digits}f}" if estimate.defined else "–"
 
 
 def _share_cells(row: LabelShare) -> tuple[str, str, str]:
