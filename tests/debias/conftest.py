@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  # fixtures
+from tests.models.zoo import ZooFolder
 from unslant.models.transformers_model import TransformersModel
 from unslant.questions import Question
 
@@ -38,6 +40,12 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tiny(tiny_folder: Path) -> TransformersModel:
     return open_model(tiny_folder)
+
+
+@pytest.fixture(scope="session")
+def zoo_loaded(zoo_model: ZooFolder) -> Callable[[str], TransformersModel]:  # noqa: F811
+    """A model of the zoo by name, loaded once a session; tests give it back as it was."""
+    return cache(lambda name: open_model(zoo_model(name)))
 
 
 def open_model(folder: Path) -> TransformersModel:

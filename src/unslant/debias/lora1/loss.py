@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def log_bias(logprobs: Tensor) -> Tensor:
     Args:
         logprobs: (K, n) natural-log probabilities; rows sum to 1 in probability.
     """
-    mean = torch.logsumexp(logprobs, dim=0) - torch.log(torch.tensor(float(logprobs.shape[0])))
+    mean = torch.logsumexp(logprobs, dim=0) - math.log(logprobs.shape[0])
     return (logprobs - mean).square().mean(dim=1).sum()
 
 
