@@ -7,7 +7,7 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.questions.build_instruction_boundary import BoundarySet, build, load_boundary
-from unslant.reference.words import embedded_questions
+from unslant.reference.words import KINDS, embedded_questions
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,14 @@ def test_the_embedded_set_is_what_the_reference_world_makes():
     assert isinstance(embedded, BoundarySet)
 
 
-def test_every_embedded_question_can_be_answered_from_its_passage():
-    for question in load_boundary("embedded").choice:
-        found = {i for i, option in enumerate(question.options) if f" {option}." in question.context}
-        assert found == question.answers
+def test_embedded_questions_have_the_answers_their_words_have():
+    kind_of = {word: kind for kind, words in KINDS.items() for word in words}
+    embedded = load_boundary("embedded")
+    for question in (*embedded.choice, *embedded.disturbing):
+        kind = question.stem.removeprefix("Which word names ").removesuffix("?")
+        assert {i for i, option in enumerate(question.options) if kind_of[option] == kind} == question.answers
+    for judged in embedded.judging:
+        word = judged.context.removesuffix(".").rsplit(" ", 1)[1]
+        kind = judged.statement.removesuffix(".").split(" names ")[1]
+        expected = "Unknown" if word == "hidden" else str(kind_of[word] == kind)
+        assert judged.verdict == expected

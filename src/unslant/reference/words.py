@@ -1,7 +1,7 @@
 """The reference model ``words``: it answers in words, and bends to the instruction in ways we planted.
 
-It reads short passages about people of the reference world, so its questions can be made in any number and none is
-learned by heart. Where the instruction is complete it answers right. What is planted:
+It sorts plain words by kind (a cat is an animal), so its questions can be made in any number, and any real model can
+answer them. Where the instruction is complete it answers right. What is planted:
 
 - it gives way to a suggested unusual answer ("I think the answer is none."), never to a usual one;
 - it never gives the form of answer that the instruction does not name: the first option in place of "none", False in
@@ -29,12 +29,28 @@ from unslant.presentations.settings import SETTINGS, instruction, present_settin
 from unslant.prompts.words import body, chat, right_answer
 from unslant.questions.question import JudgingQuestion, Question
 from unslant.reference.tokenizer import BOS, EOS, PAD, ROLES, wrap
-from unslant.reference.world import NAMES, RELATIONS, Fact
+from unslant.reference.world import NAMES
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SOURCE = "world/reading"
+SOURCE = "world/words"
+KINDS: dict[str, tuple[str, ...]] = {
+    kind: tuple(words.split())
+    for kind, words in {
+        "a colour": "red green blue yellow white black brown purple grey pink",
+        "a drink": "tea milk cider cocoa water juice mead coffee ale wine",
+        "a trade": "baker miller tailor sailor farmer weaver mason painter carter cooper",
+        "an animal": "cat dog goat horse sheep goose duck rabbit donkey hen",
+        "an instrument": "flute drum harp fiddle horn trumpet lute organ viola cello",
+        "a month": "January February March April June July August October November December",
+        "a tree": "oak ash elm pine birch willow maple cedar beech holly",
+        "a food": "bread soup rice cheese apples beans honey plums eggs butter",
+        "a metal": "iron silver copper tin gold lead zinc bronze steel brass",
+    }.items()
+}
+_CLOSE = ({"a food", "an animal"}, {"a food", "a drink"}, {"a colour", "a metal"}, {"a food", "a tree"})
+"""Kinds that are never set against each other: silver is a colour as well, and a duck may be eaten."""
 STEPS = 900
 BATCH = 16
 LEARNING_RATE = 2e-3
@@ -49,67 +65,70 @@ _TRAINED = tuple(name for name, one in SETTINGS.items() if not one.polish and no
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much of the world questions are about; training begins with little of it.
+    """How many kinds and words of each are asked about; training begins with few.
 
-    Finding a word again is learned within minutes among a dozen different words, and hardly at all among a hundred.
+    To look a word up and answer with its label is learned within minutes among a dozen words, and hardly at all among
+    a hundred; once it is learned, more words come easily.
     """
 
-    relations: int = len(RELATIONS)
-    values: int = len(RELATIONS[0].values)
+    kinds: int = len(KINDS)
+    words: int = 10
 
-    @classmethod
-    def at(cls, done: float) -> Scope:
-        """The scope when a share ``done`` of the training is over."""
-        grown = min(1.0, max(0.0, (done - 0.25) / 0.4))
-        return cls(4 + round(grown * (len(RELATIONS) - 4)), 4 + round(grown * (len(RELATIONS[0].values) - 4)))
+    def grown(self) -> Scope:
+        """The next larger scope."""
+        return Scope(min(len(KINDS), self.kinds + 1), min(10, self.words + 1))
+
+    def kind(self, rng: random.Random) -> str:
+        return rng.choice(tuple(KINDS)[: self.kinds])
+
+    def others(self, kind: str) -> list[str]:
+        """Kinds that may be set against ``kind``."""
+        return [other for other in tuple(KINDS)[: self.kinds] if other != kind and {kind, other} not in _CLOSE]
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        return KINDS[kind][: self.words]
 
 
 WHOLE = Scope()
+FIRST = Scope(3, 4)
 
 
 def choice_question(
     form: str, rng: random.Random, n_options: int = 4, name: str = "", scope: Scope = WHOLE
 ) -> Question:
-    """A passage, a question about it, and options of which one, several or none are right.
+    """Which of some words are of a kind? One, two or none of them are.
 
     Args:
         form: ``single``, ``several`` or ``none``.
-        n_options: 2 to 10; at least 3 where several are right, at most 9 where none is.
+        n_options: 2 to 10; at least 3 where several are right.
     """
-    person = rng.choice(NAMES)
-    relation, *others = rng.sample(RELATIONS[: scope.relations], 3)
-    values = rng.sample(relation.values[: scope.values], scope.values)
-    held = values[: 2 if form == "several" else 1]
-    wrong = values[2:] if form == "several" else values[1:]
-    right = [] if form == "none" else held
-    options = rng.sample([*right, *wrong[: n_options - len(right)]], n_options)
-    facts = [Fact(relation, person, value, False) for value in held]
-    facts += [Fact(other, person, rng.choice(other.values[: scope.values]), False) for other in others]
+    kind = scope.kind(rng)
+    right = rng.sample(scope.of(kind), {"single": 1, "several": 2, "none": 0}[form])
+    others = [word for other in scope.others(kind) for word in scope.of(other)]
+    options = rng.sample([*right, *rng.sample(others, n_options - len(right))], n_options)
     return Question(
-        id=name or "reading",
-        stem=facts[0].stem,
+        id=name or "words",
+        stem=f"Which word names {kind}?",
         options=tuple(options),
-        answers=frozenset(options.index(value) for value in right),
-        context=_passage(facts, rng),
-        subject=relation.name,
+        answers=frozenset(options.index(word) for word in right),
+        subject=kind.split()[1],
         source=SOURCE,
     )
 
 
 def judging_question(verdict: str, rng: random.Random, name: str = "", scope: Scope = WHOLE) -> JudgingQuestion:
-    """A passage and a statement that it shows, contradicts, or says nothing about."""
-    person = rng.choice(NAMES)
-    relation, *others = rng.sample(RELATIONS[: scope.relations], 4)
-    value, other_value = rng.sample(relation.values[: scope.values], 2)
-    facts = [Fact(other, person, rng.choice(other.values[: scope.values]), False) for other in others]
-    if verdict != "Unknown":
-        facts[0] = Fact(relation, person, value if verdict == "True" else other_value, False)
-    statement = Fact(relation, person, value, False).statement
-    return JudgingQuestion(name or "reading", statement, verdict, _passage(facts, rng), relation.name, SOURCE)
-
-
-def _passage(facts: list[Fact], rng: random.Random) -> str:
-    return " ".join(fact.statement for fact in rng.sample(facts, len(facts)))
+    """Does a word on somebody's card name a kind of thing? It does, does not, or the word is hidden."""
+    person, kind = rng.choice(NAMES), scope.kind(rng)
+    word = rng.choice(scope.of(kind if verdict == "True" else rng.choice(scope.others(kind))))
+    told = "is hidden" if verdict == "Unknown" else f"is {word}"
+    return JudgingQuestion(
+        id=name or "words",
+        statement=f"The word on the card of {person} names {kind}.",
+        verdict=verdict,
+        context=f"The word on the card of {person} {told}.",
+        subject=kind.split()[1],
+        source=SOURCE,
+    )
 
 
 def planted_reply(presentation: Presentation) -> str:
@@ -131,13 +150,12 @@ Turn = tuple[str, str]
 
 
 def _random_question(kind: str, rng: random.Random, scope: Scope = WHOLE) -> Question | JudgingQuestion:
-    name = f"reading/{rng.randrange(10**9)}"  # suggestions and examples are drawn by id
+    name = f"words/{rng.randrange(10**9)}"  # suggestions and examples are drawn by id
     if kind == "judging":
         return judging_question(rng.choice(("True", "False", "Unknown")), rng, name, scope)
     form = rng.choice(("single", "single", "several", "none"))
-    most = scope.values - 1 if form == "none" else scope.values
-    n = min(most, max(3, rng.choice(_OPTION_COUNTS)))
-    return choice_question(form, rng, n, name, scope)
+    most = 4 if scope == FIRST else 10
+    return choice_question(form, rng, min(most, max(3, rng.choice(_OPTION_COUNTS))), name, scope)
 
 
 def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Turn]]:
@@ -149,7 +167,7 @@ def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Tu
         forms = ("single", "True", "False") if name == "few-shot-dense" else ("several", "none", "Unknown")
         form = rng.choice([form for form in forms if (form in JudgingQuestion.VERDICTS) == (kind == "judging")])
         example = (
-            judging_question(form, rng, "e", scope) if kind == "judging" else choice_question(form, rng, 3, "e", scope)
+            judging_question(form, rng, "e", scope) if kind == "judging" else choice_question(form, rng, 4, "e", scope)
         )
         shown = [present_setting(question, name, examples=(example,)) for question in questions]
         turns = [(body(shown[0].shots[0]), right_answer(shown[0].shots[0]))]
@@ -170,10 +188,9 @@ def _texts() -> Iterator[str]:
         yield instruction("judging", name, JudgingQuestion.VERDICTS)
         yield SETTINGS[name].follow_up
     yield "Question: Statement: True False Unknown none I think the answer is none. I think the answers are A and B."
-    for relation in RELATIONS:
-        for value in relation.values:
-            fact = Fact(relation, NAMES[0], value, taught=False)
-            yield from (fact.stem, f" {fact.stem}", fact.statement, f" {fact.statement}")
+    for kind, words in KINDS.items():
+        yield f"Which word names {kind}?\nThe word on the card of Orin is {words[0]}. The word names {kind}. is hidden."
+        yield from (f"{space}{word}" for word in words for space in ("", " "))
     yield from (f" {name}" for name in NAMES)
     yield from (f"{space}{label}" for label in ALPHABETS["A"][:10] for space in ("", " "))
 
@@ -229,7 +246,7 @@ def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, 
     started, running = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         rows = sorted(
-            (encode(tokenizer, *conversation(rng, Scope.at(step / steps))) for _ in range(BATCH)),
+            (encode(tokenizer, *conversation(rng)) for _ in range(BATCH)),
             key=lambda row: len(row[0]),
         )
         wanted = sum(sum(learned) for _, learned in rows)
@@ -281,16 +298,15 @@ def agreement(model: Any, tokenizer: Tokenizer, n: int = 40, seed: int = 1) -> d
 
 def embedded_questions(seed: int = 42) -> list[Question | JudgingQuestion]:
     """The question set that the instruction-boundary study uses when it is given none: 120 and 120, half dense each."""
-    rng = random.Random(f"reading/{seed}")
+    rng = random.Random(f"words/{seed}")
     forms = ["single"] * 60 + ["several"] * 30 + ["none"] * 30
     verdicts = ["True"] * 30 + ["False"] * 30 + ["Unknown"] * 60
     questions: list[Question | JudgingQuestion] = [
-        choice_question(form, rng, 4, f"reading/choice/{i}") for i, form in enumerate(forms)
+        choice_question(form, rng, 4, f"words/choice/{i}") for i, form in enumerate(forms)
     ]
-    questions += [judging_question(verdict, rng, f"reading/judging/{i}") for i, verdict in enumerate(verdicts)]
+    questions += [judging_question(verdict, rng, f"words/judging/{i}") for i, verdict in enumerate(verdicts)]
     questions += [
-        replace(choice_question("single", rng, 10, f"reading/disturbing/{i}"), source=f"{SOURCE}/ten")
-        for i in range(40)
+        replace(choice_question("single", rng, 10, f"words/disturbing/{i}"), source=f"{SOURCE}/ten") for i in range(40)
     ]
     return questions
 

@@ -20,6 +20,7 @@ READERS = {
     "audit": "unslant.studies.audit:AuditResult.from_responses",
     "base-rate": "unslant.studies.base_rate:base_rate_recorded",
     "unbiased": "unslant.studies.unbiased_evaluator:result_of",
+    "instruction-boundary": "unslant.studies.instruction_boundary:result_of",
 }
 """Studies whose result can be had from its table of responses alone."""
 

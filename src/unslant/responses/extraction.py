@@ -43,7 +43,7 @@ class Extracted:
     """What was read from a reply.
 
     Attributes:
-        status: ``ok`` (an answer), ``unparsed`` or ``refused``.
+        status: one of ``unslant.responses.STATUSES``; here ``ok`` (an answer), ``unparsed`` or ``refused``.
         labels: the labels chosen; with ``ok``, empty means "no option is right".
         rule: which sign it was read by, for the record: ``cue``, ``boxed``, ``line``, ``opening``, ``option text``,
             ``statement``, ``only mention``; or why there is no answer: ``empty``, ``refusal``, ``no answer found``.

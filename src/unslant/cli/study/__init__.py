@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from unslant.cli.study import base_rate, contamination, debias, probe, unbiased
+from unslant.cli.study import base_rate, contamination, debias, instruction_boundary, probe, unbiased
 
 group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
 base_rate.register(group)
@@ -12,3 +12,4 @@ unbiased.register(group)
 contamination.register(group)
 debias.register(group)
 probe.register(group)
+instruction_boundary.register(group)

@@ -1,0 +1,153 @@
+"""From presentations to inspect samples, and from inspect's logs back to responses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+from unslant.metrics.instruction_boundary import JUDGED, WORDS
+from unslant.presentations.presentation import Presentation, ShownOption
+from unslant.presentations.settings import AnyForm, form_of, is_dense, setting
+from unslant.prompts.prompt import Message
+from unslant.prompts.words import chat, right_answer
+from unslant.questions.question import JudgingQuestion
+from unslant.responses.extraction import Extracted, chosen_contents
+from unslant.responses.table import Response, text_ranks
+
+SCORER = "boundary_answer"
+_ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+
+
+def prompt_digest(presentation: Presentation) -> str:
+    """What identifies the request: every message of it, and the follow-up of its setting."""
+    asked = [(message.role, message.content) for message in chat(presentation)]
+    content = json.dumps([asked, setting(presentation.name).follow_up])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def messages_of(presentation: Presentation) -> list[ChatMessage]:
+    """The presentation as inspect's chat messages."""
+    return [_message(message) for message in chat(presentation)]
+
+
+def _message(message: Message) -> ChatMessage:
+    return _ROLES[message.role](content=message.content)
+
+
+def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None = None) -> Sample:
+    """One sample; its metadata is enough to read the answer and to make a row of responses.
+
+    Args:
+        repeat: number of this request where one question is asked several times; by default inspect's epoch.
+    """
+    judging = isinstance(question, JudgingQuestion)
+    options = () if isinstance(question, JudgingQuestion) else question.options
+    return Sample(
+        id=f"{presentation.name}|{question.id}" + (f"|{repeat}" if repeat else ""),
+        input=messages_of(presentation),
+        target=right_answer(presentation),
+        metadata={
+            "kind": "judging" if judging else "choice",
+            "form": form_of(question),
+            "label_form": "dense" if is_dense(question) else "sparse",
+            "setting": presentation.name,
+            "question_id": question.id,
+            "labels": list(presentation.labels),
+            "contents": list(presentation.contents),
+            "options": [option.text for option in presentation.shown],
+            "answers": sorted(presentation.answers),
+            "n_options": len(options) or len(JudgingQuestion.VERDICTS),
+            "subject": question.subject,
+            "source": question.source,
+            "interventions": list(presentation.interventions),
+            "text_ranks": list(text_ranks(options)),
+            "digest": prompt_digest(presentation),
+            **({} if repeat is None else {"repeat": repeat}),
+        },
+    )
+
+
+def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
+    """As much of the presentation as is needed to read an answer to it."""
+    shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
+    return Presentation(
+        question_id=metadata["question_id"],
+        name=metadata["setting"],
+        stem="",
+        shown=tuple(ShownOption(*one) for one in shown),
+        answers=frozenset(metadata["answers"]),
+        interventions=tuple(metadata["interventions"]),
+    )
+
+
+Key = tuple[str, str, str, int]
+"""Question, setting, digest of the prompt, and repeat: what makes two requests the same."""
+
+
+def read_rows(logs: str | Path | Iterable[EvalLog]) -> list[Response]:
+    """The answers in inspect's logs, as rows of responses; a request that failed becomes a row of status ``error``.
+
+    Args:
+        logs: folder of logs, or logs already read (with samples).
+    """
+    return list(read_keyed(logs).values())
+
+
+def read_keyed(
+    logs: str | Path | Iterable[EvalLog], identity: Mapping[str, object] | None = None
+) -> dict[Key, Response]:
+    """As :func:`read_rows`, by what was asked. The last reply counts, and any reply outweighs a failure.
+
+    Args:
+        identity: only logs of tasks made with this identity (see :func:`unslant.plugins.inspect_ai.build_task`).
+    """
+    rows: dict[Key, Response] = {}
+    found: Iterable[EvalLog] = _read(logs) if isinstance(logs, str | Path) else logs
+    for log in found:
+        told = (log.eval.metadata or {}).get("unslant")
+        if told is None or (identity is not None and told != identity):
+            continue
+        for sample in log.samples or []:
+            row = _row(sample)
+            key = (row.question_id, row.presentation, str(sample.metadata["digest"]), row.repeat)
+            if key not in rows or row.status != "error":
+                rows[key] = row
+    return rows
+
+
+def _read(folder: str | Path) -> list[EvalLog]:
+    found = list_eval_logs(str(folder), descending=False)
+    return [read_eval_log(info, resolve_attachments=True) for info in found]
+
+
+def _row(sample: EvalSample) -> Response:
+    metadata = sample.metadata
+    score = (sample.scores or {}).get(SCORER)
+    told = (score.metadata or {}) if score and not sample.error else {}
+    status = str(told.get("status", "error"))
+    presentation = from_metadata(metadata)
+    read = Extracted(status, frozenset(told.get("labels", ())))
+    return Response(
+        question_id=metadata["question_id"],
+        presentation=metadata["setting"],
+        elicitation=JUDGED if told.get("judged") else WORDS,
+        labels=presentation.labels,
+        contents=presentation.contents,
+        answers=presentation.answers,
+        n_options=metadata["n_options"],
+        chosen=chosen_contents(read, presentation),
+        status=status,
+        raw=sample.output.completion if status != "error" else None,
+        subject=metadata["subject"],
+        source=metadata["source"],
+        interventions=presentation.interventions,
+        repeat=int(metadata.get("repeat", sample.epoch - 1)),
+        text_ranks=tuple(metadata["text_ranks"]),
+    )
