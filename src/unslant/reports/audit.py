@@ -62,8 +62,11 @@ def orders_panel(run: Run) -> Panel:
     """The score under each order, and how many questions hang on the order."""
     found: list[Chart] = []
     tables: list[Table] = []
-    blocks = [block for block in run.scores.blocks if block.same_orders and block.k > 1 and block.answers.any()]
-    for block in sorted(blocks, key=lambda b: -len(b.index)):
+    reordered = [block for block in run.scores.blocks if block.k > 1 and block.answers.any()]
+    shared = [block for block in reordered if block.same_orders]
+    sampled = sum(len(block.index) for block in reordered if not block.same_orders)
+    note = f"{sampled:,} questions were shown in a sample of their orders: no order is common to all of them."
+    for block in sorted(shared, key=lambda b: -len(b.index)):
         rows = order_accuracies(block)
         tables.append(_orders_table(block, rows))
         if block.k <= MOST_ORDERS and len(found) < 2 and len(block.index) >= 0.1 * len(run.scores):
@@ -76,7 +79,7 @@ def orders_panel(run: Run) -> Panel:
         "every row.",
         (*found, *histogram),
         tuple(tables),
-        () if blocks else ("Orders were sampled for each question, so that no order is common to all of them.",),
+        (note,) if sampled else (),
     )
 
 

@@ -52,7 +52,7 @@ def _tooltip(alt: Any, *extra: Any) -> list[Any]:
     ]
 
 
-_BELOW_TITLE = 26  # a legend at the top must clear the title of the y axis
+_BELOW_TITLE = 32  # a legend at the top must clear the title of the y axis
 
 
 def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10) -> Any:

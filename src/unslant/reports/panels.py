@@ -114,7 +114,7 @@ class Panel:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.charts or self.tables)
+        return not (self.charts or self.tables or self.notes)
 
 
 class HasPanels(Protocol):

@@ -26,8 +26,10 @@ def cell_text(cell: Cell, digits: int = 3) -> str:
         return f"{value:,}"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    fixed = f"{value:.{digits}f}"
-    return (fixed if float(fixed) or not value else f"{value:.0e}").replace("-", "−")
+    least = 10.0**-digits
+    if value and abs(value) < least / 2:
+        return f"<{least:.{digits}f}" if value > 0 else f">−{least:.{digits}f}"
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def interval_text(estimate: Estimate, digits: int = 3) -> str:

@@ -1,0 +1,302 @@
+"""What the report holds, checked without a browser."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.fakes import RuleModel
+from tests.reports.synthetic import synthetic_audit, synthetic_questions
+from tests.studies.test_audit import QUESTIONS, when_unsure
+from unslant import InputError, Question
+from unslant.cli import app
+from unslant.metrics import OrderScores, paired_difference
+from unslant.metrics.accuracy import correct_under_orders
+from unslant.reports.audit import order_accuracies, order_name
+from unslant.reports.browser import LEVELS, browser_data, packed
+from unslant.reports.panels import Chart, Column, Panel, Table
+from unslant.reports.report import Report
+from unslant.reports.runs import named
+from unslant.reports.style import PAPER, specification
+from unslant.studies.audit import AuditResult, audit
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return synthetic_audit(synthetic_questions(40))
+
+
+@pytest.fixture(scope="module")
+def other() -> AuditResult:
+    return synthetic_audit(synthetic_questions(40)[10:], lean=0.0, seed=1, model="even")
+
+
+@pytest.fixture(scope="module")
+def mixed() -> AuditResult:
+    """Questions of two to six options; those of six are shown in a sample of their orders."""
+    return audit(when_unsure({"A": 6.0}), QUESTIONS)
+
+
+class Elements(HTMLParser):
+    """Tags, and the texts of script elements."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self.inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts[-1] += data
+        elif self.inside != "style":
+            self.text.append(data)
+
+
+def page_of(*results: AuditResult, folder: Path) -> str:
+    Report.of(list(results)).to_html(folder / "report.html")
+    return (folder / "report.html").read_text("utf-8")
+
+
+def parsed(page: str) -> Elements:
+    elements = Elements()
+    elements.feed(page)
+    return elements
+
+
+def island(page: str, name: str) -> Any:
+    (text,) = re.findall(rf'<script type="application/json" id="{name}">(.*?)</script>', page, flags=re.S)
+    return json.loads(text)
+
+
+def test_the_page_is_one_file_that_loads_nothing(result: AuditResult, tmp_path: Path) -> None:
+    page = page_of(result, folder=tmp_path)
+    elements = parsed(page)
+    assert not [attrs for _, attrs in elements.tags if "src" in attrs]
+    assert not [attrs for tag, attrs in elements.tags if tag == "link"]
+    assert all(str(attrs["href"]).startswith("#") for _, attrs in elements.tags if "href" in attrs)
+    assert not [name for _, attrs in elements.tags for name in attrs if name.startswith("on")]
+    policy = next(attrs["content"] for tag, attrs in elements.tags if attrs.get("http-equiv"))
+    assert str(policy).startswith("default-src 'none'")
+    assert "unsafe" not in str(policy)
+    ids = [attrs["id"] for _, attrs in elements.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert page_of(result, folder=tmp_path) == page
+
+
+def test_every_number_of_the_audit_is_on_the_page_with_its_interval_and_n(result: AuditResult, tmp_path: Path) -> None:
+    text = " ".join(" ".join(parsed(page_of(result, folder=tmp_path)).text).split())
+    means = result.metrics.means
+    for estimate in (means.accuracy, means.robust_accuracy, means.vote_accuracy, means.consistency, means.fr):
+        assert f"{estimate.value:.3f} {estimate.low:.3f} – {estimate.high:.3f}" in text
+    assert "N 40" in text
+    assert result.metrics.preference.phrase[1:] in text
+
+
+def test_a_heading_is_text_whatever_the_names_say(tmp_path: Path) -> None:
+    bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    questions = [replace(q, id=f"{bad}{i}", subject=f"{bad}{i % 3}") for i, q in enumerate(synthetic_questions(12))]
+    page = page_of(synthetic_audit(questions, model=bad), folder=tmp_path)
+    elements = parsed(page)
+    assert not [tag for tag, _ in elements.tags if tag == "img"]
+    assert len(elements.scripts) == 6
+    assert not [code for code in elements.scripts if "alert(" in code and "\\u003c" not in code]
+    assert html.escape(bad) in page
+    subjects = str(island(page, "chart-data")["subjects"])
+    assert bad in subjects
+
+
+def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed: AuditResult) -> None:
+    for found in (result, mixed):
+        (run,) = named([found])
+        data = json.loads(gzip.decompress(base64.b64decode(packed(browser_data([run])))))
+        (given,) = data["runs"]
+        assert [data["questions"][at]["id"] for at in given["at"]] == list(run.scores.ids)
+        for raw, block in zip(given["blocks"], run.scores.blocks, strict=True):
+            probs = np.frombuffer(base64.b64decode(raw["probs"]), "<u2").reshape(block.probs.shape) / LEVELS
+            assert np.abs(probs - block.probs).max() <= 0.5 / LEVELS + 1e-12
+            contents = np.frombuffer(base64.b64decode(raw["contents"]), np.uint8)
+            shown = contents.reshape(-1, block.k, block.n)
+            assert raw["shared"] == block.same_orders
+            assert (np.broadcast_to(shown, block.contents.shape) == block.contents).all()
+        for view in given["views"]:
+            ok = np.frombuffer(base64.b64decode(view["ok"]), np.uint8)
+            assert ok.size == len(run.scores)
+            contents = np.frombuffer(base64.b64decode(view["contents"]), np.uint8).reshape(ok.size, -1)
+            assert (np.sort(contents, axis=1) == np.arange(contents.shape[1])).all()
+
+
+def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:
+    bare = AuditResult.from_responses(replace(result.responses, questions=()))
+    (run,) = named([bare])
+    data = browser_data([run])
+    assert [len(q["o"]) for q in data["questions"]] == [4] * 40
+    assert {q["s"] for q in data["questions"]} == {""}
+    assert [q["a"] for q in data["questions"]] == [[int(row.argmax())] for row in run.scores.answers]
+    assert "0.0" in page_of(bare, folder=tmp_path)
+
+
+def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult) -> None:
+    (run,) = named([result])
+    (block,) = run.scores.blocks
+    found = dict(order_accuracies(block))
+    right = correct_under_orders(block)
+    rows = [row for row in result.responses.rows() if row.presentation == "order" and row.contents == (2, 0, 1, 3)]
+    hits = [row.contents[int(np.argmax(row.logprobs))] in row.answers for row in rows]  # type: ignore[arg-type]
+    assert found[(2, 0, 1, 3)].value == pytest.approx(np.mean(hits))
+    assert len(found) == 24
+    assert np.mean([e.value for e in found.values()]) == pytest.approx(right.mean())
+    assert order_name((2, 0, 1, 3), "ABCD") == "C A B D"
+
+
+def test_questions_that_share_no_order_are_not_drawn_as_if_they_did(mixed: AuditResult) -> None:
+    (panel,) = [panel for panel in Report.of([mixed]).panels if panel.id == "orders"]
+    assert not [chart.id for chart in panel.charts if chart.id.startswith("orders-6")]
+    assert "orders-4-24" in [chart.id for chart in panel.charts]
+    six = [q for q in QUESTIONS if len(q.options) == 6]
+    (panel,) = [panel for panel in Report.of([audit(when_unsure({"A": 6.0}), six)]).panels if panel.id == "orders"]
+    assert [chart.id for chart in panel.charts] == ["share-right"]
+    assert panel.notes
+
+
+def test_little_data_makes_a_small_report(tmp_path: Path) -> None:
+    def rule(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        return [1.0 + 0.1 * i for i in range(len(texts))]
+
+    lone = [Question("only", "Which?", ("x", "y"), frozenset())]
+    for orders in ("auto", "given"):
+        page = page_of(audit(RuleModel(rule), lone, orders=orders), folder=tmp_path)
+        assert "All numbers" in page
+
+
+def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, other: AuditResult) -> None:
+    report = Report.of([result, other])
+    (panel,) = [panel for panel in report.panels if panel.id == "differences"]
+    (table,) = panel.tables
+    expected = paired_difference(
+        OrderScores.from_responses(other.responses), OrderScores.from_responses(result.responses), "robust_accuracy"
+    )
+    (row,) = [row for row in table.rows if row[0] == "right in every order"]
+    assert row[4] == expected.difference
+    assert row[5:7] == (expected.only_a, expected.only_b)
+    assert row[8] == 10
+
+
+def test_runs_without_a_common_question_are_shown_and_not_compared(result: AuditResult, mixed: AuditResult) -> None:
+    report = Report.of([result, mixed])
+    (panel,) = [panel for panel in report.panels if panel.id == "differences"]
+    assert panel.notes == ("No question in common with leans-to-a: rule.",)
+    assert not panel.charts + panel.tables
+    assert [panel for panel in report.panels if panel.id == "scores"]
+
+
+def test_three_runs_of_one_model_are_told_apart(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:
+    runs = named([result, result, other], ["a", "b", "c"])
+    assert [run.name for run in runs] == ["leans-to-a (a)", "leans-to-a (b)", "even"]
+    assert len({run.name for run in named([result, result, result])}) == 3
+    page = page_of(result, result, other, folder=tmp_path)
+    assert "3 runs side by side" in page
+
+
+def test_any_study_can_add_panels(result: AuditResult, tmp_path: Path) -> None:
+    spec = {"data": {"values": [{"x": 1}]}, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
+
+    class Study:
+        headline = "Five of five hold"
+
+        def panels(self) -> list[Panel]:
+            chart = Chart("score", "A chart <b>", "How to read it.", lambda style: spec)
+            table = Table("numbers", "A table", (Column("name"), Column("value")), (("x", 0.25),))
+            return [Panel("score", "Another study", "What it is.", (chart,), (table,)), Panel("none", "Empty", "")]
+
+    report = Report.of([Study(), result])
+    ids = [panel.id for panel in report.panels]
+    assert ids[0] == "score"
+    assert ids[-1] == "score-2"
+    assert "none" not in ids
+    report.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Another study" in page
+    assert "score-2" in island(page, "chart-data")
+    Report.of([Study()]).to_html(tmp_path / "alone.html")
+    alone = (tmp_path / "alone.html").read_text("utf-8")
+    assert "Five of five hold" in alone
+    assert "browser-data" not in alone
+
+
+def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path: Path) -> None:
+    report = Report.of([result])
+    charts = [chart for panel in report.panels for chart in panel.charts]
+    assert len(charts) >= 6
+    for chart in charts:
+        assert "var(" not in json.dumps(specification(chart.draw(PAPER), PAPER))
+    written = replace(report, panels=report.panels[:1]).save_figures(tmp_path / "figures")
+    assert [path.name for path in written] == ["score.svg", "score.png"]
+    svg = written[0].read_text("utf-8")
+    assert "right in every order" in svg
+    assert svg.count('aria-roledescription="point"') == 6
+    assert written[1].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_command_reads_files_and_compares_them(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:
+    result.to_parquet(tmp_path / "a.parquet")
+    other.to_parquet(tmp_path / "b.parquet")
+    done = CliRunner().invoke(
+        app,
+        ["report", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--out", str(tmp_path / "r.html"),
+         "--tables", str(tmp_path / "tables")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"differences.csv", "differences.tex"}
+    data = json.loads(
+        gzip.decompress(base64.b64decode(island((tmp_path / "r.html").read_text("utf-8"), "browser-data")))
+    )
+    assert [run["name"] for run in data["runs"]] == ["leans-to-a", "even"]
+    assert data["questions"][3]["s"] == result.responses.questions[3].stem
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nosuch.parquet"], "no such file"),
+        (["nosuch", "--store", "none.sqlite3"], "nosuch: no such file, and"),
+        (["nosuch.parquet", "--out", "nowhere/r.html"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_said_in_one_line(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["report", *arguments])
+    assert isinstance(done.exception, Exception)
+    assert words in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_responses_of_a_study_without_a_reader_are_refused(result: AuditResult, tmp_path: Path) -> None:
+    foreign = replace(result.responses, meta={"study": "tea leaves"})
+    foreign.to_parquet(tmp_path / "x.parquet")
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "x.parquet"), "--out", str(tmp_path / "r.html")])
+    assert isinstance(done.exception, InputError)
+    assert "'tea leaves'" in str(done.exception)

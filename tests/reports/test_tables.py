@@ -1,0 +1,117 @@
+"""Tables say the same in CSV, LaTeX and on the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unslant.metrics import Estimate
+from unslant.reports.panels import Column, Table
+from unslant.reports.tables import cell_text, interval_text, save_tables, tex, to_csv, to_latex
+
+HALF = Estimate(0.51234567, 0.4, 0.6, 120, "Wilson")
+OTHER = Estimate(-0.02, -0.05, 0.01, 120, "bootstrap over questions")
+FEW = Estimate(0.3, math.nan, math.nan, 1, "none")
+ENDLESS = Estimate(math.inf, math.inf, math.inf, 120, "bootstrap over questions")
+UNDEFINED = Estimate.undefined("no right options")
+
+
+def table(*rows: tuple[object, ...]) -> Table:
+    columns = (Column("subject"), Column("accuracy"), Column("change", 2), Column("right"), Column("comment"))
+    return Table("by-subject", "By subject", columns, rows)  # type: ignore[arg-type]
+
+
+MIXED = table(
+    ("law & order", HALF, OTHER, 12, "50 % of_all"),
+    ("maths", ENDLESS, UNDEFINED, None, "a,b"),
+    ("x", FEW, OTHER, 3, ""),
+)
+
+
+def test_csv_has_every_number_in_full_with_interval_and_n() -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(MIXED))))
+    assert list(rows[0]) == [
+        "subject", "accuracy", "accuracy low", "accuracy high", "accuracy n",
+        "change", "change low", "change high", "change n", "right", "comment",
+    ]  # fmt: skip
+    assert float(rows[0]["accuracy"]) == HALF.value
+    assert [rows[0][f"change {part}"] for part in ("low", "high", "n")] == ["-0.05", "0.01", "120"]
+    assert rows[0]["subject"] == "law & order"
+    assert rows[1]["accuracy"] == "inf"
+    assert [rows[1][name] for name in ("change", "change low", "change n", "right")] == ["", "", "", ""]
+    assert rows[2]["accuracy low"] == ""
+    assert rows[2]["accuracy n"] == "1"
+
+
+def test_latex_is_a_booktabs_table_with_as_many_cells_in_every_row() -> None:
+    text = to_latex(MIXED)
+    (align,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)
+    assert align == "lrrrl"
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(lines) == 1 + 3
+    assert all(len(re.findall(r"(?<!\\)&", line)) == len(align) - 1 for line in lines)
+    assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert r"law \& order & 0.512 {\scriptsize [0.400, 0.600]} {\scriptsize $N=120$} & $-$0.02" in text
+    assert r"50 \% of\_all" in text
+    assert r"$\infty$" in text
+
+
+def test_one_n_for_a_row_gets_a_column_of_its_own() -> None:
+    single = table(("a", HALF, OTHER, 1, "x"), ("b", HALF, UNDEFINED, 2, "y"))
+    text = to_latex(single)
+    assert "subject & accuracy & change & $N$ & right & comment" in text
+    assert "N=" not in text
+    assert re.search(r"^    b & .* & -- & 120 & 2 & y \\\\$", text, flags=re.M)
+
+
+@given(st.text(max_size=30))
+def test_no_text_is_a_command_in_latex(text: str) -> None:
+    escaped = tex(text)
+    left = re.sub(
+        r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]|\$[^$]*\$", "", escaped
+    )
+    assert not set(left) & set("\\&%$#_{}~^")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.5, 3, "0.500"),
+        (0.0, 3, "0.000"),
+        (0.0004, 3, "<0.001"),
+        (0.0006, 3, "0.001"),
+        (-0.00004, 4, ">−0.0001"),
+        (-0.5, 2, "−0.50"),
+        (12345, 3, "12,345"),
+        (math.nan, 3, "–"),
+        (None, 3, "–"),
+        (-math.inf, 3, "−∞"),
+        (UNDEFINED, 3, "–"),
+    ],
+)
+def test_numbers_as_people_read_them(value: object, digits: int, text: str) -> None:
+    assert cell_text(value, digits) == text  # type: ignore[arg-type]
+
+
+def test_intervals_that_reach_below_zero_are_not_written_with_two_dashes() -> None:
+    assert interval_text(HALF) == "0.400 – 0.600"
+    assert interval_text(OTHER) == "−0.050 to 0.010"
+    assert interval_text(FEW) == interval_text(UNDEFINED) == ""
+
+
+def test_every_table_is_written_in_both_forms(tmp_path: Path) -> None:
+    written = save_tables([MIXED], tmp_path / "new" / "folder")
+    assert [path.name for path in written] == ["by-subject.csv", "by-subject.tex"]
+    assert written[0].read_text("utf-8") == to_csv(MIXED)
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="a row of 2 cells under 5 columns"):
+        table(("a", 1))
