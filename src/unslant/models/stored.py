@@ -18,6 +18,7 @@ from unslant.responses.store import Pass, Store
 from unslant.responses.store.scores import digest
 
 _SECONDS_BETWEEN_WRITES = 0.5
+_MOST_SECONDS_BETWEEN_WRITES = 30.0
 _SHARE_OF_TIME = 0.01
 """Writing may take this share of the time; where a write takes long, the next one waits accordingly."""
 
@@ -144,7 +145,8 @@ class _Call:
         written = {} if finished else {stretch: (step, state()) for stretch, (step, state) in states.items()}
         self.found.write(rows, self.done, asdict(self.cost()), written)
         now = time.perf_counter()
-        self.next_write = now + max(_SECONDS_BETWEEN_WRITES, (now - started) / _SHARE_OF_TIME)
+        pause = max(_SECONDS_BETWEEN_WRITES, (now - started) / _SHARE_OF_TIME)
+        self.next_write = now + min(pause, _MOST_SECONDS_BETWEEN_WRITES)
 
 
 class _ResumableCall(_Call):

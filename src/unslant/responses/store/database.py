@@ -91,7 +91,7 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         if read_only and not path.is_file():
-            raise StoreError(f"{path}: there is no run store here; nothing has been recorded yet")
+            raise StoreError(_NOTHING.format(path))
         if not read_only:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -99,11 +99,21 @@ class Database:
                 raise StoreError(f"{path}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
         with self._explained():
             self.connection = self._connect(read_only)
+        try:
+            self._open(read_only)
+        except StoreError:
+            self.close()
+            raise
+
+    def _open(self, read_only: bool) -> None:
+        path = self.path
+        with self._explained():
             if not read_only:
                 self._make()
             found = self.connection.execute("PRAGMA user_version").fetchone()[0]
+        if found == 0 and read_only:
+            raise StoreError(_NOTHING.format(path))
         if found != _VERSION:
-            self.close()
             raise StoreError(f"{path}: no run store of this version of unslant; give another file with --store")
 
     def _connect(self, read_only: bool) -> sqlite3.Connection:
@@ -130,6 +140,8 @@ class Database:
         # A power cut may undo the last moments, which are then scored again, but never damages the file.
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA cache_size = -65536")
+        with self.transaction():
+            pass  # tells now, and not after an hour, that nothing can be written
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -166,6 +178,7 @@ class Database:
             raise StoreError(f"{self.path}: {_explanation(str(error))}") from error
 
 
+_NOTHING = "{}: there is no run store here; nothing has been recorded yet"
 _ELSEWHERE = "give another file with --store PATH, or run without one (--no-store)"
 _KEPT = "what was scored so far is kept, and the same command goes on from there"
 

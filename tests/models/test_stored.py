@@ -1,0 +1,344 @@
+"""A run that is interrupted ends as if it had not been; nothing is scored twice, and nothing stale is used."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.fakes import RuleModel
+from tests.models.samples import QUESTIONS, sample_prompts
+from tests.models.stored_run import kill_and_resume, load, progress, start, study
+from tests.models.test_equality import distinct_nodes
+from tests.models.zoo import ZooFolder
+from unslant.models import stored
+from unslant.models.base import Cost, Scored, ScoringModel
+from unslant.models.stored import StoredModel
+from unslant.models.transformers_model import TransformersModel
+from unslant.presentations import present
+from unslant.prompts import Cloze, Prompt, Writer, load_template
+from unslant.responses.store import Store, StoreError
+
+COUNTS = ("tokens", "tokens_plain", "tokens_baqckv", "prompts", "forwards")
+
+
+@pytest.fixture
+def prompts() -> list[Prompt]:
+    return list(sample_prompts()[::3])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store.sqlite3") as opened:
+        yield opened
+
+
+@pytest.fixture
+def written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "_SECONDS_BETWEEN_WRITES", 0.0)
+    monkeypatch.setattr(stored, "_MOST_SECONDS_BETWEEN_WRITES", 0.0)
+
+
+def score(model: ScoringModel, prompts: Sequence[Prompt]) -> list[bytes]:
+    """The bits of every score; each prompt must be yielded once."""
+    found = [(scored.index, scored.logprobs.tobytes()) for scored in model.score(prompts)]
+    assert sorted(index for index, _ in found) == list(range(len(prompts)))
+    return [bits for _, bits in sorted(found)]
+
+
+def counts(cost: Cost) -> dict[str, int]:
+    return {name: getattr(cost, name) for name in COUNTS}
+
+
+def stop_after(model: ScoringModel, prompts: Sequence[Prompt], results: int) -> None:
+    """Look at so many results and no more, as a process that is interrupted."""
+    scores = model.score(prompts)
+    for _ in range(results):
+        next(scores)
+    scores.close()  # type: ignore[attr-defined]
+
+
+def test_five_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    kill_and_resume(zoo_model("llama"), tmp_path, kills=5, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "kills"), [("tree", 50), ("plain", 10)])
+def test_killed_at_random_moments(zoo_model: ZooFolder, tmp_path: Path, engine: str, kills: int) -> None:
+    shares = kill_and_resume(zoo_model("llama"), tmp_path, kills, seed=7, engine=engine)
+    assert sum(0 < share < 1 for share in shares) > kills / 4, f"kills were not spread over the scoring: {shares}"
+
+
+def test_two_processes_share_a_store(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    folder, store = zoo_model("llama"), tmp_path / "store.sqlite3"
+    start(folder, tmp_path / "own.sqlite3", tmp_path / "alone.parquet").finish()
+    started = [start(folder, store, tmp_path / f"{i}.parquet", pause=0.01 * i) for i in range(3)]
+    other = start(folder, store, tmp_path / "plain.parquet", engine="plain")
+    for run in [*started, other]:
+        run.finish()
+    alone = (tmp_path / "alone.parquet").read_bytes()
+    assert all((tmp_path / f"{i}.parquet").read_bytes() == alone for i in range(3))
+    kept, total = progress(store)
+    assert kept == total
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT count(*) FROM passes").fetchone() == (2,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("engine", ["tree", "plain"])
+def test_scores_and_costs_are_those_without_a_store(zoo_model: ZooFolder, store: Store, prompts, engine) -> None:
+    bare = load(zoo_model("llama"), engine)
+    kept = StoredModel(load(zoo_model("llama"), engine), store)
+    assert score(kept, prompts) == score(bare, prompts)
+    assert counts(kept.cost) == counts(bare.cost)
+    assert kept.recalled == 0
+    if engine == "tree":
+        assert kept.cost.tokens == distinct_nodes(bare.encode(prompts))
+        assert kept.cost.forwards > 10  # or the checkpoints would not be tried
+
+
+def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, prompts) -> None:
+    first = StoredModel(load(zoo_model("llama")), store)
+    expected = score(first, prompts)
+    model = load(zoo_model("llama"))
+    again = StoredModel(model, store)
+    assert score(again, prompts) == expected
+    assert model.cost.forwards == 0
+    assert again.recalled == len(prompts)
+    assert counts(again.cost) == counts(first.cost)
+
+
+@pytest.mark.usefixtures("written_at_once")
+@pytest.mark.parametrize("engine", ["tree", "plain"])
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_an_interrupted_call_goes_on_bit_for_bit(zoo_model: ZooFolder, store: Store, prompts, name, engine) -> None:
+    whole = load(zoo_model(name), engine)
+    expected = score(whole, prompts)
+    forwards = 0
+    for stop in (1, 15, 25, 35):
+        model = load(zoo_model(name), engine)
+        part = StoredModel(model, store)
+        stop_after(part, prompts, stop)
+        forwards += model.cost.forwards
+        assert part.cost.forwards == forwards  # of all processes so far
+    model = load(zoo_model(name), engine)
+    last = StoredModel(model, store)
+    assert score(last, prompts) == expected
+    assert counts(last.cost) == counts(whole.cost)
+    assert forwards + model.cost.forwards == whole.cost.forwards  # no batch was run twice
+
+
+@pytest.mark.usefixtures("written_at_once")
+def test_a_call_that_ran_out_of_memory_goes_on_bit_for_bit(
+    zoo_model: ZooFolder, tmp_path: Path, prompts, monkeypatch
+) -> None:
+    def small_memory() -> TransformersModel:
+        model = load(zoo_model("llama"), token_budget=200)
+        forward, passes = model.model.forward, []
+
+        def limited(*args, input_ids, **kwargs):
+            passes.append(input_ids.numel())
+            if input_ids.numel() > 150 and input_ids[0, 0] != model.encode(prompts)[0].context[0]:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return forward(*args, input_ids=input_ids, **kwargs)
+
+        monkeypatch.setattr(model.model, "forward", limited)
+        return model
+
+    with Store(tmp_path / "whole.sqlite3") as store:
+        model = small_memory()
+        expected = score(StoredModel(model, store), prompts)
+        assert model._engine.token_budget < 200
+    with Store(tmp_path / "parts.sqlite3") as store:
+        for stop in (1, 20, 35):
+            stop_after(StoredModel(small_memory(), store), prompts, stop)
+        assert score(StoredModel(small_memory(), store), prompts) == expected
+
+
+@pytest.mark.usefixtures("written_at_once")
+def test_a_lost_state_only_costs_time(zoo_model: ZooFolder, store: Store, prompts) -> None:
+    expected = score(load(zoo_model("llama")), prompts)
+    stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 30)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        assert connection.execute("DELETE FROM states").rowcount == 1
+    assert score(StoredModel(load(zoo_model("llama")), store), prompts) == expected
+
+
+def test_a_changed_model_is_asked_anew(zoo_model: ZooFolder, store: Store, prompts) -> None:
+    model = load(zoo_model("llama"))
+    kept = StoredModel(model, store)
+    prompts = prompts[:20]
+    before = score(kept, prompts)
+    with torch.no_grad():
+        model.model.model.layers[0].self_attn.k_proj.weight.mul_(1.5)
+    after = score(kept, prompts)
+    assert kept.recalled == 0
+    assert after != before
+    assert after == score(load_changed(zoo_model("llama")), prompts)
+
+    for other in (load(zoo_model("llama"), "plain"), load(zoo_model("gemma2")), half(zoo_model("llama"))):
+        found = StoredModel(other, store)
+        score(found, prompts)
+        assert found.recalled == 0
+    unchanged = StoredModel(load(zoo_model("llama")), store)
+    assert score(unchanged, prompts) == before
+    assert unchanged.recalled == len(prompts)
+
+
+def load_changed(folder: Path) -> TransformersModel:
+    model = load(folder)
+    with torch.no_grad():
+        model.model.model.layers[0].self_attn.k_proj.weight.mul_(1.5)
+    return model
+
+
+def half(folder: Path) -> TransformersModel:
+    model = load(folder)
+    return TransformersModel(model.model.to(torch.bfloat16), model.tokenizer, "zoo")
+
+
+def test_an_adapter_switched_off_and_on_is_noticed(zoo_model: ZooFolder, store: Store, prompts) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    plain = load(zoo_model("llama"))
+    config = LoraConfig(r=1, init_lora_weights=False, target_modules=["q_proj", "v_proj"])
+    adapted = TransformersModel(get_peft_model(plain.model, config), plain.tokenizer, "zoo", engine="tree")
+    kept = StoredModel(adapted, store)
+    prompts = prompts[:10]
+    on = score(kept, prompts)
+    with adapted.model.disable_adapter():
+        off = score(kept, prompts)
+        assert kept.recalled == 0
+    assert off != on
+    assert score(kept, prompts) == on
+    assert kept.recalled == len(prompts)
+
+
+def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store: Store) -> None:
+    question = present(QUESTIONS[2])
+    kept = StoredModel(load(zoo_model("llama")), store)
+    for name in ("plain", "base-rate"):
+        score(kept, Cloze(Writer(load_template(name))).prompts(question))
+    assert kept.recalled == 0
+    tokenizer = kept.model_asked.tokenizer  # type: ignore[attr-defined]
+    tokenizer.chat_template = "{{ messages[0].content }}"
+    renewed = StoredModel(TransformersModel(kept.model, tokenizer, "zoo", engine="tree"), store)
+    score(renewed, Cloze(Writer(load_template("plain"))).prompts(question))
+    assert renewed.recalled == 0
+
+
+def test_prompts_of_another_call_are_taken_over(zoo_model: ZooFolder, store: Store, prompts) -> None:
+    first = StoredModel(load(zoo_model("llama")), store)
+    some = score(first, prompts[::2])
+    model = load(zoo_model("llama"))
+    more = StoredModel(model, store)
+    found = score(more, prompts)
+    assert found[::2] == some
+    assert more.recalled == more.taken_over == len(prompts[::2])
+    assert model.cost.prompts == more.cost.prompts == len(prompts) - len(prompts[::2])
+    exact = score(load(zoo_model("llama")), prompts)
+    for one, other in zip(found, exact, strict=True):
+        np.testing.assert_allclose(np.frombuffer(one), np.frombuffer(other), rtol=0, atol=1e-4)
+    assert score(StoredModel(load(zoo_model("llama")), store), prompts) == found
+
+
+def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    folder, store, out = zoo_model("llama"), tmp_path / "store.sqlite3", tmp_path / "out.parquet"
+    start(folder, tmp_path / "whole.sqlite3", tmp_path / "whole.parquet").finish()
+    message = start(folder, store, out, largest_file=180_000).failure()
+    assert message.startswith(f"{store}: cannot be written, the disk or a quota is full")
+    assert "what was scored so far is kept" in message
+    assert "--store PATH" in message
+    assert not out.exists()
+    kept, total = progress(store)
+    assert 0 < kept < total
+    start(folder, store, out).finish()
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Not root, whom no permission stops."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.usefixtures("written_at_once")
+def test_a_store_made_read_only_stops_the_run_with_a_clear_error(zoo_model: ZooFolder, prompts) -> None:
+    model = load(zoo_model("llama"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store.sqlite3"
+        with Store(path) as store:
+            stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 30)
+        kept, _ = progress(path)
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        with nobody(), pytest.raises(StoreError) as refused:
+            score(StoredModel(model, Store(path)), prompts)
+        assert str(refused.value).startswith(f"{path}: cannot be written")
+        assert "--no-store" in str(refused.value)
+        with nobody(), Store(path, read_only=True) as store:
+            assert store.runs.all() == []
+        path.parent.chmod(0o755)
+        path.chmod(0o644)
+        assert progress(path)[0] == kept
+        with Store(path) as store:
+            again = StoredModel(model, store)
+            assert score(again, prompts) == score(load(zoo_model("llama")), prompts)
+            assert again.recalled == kept
+
+
+@pytest.mark.usefixtures("written_at_once")
+def test_a_model_that_does_not_tokenize_is_asked_only_for_what_is_missing(store: Store) -> None:
+    texts = [
+        Prompt(f"Question: {i}?\nA. x\nB. y\nAnswer:", (" A", " B"), group=str(i)) for i in range(10)
+    ]  # read by the rule below
+
+    def rule(stem: str, labels: list[str], options: list[str]) -> list[float]:
+        return [1.0, 2.0 + int(stem.rstrip("?"))]
+
+    first = RuleModel(rule)
+    stop_after(StoredModel(first, store), texts, 4)
+    second = RuleModel(rule)
+    kept = StoredModel(second, store)
+    assert score(kept, texts) == score(RuleModel(rule), texts)
+    assert len(first.seen) == 4
+    assert second.seen == texts[4:]
+    assert kept.cost.prompts == 10
+    score(StoredModel(RuleModel(rule, name="other"), store), texts)
+    third = RuleModel(rule)
+    score(StoredModel(third, store), texts[::-1])  # another call, known prompts
+    assert third.seen == []
+
+
+def test_an_error_of_the_model_loses_nothing_that_came_before(store: Store) -> None:
+    class Failing(RuleModel):
+        def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+            for number, scored in enumerate(super().score(prompts)):
+                if number == 3:
+                    raise ConnectionError("gone")
+                yield scored
+
+    texts = [Prompt(f"Question: {i}?\nA. x\nB. y\nAnswer:", (" A", " B")) for i in range(10)]
+    with pytest.raises(ConnectionError):
+        score(StoredModel(Failing(lambda *_: [1, 2]), store), texts)
+    assert progress(store.path)[0] == 3
+
+
+def test_the_study_of_the_kill_test_is_one_that_could_go_wrong(zoo_model: ZooFolder) -> None:
+    """Its scores differ with the batches they were computed in; a resumed run that cut them otherwise would show."""
+    one, other = (study(load(zoo_model("llama"), token_budget=budget), questions=4) for budget in (80, 300))
+    assert one.table["logprobs"] != other.table["logprobs"]
