@@ -1,0 +1,319 @@
+"""The study against a server that answers by a rule, and against one that misbehaves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.serving import Fault, FaultServer, completion
+from unslant.errors import InputError, ModelError
+from unslant.presentations.settings import POLISH_REQUEST, SETTINGS
+from unslant.prompts.words import chat
+from unslant.questions.build_instruction_boundary import load_boundary
+from unslant.reference.words import planted_reply
+from unslant.responses import Responses
+from unslant.studies.instruction_boundary import AskOptions, result_of, run_instruction_boundary
+from unslant.studies.instruction_boundary_plan import plan, setting_names
+
+pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
+
+EMBEDDED = load_boundary("embedded")
+KEY = "sk-never-to-be-written-down"
+QUICK = AskOptions(temperature=0.0, retries=0)
+
+
+def asked_as(settings, limit, seed=42):
+    return plan(EMBEDDED.balanced(limit, seed), settings, seed=seed)
+
+
+def key_of(messages):
+    return json.dumps([[m["role"], m["content"]] for m in messages])
+
+
+def by_rule(asked, reply=planted_reply):
+    """Answers every prompt of ``asked`` with ``reply(presentation)``."""
+    replies = {
+        key_of([{"role": m.role, "content": m.content} for m in chat(presentation)]): reply(presentation)
+        for _, presentation in asked
+    }
+
+    def answer(request):
+        return Fault(body=completion(replies[key_of(request["messages"])]))
+
+    return answer
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNSLANT_API_KEY", KEY)
+    monkeypatch.setenv("INSPECT_LOG_LEVEL", "critical")
+
+    def run(server, settings, limit=8, options=QUICK, **more):
+        return run_instruction_boundary(
+            "words",
+            EMBEDDED,
+            settings,
+            log_dir=tmp_path / "logs",
+            options=options,
+            base_url=server.url,
+            limit=limit,
+            **more,
+        )
+
+    return run
+
+
+def written(folder):
+    """Everything in the files below ``folder``, logs unpacked."""
+    import zipfile
+
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield path.read_bytes()
+            if zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    for name in archive.namelist():
+                        yield archive.read(name)
+
+
+def test_planted_bias_is_measured(run, tmp_path):
+    settings = ["vanilla", "conformity-sparse", "missing-choices", "vagueness", "few-shot-dense"]
+    with FaultServer(by_rule(asked_as(settings, 16))).running() as server:
+        study = run(server, settings, 16)
+    metrics = study.metrics
+    assert study.statuses == {"ok": 5 * 32}
+    for kind in ("choice", "judging"):
+        assert metrics.of("vanilla", kind).accuracy.value == 1
+        assert metrics.of("few-shot-dense", kind).robustness.value == 1
+        assert metrics.of("missing-choices", kind).stability.value == 1
+    assert metrics.of("missing-choices", "choice").generalization_none.value == 0
+    assert metrics.of("missing-choices", "choice").generalization_several.value == 1
+    assert metrics.of("missing-choices", "judging").generalization.value == 0
+    assert metrics.of("vagueness", "choice").generalization_several.value == 0
+    assert metrics.of("conformity-sparse", "judging").outputs["Unknown"].value == 1
+    assert metrics.of("conformity-sparse", "choice").stability.value == 0
+    change = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
+    assert (change.gained, change.lost) == (0, 8)
+    assert change.difference.value == -0.5
+    assert "costs" in study.headline
+    text = study.summary()
+    assert "vagueness" in text
+    study.to_parquet(tmp_path / "r.parquet")
+    again = result_of(Responses.from_parquet(tmp_path / "r.parquet"))
+    assert again.metrics == metrics
+    study.to_json(tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text())["settings"][0]["accuracy"]["n"] == 16
+    study.to_html(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "Usual against unusual answers" in page
+    assert "conformity-sparse" in page
+
+
+def faults(asked):
+    """A server that does one thing to each question; which, by the question."""
+    good = by_rule(asked)
+    kinds = {
+        "answer": lambda request: good(request),
+        "429": lambda _: Fault(429, '{"error": {"message": "slow down"}}'),
+        "500": lambda _: Fault(500, "oh"),
+        "cut": lambda request: Fault(body=good(request).body, cut=True),
+        "malformed": lambda _: Fault(body='{"choices": [{"mess'),
+        "no choices": lambda _: Fault(body={"id": "x", "object": "chat.completion", "choices": []}),
+        "empty": lambda _: Fault(body=completion("")),
+        "refusal": lambda _: Fault(body=completion(None, refusal="I cannot help with that.")),
+        "refusal in words": lambda _: Fault(body=completion("I'm sorry, but I can't help with that.")),
+        "babble": lambda _: Fault(body=completion("Lamps are lovely.")),
+        "slow": lambda request: Fault(body=good(request).body, delay=0.5),
+    }
+    names = list(kinds)
+    fates = {
+        key_of([{"role": m.role, "content": m.content} for m in chat(presentation)]): names[i % len(names)]
+        for i, (_, presentation) in enumerate(asked)
+    }
+    return fates, lambda request: kinds[fates[key_of(request["messages"])]](request)
+
+
+EXPECTED = {
+    "answer": "ok",
+    "slow": "ok",
+    "429": "error",
+    "500": "error",
+    "cut": "error",
+    "malformed": "error",
+    "no choices": "error",
+    "empty": "unparsed",
+    "babble": "unparsed",
+    "refusal": "refused",
+    "refusal in words": "refused",
+}
+
+
+def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(run, tmp_path):
+    asked = asked_as(["vanilla"], 12)
+    fates, misbehave = faults(asked)
+    fate = {presentation.question_id: list(fates.values())[i] for i, (_, presentation) in enumerate(asked)}
+    with FaultServer(misbehave).running() as server:
+        study = run(server, ["vanilla"], 12)
+    assert set(fate.values()) == set(EXPECTED)
+    assert len(study.responses) == study.asked_now == len(server.requests) == 24
+    for row in study.responses.rows():
+        assert row.status == EXPECTED[fate[row.question_id]], fate[row.question_id]
+        assert (row.chosen is None) == (row.status != "ok")
+        assert (row.raw is None) == (row.status == "error")
+    n_errors = sum(EXPECTED[one] == "error" for one in fate.values())
+    assert study.statuses["error"] == n_errors > 0
+    assert any("got no reply" in note for note in study.notes)
+    assert study.metrics.of("vanilla", "choice").errors.value > 0
+
+    with FaultServer(by_rule(asked)).running() as server:
+        second = run_again(run, server, study)
+    missing = {i for i, one in fate.items() if EXPECTED[one] == "error"}
+    assert second.asked_now == len(server.requests) == n_errors
+    assert "error" not in second.statuses
+    rows = {row.question_id: row for row in second.responses.rows()}
+    assert all(rows[i].status == "ok" for i in missing)
+    before = {row.question_id: row for row in study.responses.rows()}
+    assert all(rows[i] == before[i] for i in rows if i not in missing)
+
+    with FaultServer(by_rule(asked)).running() as server:
+        third = run_again(run, server, study)
+    assert third.asked_now == len(server.requests) == 0
+
+    second.to_json(tmp_path / "r.json")
+    second.to_parquet(tmp_path / "r.parquet")
+    second.to_html(tmp_path / "r.html")
+    assert set(server.authorizations) <= {f"Bearer {KEY}"}
+    contents = list(written(tmp_path))
+    assert len(contents) > 10
+    assert not any(KEY.encode() in content for content in contents)
+
+
+def run_again(run, server, study):
+    """The same study at the address the first run knew; the server has moved, so its address is told as before."""
+    import unslant.studies.instruction_boundary as module
+
+    original, module._model = module._model, lambda model, _, options: original(model, server.url, options)
+    try:
+        first = str(study.responses.meta["base_url"])
+        return run(type("Known", (), {"url": first})(), ["vanilla"], 12)
+    finally:
+        module._model = original
+
+
+def test_transient_faults_are_repeated(run):
+    asked = asked_as(["vanilla"], 4)
+    good, seen = by_rule(asked), Counter()
+
+    def answer(request):
+        key = key_of(request["messages"])
+        seen[key] += 1
+        return Fault(429, "{}") if seen[key] == 1 and len(seen) == 1 else good(request)
+
+    with FaultServer(answer).running() as server:
+        study = run(server, ["vanilla"], 4, AskOptions(temperature=0.0, retries=2))
+    assert study.statuses == {"ok": 8}
+    assert len(server.requests) == 9
+
+
+def test_another_temperature_is_another_run(run):
+    asked = asked_as(["vanilla"], 4)
+    with FaultServer(by_rule(asked)).running() as server:
+        run(server, ["vanilla"], 4)
+        other = run(server, ["vanilla"], 4, AskOptions(temperature=0.7, retries=0))
+        assert other.asked_now == 8
+        assert {request["temperature"] for request in server.requests} == {0.0, 0.7}
+        more = run(server, ["vanilla"], 4, AskOptions(temperature=0.7, retries=0, repeats=3))
+        assert more.asked_now == 16
+    assert Counter(row.repeat for row in more.responses.rows()) == {0: 8, 1: 8, 2: 8}
+
+
+def test_reflection_feeds_the_first_answer_back_and_the_second_counts(run):
+    def answer(request):
+        first = request["messages"][-1]["content"] != SETTINGS["reasoning-reflection"].follow_up
+        return Fault(body=completion("Step one.\nAnswer: A" if first else "Answer: none"))
+
+    with FaultServer(answer).running() as server:
+        study = run(server, ["reasoning-reflection"], 4)
+    assert len(server.requests) == 16
+    second = [r for r in server.requests if len(r["messages"]) == 4]
+    assert len(second) == 8
+    assert second[0]["messages"][2] == {"role": "assistant", "content": "Step one.\nAnswer: A"}
+    assert study.metrics.of("reasoning-reflection", "choice").outputs["none"].value == 1
+
+
+def test_the_instruction_is_polished_once_for_each_kind(run, tmp_path):
+    def answer(request):
+        if request["messages"][0]["content"].startswith(POLISH_REQUEST):
+            return Fault(body=completion("Kindly answer."))
+        assert request["messages"][0]["content"] == "Kindly answer."
+        return Fault(body=completion("True"))
+
+    with FaultServer(answer).running() as server:
+        study = run(server, ["prompt-polishing"], 4)
+    assert len(server.requests) == 8 + 2
+    assert study.metrics.of("prompt-polishing", "judging").accuracy.value == 0.25
+    assert any(b"Kindly answer." in content for content in written(tmp_path / "logs"))
+
+
+def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_counted(run, monkeypatch):
+    from unslant.responses.judge import VALIDATION, judge_prompt
+
+    right = {
+        judge_prompt(case.reply, case.labels): (", ".join(sorted(case.expected)) or "NONE")
+        if case.expected is not None
+        else "UNCLEAR"
+        for case in VALIDATION
+    }
+
+    def judge(good):
+        def answer(request):
+            prompt = request["messages"][-1]["content"]
+            if prompt in right:
+                return Fault(body=completion(right[prompt] if good else "A"))
+            if prompt.startswith("Below is somebody's reply"):
+                return Fault(body=completion("NONE" if "A, B" in prompt else "Unknown"))
+            return Fault(body=completion("It is a riddle wrapped in a mystery."))
+
+        return answer
+
+    for good in (True, False):
+        with FaultServer(judge(good)).running() as server:
+            monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+            options = AskOptions(temperature=0.0, retries=0, judge=f"openai-api/unslant/judge-{good}")
+            study = run(server, ["vanilla"], 4, options)
+        row = study.metrics.of("vanilla", "choice")
+        assert row.judged.value == (1 if good else 0)
+        assert row.unparsed.value == (0 if good else 1)
+        assert row.accuracy.value == (0.25 if good else 0)
+
+
+def test_disturbing_options(run):
+    settings = ["disturbing-1", "disturbing-9"]
+    with FaultServer(by_rule(asked_as(settings, 10))).running() as server:
+        study = run(server, settings, 10)
+    assert {k: e.value for k, e in study.metrics.disturbing().items()} == {1: 1, 9: 1}
+    assert [panel.id for panel in study.panels()] == ["boundary-disturbing", "boundary-statuses"]
+
+
+def test_setting_names():
+    assert len(setting_names(["all"])) == 10
+    assert setting_names(["disturbing"]) == [f"disturbing-{k}" for k in range(1, 10)]
+    assert setting_names(["vagueness", " vanilla", "vagueness"]) == ["vagueness", "vanilla"]
+    with pytest.raises(InputError, match="unknown setting"):
+        setting_names(["al"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(AskOptions(temperature=3), "give 0 to 2"), (AskOptions(repeats=0), "give 1 or more")],
+)
+def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        run_instruction_boundary("words", EMBEDDED, log_dir=tmp_path, options=options)
+
+
+def test_an_unknown_model_is_one_line(tmp_path):
+    with pytest.raises(ModelError, match="nonesuch/model"):
+        run_instruction_boundary("nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
