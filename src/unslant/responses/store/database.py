@@ -111,7 +111,8 @@ class Database:
             if not read_only:
                 self._make()
             found = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        if found == 0 and read_only:
+            empty = self.connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+        if empty:
             raise StoreError(_NOTHING.format(path))
         if found != _VERSION:
             raise StoreError(f"{path}: no run store of this version of unslant; give another file with --store")
