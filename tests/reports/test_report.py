@@ -180,6 +180,20 @@ def test_questions_that_share_no_order_are_not_drawn_as_if_they_did(mixed: Audit
     assert panel.notes
 
 
+def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp_path: Path) -> None:
+    panels = {panel.id: panel for panel in Report.of([mixed]).panels}
+    (table,) = panels["corrections"].tables
+    assert [row[:3] for row in table.rows[:-1]] == [(c.method, c.accuracy, c.change) for c in mixed.corrections]
+    assert table.rows[-1][1] == mixed.nvr.score
+    base_rates, nvr = panels["priors"].charts
+    assert base_rates.title == "Without a question, A is likeliest"
+    drawn = json.dumps(specification(nvr.draw(PAPER), PAPER))
+    assert f'"value": {mixed.nvr.accuracy[1].value}' in drawn
+    text = "".join(parsed(page_of(mixed, folder=tmp_path)).text)
+    assert mixed.meta["example_prompt"].startswith("Question: Which is number 0?")
+    assert mixed.meta["example_prompt"] in text
+
+
 def test_little_data_makes_a_small_report(tmp_path: Path) -> None:
     def rule(stem: str, labels: list[str], texts: list[str]) -> list[float]:
         return [1.0 + 0.1 * i for i in range(len(texts))]

@@ -29,3 +29,8 @@ class Prompt:
     continuations: tuple[str, ...]
     messages: tuple[Message, ...] = ()
     group: str = ""
+
+    def as_text(self) -> str:
+        """The prompt for a person to read: each message under its role, then the text."""
+        turns = [f"[{message.role}]\n{message.content}" for message in self.messages]
+        return "\n\n".join([*turns, *([self.text] if self.text else [])])

@@ -11,8 +11,9 @@ from unslant.metrics import Estimate, wilson
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.metrics.scores import Block
 from unslant.reports import charts
+from unslant.reports.audit_labels import labels_panel, priors_panel
 from unslant.reports.charts import Mark
-from unslant.reports.panels import Chart, Column, Panel, Style, Table
+from unslant.reports.panels import Cell, Chart, Column, Panel, Style, Table
 from unslant.reports.rows import minus, percent, score_rows
 from unslant.reports.runs import Run
 
@@ -29,7 +30,15 @@ SCORES = (
 
 def audit_panels(run: Run) -> list[Panel]:
     """All panels that this audit has data for."""
-    panels = [score_panel(run), orders_panel(run), labels_panel(run), subjects_panel(run), numbers_panel(run)]
+    panels = [
+        score_panel(run),
+        orders_panel(run),
+        labels_panel(run),
+        priors_panel(run),
+        corrections_panel(run),
+        subjects_panel(run),
+        numbers_panel(run),
+    ]
     return [panel for panel in panels if not panel.empty]
 
 
@@ -69,7 +78,7 @@ def orders_panel(run: Run) -> Panel:
     for block in sorted(shared, key=lambda b: -len(b.index)):
         rows = order_accuracies(block)
         tables.append(_orders_table(block, rows))
-        if block.k <= MOST_ORDERS and len(found) < 2 and len(block.index) >= 0.1 * len(run.scores):
+        if block.k <= MOST_ORDERS and not found:
             found.append(_orders_chart(block, rows))
     histogram = _histogram(run)
     return Panel(
@@ -156,90 +165,38 @@ def _histogram(run: Run) -> tuple[Chart, ...]:
     )
 
 
-def labels_panel(run: Run) -> Panel:
-    """What is chosen when unsure, and accuracy by where the right option stands."""
-    metrics = run.metrics
-    preference = metrics.preference
-    slots = [slot for slot in preference.slots if slot.chosen.defined]
-    found: list[Chart] = []
-    if slots:
-        chosen = [
-            Mark(s.label, s.chosen, expected=_finite(s.expected), stands_out=s.label == preference.named) for s in slots
-        ]
+def corrections_panel(run: Run) -> Panel:
+    """Accuracy after each correction that the recorded scores allow."""
+    found = run.result.corrections
+    means, nvr = run.metrics.means, run.result.nvr.score
+    marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
 
-        def draw_chosen(style: Style) -> object:
-            return charts.columns(chosen, style, title="share chosen", under="label", expected="by content alone")
+    def draw(style: Style) -> object:
+        return charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None)
 
-        found.append(
-            Chart(
-                "preference",
-                preference.phrase[:1].upper() + preference.phrase[1:],
-                f"Share of orders in which each label is chosen, on the {slots[0].chosen.n:,} questions whose answer "
-                "changes with the order. Dashes: what a model going by content alone would choose there. "
-                "last: the last position.",
-                draw_chosen,
-            )
-        )
-    recall = [Mark(row.label, row.recall) for row in metrics.order_labels if row.recall.defined]
-    if recall:
-        mean = metrics.means.expected_accuracy
-
-        def draw_recall(style: Style) -> object:
-            return charts.intervals(recall, style, axis="accuracy", step=26, line=mean.value if mean.defined else None)
-
-        found.append(
-            Chart(
-                "gold-position",
-                "Accuracy by where the right option stands",
-                "The same questions with the right option moved to each place in turn, over all orders. Level points "
-                "mean that the place does not matter. Dashed: the mean over orders.",
-                draw_recall,
-            )
-        )
-    return Panel(
-        "labels",
-        "Labels and positions",
-        "What the model falls back on when it does not know, and what that does to questions whose right option stands "
-        "there.",
-        tuple(found),
-        (labels_table(run),) if slots or recall else (),
-        (preference.note,) if preference.note else (),
+    chart = Chart(
+        "corrections",
+        "The score after each correction",
+        "Each on the questions it can be used for. The dashed line is the score as reported.",
+        draw,
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if value == value else None
-
-
-def labels_table(run: Run) -> Table:
-    """One row per label, and one for the last position."""
-    metrics = run.metrics
-    given = {row.label: row for row in metrics.given_labels}
-    moved = {row.label: row for row in metrics.order_labels}
-    rows = []
-    for slot in metrics.preference.slots:
-        own, other = given.get(slot.label), moved.get(slot.label)
-        rows.append(
-            (
-                slot.label,
-                slot.chosen,
-                _finite(slot.expected),
-                own.predicted if own else None,
-                own.gold if own else None,
-                own.recall if own else None,
-                other.recall if other else None,
-            )
-        )
     columns = (
-        Column("label"),
-        Column("chosen when unsure", explanation="share of orders, where the answer changes with the order"),
-        Column("expected", explanation="the same for a model going by content alone"),
-        Column("predicted", explanation="share of answers, given order"),
-        Column("gold", explanation="share of right options, given order"),
-        Column("recall", explanation="accuracy when the right option stands there, given order"),
-        Column("recall, all orders", explanation="the same over all orders"),
+        Column("method"),
+        Column("accuracy"),
+        Column("change", explanation="accuracy less that of the order of the file, on the same questions"),
+        Column("orders", 1, "orders a question that the method looks at"),
     )
-    return Table("labels", "Labels", columns, tuple(rows), folded=True)
+    rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in found]
+    rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
+    table = Table("corrections", "Corrected, from the same scores", columns, tuple(rows))
+    return Panel(
+        "corrections",
+        "Corrected answers",
+        "What debiasing methods make of the scores already at hand: the vote over orders, the label prior of a few "
+        "questions taken out of all (PriDe), and the given and the reversed order together (gray-box).",
+        (chart,) if found else (),
+        (table,) if found else (),
+    )
 
 
 def subjects_panel(run: Run) -> Panel:

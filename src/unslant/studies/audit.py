@@ -30,10 +30,10 @@ from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
 from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
+from unslant.studies.corrections import Correction, corrections
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
-from unslant.studies.corrections import Correction, corrections
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,8 @@ def audit(
         model = partial(load_model, model)
     asker = model() if callable(model) else model
     before = asker.cost.copy()
-    responses = ask(asker, asked, [Cloze(writer)], watch=watch)
+    elicitation = Cloze(writer)
+    responses = ask(asker, asked, [elicitation], watch=watch)
     cost = asker.cost - before
     meta = {
         "model": asker.name,
@@ -196,6 +197,7 @@ def audit(
         "loading": asdict(found.report),
         "settings": asdict(settings),
         "engine": getattr(asker, "engine", type(asker).__name__),
+        "example_prompt": elicitation.prompts(asked[0][1])[0].as_text() if asked else "",
         "cost": asdict(cost),
     }
     as_written = json.loads(json.dumps({"study": "audit", **meta}))  # equal to what is read back from a file
