@@ -61,6 +61,11 @@ class StoredModel:
         """The model's own."""
         return self.model_asked.identity
 
+    @property
+    def engine(self) -> str:
+        """What scores: the model's engine, or its class."""
+        return str(getattr(self.model_asked, "engine", type(self.model_asked).__name__))
+
     def __getattr__(self, name: str) -> Any:
         # Studies look for abilities beyond the protocol (a tokenizer, an engine's name).
         return getattr(self.__dict__["model_asked"], name)
@@ -127,7 +132,9 @@ class _Call:
         return self.earlier + (self.owner.model_asked.cost - self.inner_before)
 
     def count(self) -> None:
-        self.owner.cost = self.before + self.cost()
+        """Take stock, with the results at hand: work on results that never came is not kept."""
+        self.spent = self.cost()
+        self.owner.cost = self.before + self.spent
 
     def write_if_due(self) -> None:
         if time.perf_counter() >= self.next_write:
@@ -143,7 +150,7 @@ class _Call:
         self.done += len(rows)
         finished = self.done == self.total
         written = {} if finished else {stretch: (step, state()) for stretch, (step, state) in states.items()}
-        self.found.write(rows, self.done, asdict(self.cost()), written)
+        self.found.write(rows, self.done, asdict(self.spent), written)
         now = time.perf_counter()
         pause = max(_SECONDS_BETWEEN_WRITES, (now - started) / _SHARE_OF_TIME)
         self.next_write = now + min(pause, _MOST_SECONDS_BETWEEN_WRITES)

@@ -1,0 +1,188 @@
+"""Runs as a user meets them: recorded without being asked for, listed, gone on with, exported, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import unslant.models.loading
+from tests.cli.conftest import Ran
+from tests.fakes import RuleModel
+from unslant import Responses
+from unslant.models.base import Scored
+from unslant.prompts import Prompt
+
+Run = Callable[..., Ran]
+
+
+class Model(RuleModel):
+    """Likes A; its power may be cut after so many prompts."""
+
+    def __init__(self, prompts_left: int = 10**9, error: BaseException | None = None) -> None:
+        super().__init__(lambda stem, labels, texts: [3.0] + [1.0] * (len(labels) - 1))
+        self.prompts_left = prompts_left
+        self.error = error or KeyboardInterrupt()
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for scored in super().score(prompts):
+            if self.prompts_left == 0:
+                raise self.error
+            self.prompts_left -= 1
+            yield scored
+
+
+@pytest.fixture
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        {"id": f"q{i}", "question": f"What is {i}?", "options": ["x", "y", "z"], "answer": i % 3} for i in range(8)
+    ]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    return "q.jsonl"
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Model]:
+    def serve(model: Model) -> Model:
+        monkeypatch.setattr(unslant.models.loading, "load_model", lambda *_, **__: model)
+        return model
+
+    return serve
+
+
+def run_ids(unslant: Run) -> list[str]:
+    return [line.split()[0] for line in unslant("runs", "list").out.splitlines()[1:]]
+
+
+def test_an_interrupted_audit_is_gone_on_with(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
+    serve(Model())
+    assert unslant("audit", "m", questions, "--no-store", "--responses", "whole.parquet", "-q").code == 0
+
+    first = serve(Model(prompts_left=20))
+    stopped = unslant("audit", "m", questions, "--responses", "out.parquet", "--json", "out.json")
+    assert stopped.code == 130
+    (run,) = run_ids(unslant)
+    assert f"unslant runs resume {run}" in stopped.err
+    listed = unslant("runs", "list").out.splitlines()[1]
+    assert "stopped" in listed
+    assert "20 of " in listed
+    unfinished = unslant("runs", "export", run, "--responses", "early.parquet")
+    assert unfinished.code == 2
+    assert f"unslant runs resume {run}" in unfinished.err
+
+    monkeypatch.chdir(tmp_path.parent)  # the run knows its folder
+    second = serve(Model())
+    assert unslant("runs", "resume", run[:5]).code == 0
+    assert not {prompt.text for prompt in first.seen[:20]} & {prompt.text for prompt in second.seen}
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert (tmp_path / "out.json").is_file()
+    assert run_ids(unslant) == [run]
+    assert "done" in unslant("runs", "list").out
+
+    exported = unslant("runs", "export", run, "--responses", tmp_path / "exported.parquet")
+    assert exported.code == 0
+    assert (tmp_path / "exported.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert len(Responses.from_parquet(tmp_path / "exported.parquet")) > 0
+
+
+def test_a_failed_run_says_why(unslant: Run, serve, questions) -> None:
+    serve(Model(5, unslant_error()))
+    assert unslant("audit", "m", questions, "-q").code == 2
+    (run,) = run_ids(unslant)
+    shown = unslant("runs", "show", run).out
+    assert "failed: the lights went out" in shown
+    assert "unslant audit m q.jsonl -q" in shown
+    assert "5 of " in shown
+    assert os.getcwd() in shown
+    assert any(line.startswith("model's model") for line in shown.splitlines())
+
+
+def unslant_error() -> Exception:
+    return unslant.ModelError("the lights went out")
+
+
+def test_a_repeated_command_asks_nothing(unslant: Run, serve, questions) -> None:
+    serve(Model())
+    first = unslant("audit", "m", questions)
+    again = serve(Model())
+    repeated = unslant("audit", "m", questions)
+    assert again.seen == []
+    assert repeated.out == first.out
+    assert "had been scored before" in repeated.err
+    assert "had been scored before" not in first.err
+    changed = serve(Model())
+    unslant("audit", "m", questions, "--labels", "1")
+    assert changed.seen
+    assert len(run_ids(unslant)) == 2
+
+
+def test_no_store_touches_nothing(unslant: Run, serve, questions, unslant_home: Path) -> None:
+    serve(Model())
+    assert unslant("audit", "m", questions, "--no-store", "-q").code == 0
+    assert list(unslant_home.iterdir()) == []
+    listed = unslant("runs", "list")
+    assert listed.code == 2
+    assert "nothing has been recorded yet" in listed.err
+
+
+def test_a_store_of_ones_own(unslant: Run, serve, questions, unslant_home: Path, tmp_path: Path) -> None:
+    serve(Model(3))
+    unslant("audit", "m", questions, "--store", "mine.sqlite3", "-q")
+    assert list(unslant_home.iterdir()) == []
+    listed = unslant("runs", "list", "--store", "mine.sqlite3").out.splitlines()
+    run = listed[1].split()[0]
+    serve(Model())
+    assert unslant("runs", "resume", run, "--store", "mine.sqlite3").code == 0
+    assert "done" in unslant("runs", "list", "--store", "mine.sqlite3").out
+
+
+def test_bad_input_leaves_no_run(unslant: Run, serve, questions) -> None:
+    serve(Model())
+    assert unslant("audit", "m", questions, "--template", "nosuch").code == 2
+    assert unslant("audit", "m", questions, "--labels", "W,X").code == 2
+    assert unslant("runs", "list").out == "no runs yet\n"
+
+
+def test_a_store_that_cannot_be_used_is_one_line(unslant: Run, serve, questions, tmp_path: Path) -> None:
+    model = serve(Model())
+    (tmp_path / "table.csv").write_text("not,a,store\n" * 500)
+    refused = unslant("audit", "m", questions, "--store", "table.csv")
+    assert refused.code == 2
+    assert len(refused.err.splitlines()) == 1
+    assert "table.csv" in refused.err
+    assert "--no-store" in refused.err
+    assert model.seen == []
+
+
+def test_removing(unslant: Run, serve, questions) -> None:
+    serve(Model())
+    unslant("audit", "m", questions, "-q")
+    unslant("audit", "m", questions, "-q", "--seed", "1")
+    assert unslant("runs", "remove").code == 2
+    one, two = run_ids(unslant)
+    assert unslant("runs", "remove", one).code == 0
+    assert run_ids(unslant) == [two]
+    assert unslant("runs", "show", one).code == 2
+    assert unslant("runs", "remove", "--all").code == 0
+    assert unslant("runs", "list").out == "no runs yet\n"
+    asked = serve(Model())
+    unslant("audit", "m", questions, "-q")
+    assert asked.seen
+
+
+def test_a_folder_that_is_gone(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    serve(Model())
+    unslant("audit", "m", f"../{questions}", "-q")
+    monkeypatch.chdir(tmp_path)
+    gone.rmdir()
+    (run,) = run_ids(unslant)
+    refused = unslant("runs", "resume", run)
+    assert refused.code == 2
+    assert str(gone) in refused.err
