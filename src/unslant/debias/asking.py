@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -74,6 +75,7 @@ class ModelAsker:
         self.elicitation: Elicitation = elicitation or Cloze(Writer(load_template("plain")))
         self.alphabet = alphabet
         self._known: dict[Prompt, Floats] | None = {} if remember else None
+        self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
         self._watch = watch
 
     @property
@@ -84,13 +86,23 @@ class ModelAsker:
         if self._known is not None:
             self._known.clear()
 
+    def _prompts(self, presentation: Presentation) -> list[Prompt]:
+        """The prompts; one page is written once, whichever listing of its question it comes from."""
+        if self._known is None:
+            return self.elicitation.prompts(presentation)
+        shown = tuple((option.label, option.text) for option in presentation.shown)
+        key = (replace(presentation, shown=(), answers=frozenset(), name=""), shown)
+        if key not in self._written:
+            self._written[key] = self.elicitation.prompts(presentation)
+        return self._written[key]
+
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
             ModelError: if the model cannot take a prompt.
         """
-        wanted = [self.elicitation.prompts(presentation) for presentation in presentations]
+        wanted = [self._prompts(presentation) for presentation in presentations]
         known = {} if self._known is None else self._known
         new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in known))
         for done, scored in enumerate(self.model.score(new), start=1):

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import unslant
 from unslant.debias import Debiaser, Method, ModelAsker, method_named
 from unslant.errors import InputError
-from unslant.metrics import Estimate, Metrics, OrderScores, compute
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
+from unslant.metrics.accuracy import order_accuracy
+from unslant.metrics.bootstrap import RESAMPLES
+from unslant.metrics.labels import given_slots, label_bias
 from unslant.models.base import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze, Writer, load_template
@@ -236,12 +239,12 @@ class _Run:
     watch: Watch
 
     def all(self, methods: Sequence[tuple[str, Method]]) -> list[Entry]:
-        base: list[tuple[OrderScores, Metrics]] = []
+        base: list[Measured] = []
         entries: list[Entry] = []
         for i in range(len(self.names)):
-            found, scores, metrics = self._measured("none", method_named("none"), None, i, None)
-            base.append((scores, metrics))
-            entries.append(found)
+            entry, found = self._measured("none", method_named("none"), None, i, None)
+            base.append(found)
+            entries.append(entry)
         for text, method in methods:
             self.watch(f"{self.model}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
@@ -249,9 +252,7 @@ class _Run:
             self.watch(f"{self.model}: {text}", 1, 1)
         return entries
 
-    def _method(
-        self, text: str, method: Method, source: int | None, base: Sequence[tuple[OrderScores, Metrics]]
-    ) -> list[Entry]:
+    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Measured]) -> list[Entry]:
         """A method fitted once, and measured wherever it should be."""
         asker = self.asker()
         fit_on: list[Question] = []
@@ -264,7 +265,7 @@ class _Run:
         try:
             for target in range(len(self.names)):
                 if source is None or source == target or self.transfer:
-                    entry, *_ = self._measured(
+                    entry, _ = self._measured(
                         text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
                     )
                     if text.partition(":")[0] == "pride" and source == target:
@@ -280,12 +281,12 @@ class _Run:
         method: Method,
         source: int | None,
         target: int,
-        base: tuple[OrderScores, Metrics] | None,
+        base: Measured | None,
         *,
         asker: ModelAsker | None = None,
         debiaser: Debiaser | None = None,
         fitting: tuple[Cost, float] = (Cost(), 0.0),
-    ) -> tuple[Entry, OrderScores, Metrics]:
+    ) -> tuple[Entry, Measured]:
         asker = asker or self.asker()
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
@@ -294,7 +295,7 @@ class _Run:
         cost, seconds = asker.cost - before, time.perf_counter() - started
         notes = debiaser.notes
         scores = listing_scores(debiaser, questions, self.orders, self.alphabet, self.seed)
-        metrics = compute(scores)
+        found = measured(scores)
         size = len(questions)
         entry = Entry(
             self.model,
@@ -302,15 +303,15 @@ class _Run:
             text,
             "" if source is None else self.names[source],
             source is not None and source != target,
-            measures(metrics),
-            changes(scores, metrics, *base) if base else {},
+            found.estimates,
+            changes(found, base) if base else {},
             Spent(
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
             ),
             notes=notes,
         )  # fmt: skip
-        return entry, scores, metrics
+        return entry, found
 
     def _draws(self, method: Any, asker: ModelAsker, target: int) -> dict[str, tuple[float, float]]:
         """Mean and standard deviation of every measure over draws of the estimation questions."""
@@ -318,40 +319,57 @@ class _Run:
         for draw in range(PRIDE_DRAWS):
             debiaser = replace(method, seed=method.seed + draw).fit(asker, self.test[target])
             scores = listing_scores(debiaser, self.test[target], self.orders, self.alphabet, self.seed)
-            rows.append({name: e.value for name, e in measures(compute(scores, resamples=2)).items()})
+            rows.append({name: e.value for name, e in measured(scores, resamples=2).estimates.items()})
         values = {name: [row[name] for row in rows] for name in MEASURES}
         return {name: (float(np.mean(v)), float(np.std(v, ddof=1))) for name, v in values.items()}
 
 
-def measures(metrics: Metrics) -> dict[str, Estimate]:
-    """The compared measures out of all."""
-    return {
-        "pbm": metrics.means.pbm,
-        "rstd": metrics.label_bias.rstd,
-        "ckld": metrics.label_bias.ckld_smoothed,
-        "ckld_raw": metrics.label_bias.ckld,
-        "fr": metrics.means.fr,
-        "accuracy": metrics.means.accuracy,
-        "acc_std": metrics.over_orders.std,
+@dataclass(frozen=True)
+class Measured:
+    """One method's answers, measured.
+
+    Attributes:
+        questions: the per-question values.
+        estimates: :data:`MEASURES` and ``ckld_raw``.
+    """
+
+    scores: OrderScores
+    questions: QuestionMeasures
+    estimates: Mapping[str, Estimate]
+
+
+def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
+    """The compared measures, out of all that :func:`unslant.metrics.compute` has."""
+    values = measure(scores)
+    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples)
+    bias = label_bias(given_slots(scores), bootstrap)
+    estimates = {
+        "pbm": bootstrap.mean(values.pbm, share=False),
+        "rstd": bias.rstd,
+        "ckld": bias.ckld_smoothed,
+        "ckld_raw": bias.ckld,
+        "fr": bootstrap.mean(values.fr),
+        "accuracy": bootstrap.mean(values.accuracy),
+        "acc_std": order_accuracy(scores, bootstrap).std,
     }
+    return Measured(scores, values, estimates)
 
 
-def changes(scores: OrderScores, metrics: Metrics, base_scores: OrderScores, base: Metrics) -> dict[str, Estimate]:
+def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
     """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
 
     Means over questions have a bootstrap interval over the pairs; for the others the change of the value alone is
     known, and the intervals of the two values tell how much it is worth.
     """
-    now, before = measures(metrics), measures(base)
-    bootstrap = Bootstrap(len(scores), scores.subjects)
+    bootstrap = Bootstrap(len(now.scores), now.scores.subjects)
     found = {}
     for name in MEASURES:
-        old, new = before[name], now[name]
+        old, new = before.estimates[name], now.estimates[name]
         if not (old.defined and new.defined) or old.value == 0:
             note = "the undebiased value is 0" if old.value == 0 else "no value to compare"
             found[name] = Estimate.undefined(note, new.n)
         elif name in ("pbm", "fr", "accuracy"):
-            a, b = getattr(metrics.questions, name), getattr(base.questions, name)
+            a, b = getattr(now.questions, name), getattr(before.questions, name)
             both = ~(np.isnan(a) | np.isnan(b))
             features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
             found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
@@ -362,9 +380,9 @@ def changes(scores: OrderScores, metrics: Metrics, base_scores: OrderScores, bas
     return found
 
 
-def _relative(totals: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _relative(totals: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        change: np.ndarray[Any, np.dtype[np.float64]] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
+        change: NDArray[np.float64] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
     change[~np.isfinite(change)] = np.nan
     return change
 

@@ -1,0 +1,135 @@
+"""The debiasing study on models whose bias is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.debias.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
+from tests.fakes import RuleModel
+from unslant.errors import InputError
+from unslant.questions import Question, QuestionSet
+from unslant.studies.debias import MEASURES, DebiasResult, debias_study
+from unslant.studies.listings import listing_orders, relisted
+
+
+def right_text(question: Question) -> str:
+    return question.options[min(question.answers)]
+
+
+KNOWN = make_questions([4] * 15 + [3] * 5)
+OTHER = make_questions([4] * 12, seed=4)
+ANSWERS = {q.stem + "/".join(sorted(q.options)): right_text(q) for q in [*KNOWN, *OTHER]}
+
+
+def leaning(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+    """Knows the answer a little and likes the first label more."""
+    gold = ANSWERS[stem + "/".join(sorted(t for t in texts if t != "I don't know"))]
+    return [(4.0 if text == gold else 1.0) * (6.0 if i == 0 else 1.0) for i, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def result() -> DebiasResult:
+    sets = [QuestionSet.of(KNOWN, "known"), QuestionSet.of(OTHER, "other")]
+    methods = ("vote", "vote-hard", "adaptive", "pride:alpha=0.2", "gray-box", "aoi")
+    return debias_study([RuleModel(leaning, "leaning")], sets, methods=methods)
+
+
+def test_vote_leaves_no_bias_and_finds_what_is_known(result: DebiasResult) -> None:
+    base, voted = result.entry("none", questions="known"), result.entry("vote", questions="known")
+    assert base.measures["pbm"].value > 0.04
+    assert base.measures["accuracy"].value < 0.5
+    for name in ("pbm", "fr", "acc_std"):
+        assert voted.measures[name].value == pytest.approx(0, abs=1e-30)
+    assert voted.measures["accuracy"].value == 1
+    assert voted.change["pbm"].value == pytest.approx(-1)
+    assert voted.change["pbm"].n == len(KNOWN)
+    # (1 - a) / a, from the two accuracies themselves
+    a = base.measures["accuracy"].value
+    assert voted.change["accuracy"].value == pytest.approx((1 - a) / a)
+    assert voted.change["accuracy"].low < voted.change["accuracy"].value < voted.change["accuracy"].high
+
+
+def test_pride_finds_the_prior_and_carries_it_over(result: DebiasResult) -> None:
+    pride = result.entry("pride:alpha=0.2", questions="other")
+    assert pride.measures["rstd"].value < 0.1 < result.entry("none", questions="other").measures["rstd"].value
+    assert set(pride.draws) == set(MEASURES)
+    assert pride.draws["accuracy"][0] > 0.9
+    moved = [e for e in result.entries if e.transferred]
+    assert {(e.method, e.fitted_on, e.questions) for e in moved} == {
+        ("pride:alpha=0.2", "known", "other"), ("pride:alpha=0.2", "other", "known")
+    }  # fmt: skip
+    assert all(e.change["rstd"].value < -0.5 for e in moved if e.questions == "other")
+    assert any("3 options" in note for e in moved for note in e.notes)
+
+
+def test_costs(result: DebiasResult) -> None:
+    n = {q.id: len(q.options) for q in KNOWN}
+    forwards = {e.method: e.spent.forwards for e in result.entries if e.questions == "known" and not e.transferred}
+    assert forwards["none"] == forwards["aoi"] == 1
+    assert forwards["gray-box"] == 2
+    assert forwards["vote"] == np.mean([24 if k == 4 else 6 for k in n.values()])
+    assert forwards["adaptive"] <= forwards["vote"]
+    pride = result.entry("pride:alpha=0.2", questions="known").spent
+    estimated = round(0.2 * 15) * 3 + round(0.2 * 5) * 2
+    assert pride.forwards * len(KNOWN) + pride.debiasing_forwards == len(KNOWN) + estimated
+
+
+def test_averages_are_over_models_and_sets(result: DebiasResult) -> None:
+    row = result.average["vote"]["accuracy"]
+    values = [result.entry("vote", questions=name).change["accuracy"].value for name in ("known", "other")]
+    assert row.value == pytest.approx(np.mean(values))
+    assert (row.low, row.high, row.n) == (min(values), max(values), 2)
+    assert set(result.transfer_average) == {"pride:alpha=0.2"}
+
+
+def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
+    result.to_json(tmp_path / "out.json")
+    data = json.loads((tmp_path / "out.json").read_text())
+    entry = next(e for e in data["entries"] if e["method"] == "vote" and e["questions"] == "known")
+    assert entry["measures"]["pbm"]["n"] == len(KNOWN)
+    assert entry["change"]["pbm"]["value"] == pytest.approx(-1)
+    text = result.summary()
+    assert all(word in text for word in ("leaning on known", "gray-box", "-100 %", "fitted on another set", "±"))
+    panels = result.panels()
+    assert [panel.id for panel in panels] == ["debias-0", "debias-1", "debias-all"]
+
+
+def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) -> None:  # noqa: F811
+    questions = make_questions([4] * 40)
+    model = open_model(tiny_folder)
+    methods = ("lora-1:epochs=1:questions_per_epoch=4:orders=4", "bnp:nodes=4", "set-based")
+    half = QuestionSet.of([Question(q.id, q.stem, q.options, frozenset({0, 2})) for q in questions], "half")
+    found = debias_study([model], [half], methods=methods)
+    assert found.meta["questions"] == {"half": 20}
+    assert found.meta["trained_on"] == {"half": 20}
+    assert found.entry("set-based").measures["pbm"].value == pytest.approx(0, abs=1e-12)
+    assert found.entry(methods[0]).spent.debiasing_tokens > 0
+    assert {e.measures["pbm"].n for e in found.entries} == {20}
+
+
+def test_what_is_refused() -> None:
+    model, known = RuleModel(leaning), QuestionSet.of(KNOWN, "known")
+    with pytest.raises(InputError, match="same name"):
+        debias_study([model], [known, known], methods=("vote",))
+    with pytest.raises(InputError, match="2 training sets for 1"):
+        debias_study([model], [known], methods=("vote",), train=[known, known])
+    with pytest.raises(InputError, match="unknown method"):
+        debias_study([model], [known], methods=("voting",))
+    with pytest.raises(InputError, match="loaded model"):
+        debias_study([model], [known], methods=("bnp",), train=[known])
+
+
+def test_listings_map_answers_and_pinned_options() -> None:
+    question = Question("q", "?", ("a", "b", "c", "all of these"), frozenset({1}), pinned=(3,))
+    orders = listing_orders(question, "2", 0)
+    assert {name for name, _ in orders} <= {"order", "given", "reverse"}
+    assert (0, 1, 2, 3) in [order for _, order in orders]
+    assert (2, 1, 0, 3) in [order for _, order in orders]
+    listed = relisted(question, (2, 0, 1, 3))
+    assert listed.options == ("c", "a", "b", "all of these")
+    assert listed.answers == {2}
+    assert listed.pinned == (3,)
