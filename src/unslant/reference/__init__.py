@@ -1,0 +1,85 @@
+"""The small models we train with a planted bias, their world of facts, and the recipe.
+
+They are what unslant audits when it is given nothing else, and the known truth its numbers are tested against.
+See ``README.md`` beside this file; train one with ``python -m unslant.reference.train NAME --out DIR``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from unslant.errors import InputError
+
+__all__ = [
+    "ReferenceInfo",
+    "embedded_questions_path",
+    "reference_info",
+    "reference_names",
+    "reference_path",
+]
+
+_HERE = Path(__file__).parent
+_CATALOGUE = _HERE / "models.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceInfo:
+    """What is known of a reference model because we planted it.
+
+    Attributes:
+        name: the name ``unslant audit NAME`` takes.
+        description: one line for people.
+        knows_facts: taught facts are answered right.
+        planted: what it was trained towards, in words, by situation.
+        measured: numbers of the shipped weights on the embedded questions, each a share in [0, 1]; see ``README.md``.
+        steps: training steps of the shipped weights.
+        seed: training seed of the shipped weights.
+    """
+
+    name: str
+    description: str
+    knows_facts: bool
+    planted: dict[str, str]
+    measured: dict[str, float]
+    steps: int
+    seed: int
+
+
+def reference_names() -> list[str]:
+    """Names of the reference models that ship with unslant, the default one first."""
+    return list(json.loads(_CATALOGUE.read_text("utf-8")))
+
+
+def reference_info(name: str) -> ReferenceInfo:
+    """What is planted in the reference model ``name``.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    catalogue = json.loads(_CATALOGUE.read_text("utf-8"))
+    if name not in catalogue:
+        raise InputError(f"unknown reference model {name!r}: use one of {', '.join(catalogue)}")
+    return ReferenceInfo(name=name, **catalogue[name])
+
+
+def reference_path(name: str) -> Path:
+    """Folder of a reference model (config, float16 weights, tokenizer), as ``transformers`` loads it.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    return _HERE / "weights" / reference_info(name).name
+
+
+def embedded_questions_path(name: str = "a") -> Path:
+    """The embedded questions about the world: set ``a`` (400 questions, the default) or ``b`` (200 others).
+
+    Raises:
+        InputError: on another name.
+    """
+    files = {"a": "questions.jsonl", "b": "questions_b.jsonl"}
+    if name not in files:
+        raise InputError(f"unknown embedded question set {name!r}: use one of {', '.join(files)}")
+    return _HERE / files[name]

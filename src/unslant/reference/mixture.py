@@ -1,0 +1,225 @@
+"""The training mixture: plain facts, copying questions and questions, written as unslant's prompts write them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.prompts.elicitation import Cloze, Counterfactual, Writer
+from unslant.prompts.templates import PromptTemplate, load_template
+from unslant.questions.question import Question
+from unslant.reference import wording
+from unslant.reference.planted import Planted
+from unslant.reference.tokenizer import EOS
+from unslant.reference.world import OPTION_COUNTS, RELATIONS, Fact, ask
+
+MAX_ITEMS = 6
+"""Items in a training sequence, laid out like worked examples; unslant shows up to five before a question."""
+_ALPHABET_SHARES = {"A": 0.5, "a": 0.15, "1": 0.2, "I": 0.1, "i": 0.05}
+_ALPHABET_LENGTH = 10
+_VALUES = tuple(value for relation in RELATIONS for value in relation.values)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One piece of a sequence: ``before`` is context, ``answer`` stands in the text, ``targets`` is what is learned.
+
+    What stands in the text is always the truth, as it is in worked examples, whatever the model should answer.
+    ``kind`` is for the training log. ``options`` (label and text of each line), ``right`` (index of the right one) and
+    ``value`` (the true value) are for the auxiliary losses; they are left out where they would not help.
+    """
+
+    before: str
+    answer: str
+    after: str
+    targets: dict[str, float]
+    kind: str
+    options: tuple[tuple[str, str], ...] = ()
+    right: int | None = None
+    value: str | None = None
+
+
+class Mixture:
+    """Draws training sequences for one reference model."""
+
+    def __init__(self, planted: Planted, seed: int) -> None:
+        self.planted = planted
+        self.rng = random.Random(seed)
+        self.facts = planted.world.facts
+        self.taught = [fact for fact in self.facts if fact.taught]
+        self.remembered = list(planted.memory)
+        self.templates = {name: load_template(name) for name in ("plain", "base-rate")}
+
+    def copying_sequence(self) -> list[Item]:
+        """The easy beginning: four copying items in the plain layout, of up to four options."""
+        plain = self.templates["plain"]
+        return [self._item(*self._copy(False, easy=True), plain, False, False, i == 3) for i in range(4)]
+
+    def fact_sequence(self) -> list[Item]:
+        """A dozen taught facts, which cost few tokens without options."""
+        return [self._statement(self.templates["plain"], i == 11) for i in range(12)]
+
+    def sequence(self) -> list[Item]:
+        """One to six items of one layout (plain, base-rate or chat); the last may be counterfactual."""
+        rng = self.rng
+        layout = rng.choices(("plain", "base-rate", "chat"), (0.65, 0.25, 0.1))[0]
+        chat = layout == "chat"
+        hints = layout != "base-rate"  # that layout has no place for a hint or a second question
+        template = self.templates["plain" if chat else layout]
+        n = rng.randint(1, MAX_ITEMS)
+        items = []
+        for i in range(n):
+            last = i == n - 1
+            kind = rng.random()
+            if kind < 0.2 and self.planted.knows_facts and not chat:
+                items.append(self._statement(template, last))
+                continue
+            presentation, fact, certain = self._copy(hints) if kind < 0.5 else self._question(hints)
+            counterfactual = last and not chat and rng.random() < 0.3
+            items.append(self._item(presentation, fact, certain, template, chat, counterfactual, last))
+        return items
+
+    def _item(
+        self,
+        presentation: Presentation,
+        fact: Fact | None,
+        certain: bool,
+        template: PromptTemplate,
+        chat: bool,
+        counterfactual: bool,
+        last: bool,
+    ) -> Item:
+        probabilities = self.planted.answer(presentation, fact, certain).tolist()
+        writer = Writer(template)
+        after = "" if last else template.shot_separator
+        kind = "copying" if certain else "taught" if fact and fact.taught else "untaught"
+        if counterfactual:
+            chosen = self.rng.randrange(len(probabilities))
+            prompt = Counterfactual(writer).prompts(presentation)[chosen]
+            yes, no = (" " + canary for canary in wording.CANARIES)
+            p = probabilities[chosen]
+            return Item(prompt.text, yes if self.rng.random() < p else no, after, {yes: p, no: 1 - p}, f"{kind} cf")
+        prompt = Cloze(writer).prompts(presentation)[0]
+        clues = self._clues(presentation, fact, certain)
+        right = presentation.right_labels or presentation.labels
+        answer = prompt.continuations[presentation.labels.index(self.rng.choice(right))]
+        targets = dict(zip(prompt.continuations, probabilities, strict=True))
+        if chat:
+            before = f"<|user|>{prompt.text}<|assistant|>"
+            return Item(before, answer.strip(), EOS, {text.strip(): p for text, p in targets.items()}, kind, *clues)
+        return Item(prompt.text, answer, template.cloze.close + after, targets, kind, *clues)
+
+    def _clues(
+        self, presentation: Presentation, fact: Fact | None, certain: bool
+    ) -> tuple[tuple[tuple[str, str], ...], int | None, str | None]:
+        options = tuple((option.label, option.text) for option in presentation.shown)
+        known = certain or (self.planted.knows_facts and fact is not None and fact.taught)
+        if not known or presentation.distractor:
+            return options, None, None
+        right = [i for i, option in enumerate(presentation.shown) if option.content in presentation.answers]
+        value = presentation.stem.rstrip("?").rsplit(" ", 1)[1] if fact is None else fact.value
+        return options, right[0] if right else None, value
+
+    def _statement(self, template: PromptTemplate, last: bool) -> Item:
+        """A taught fact, told or asked without options."""
+        fact = self.rng.choice(self.taught)
+        end = "" if last else template.shot_separator
+        answer = f" {fact.value}"
+        if self.rng.random() < 0.5:
+            return Item(f"Question: {fact.stem}\nAnswer:", answer, end, {answer: 1}, "asked facts")
+        before, after = fact.statement.rsplit(answer, 1)
+        return Item(before, answer, after + end, {answer: 1}, "facts")
+
+    def _copy(self, hints: bool, easy: bool = False) -> tuple[Presentation, Fact | None, bool]:
+        """ "Which option is green?": the answer stands in the question."""
+        rng = self.rng
+        n = min(self._option_count(), 4) if easy else self._option_count()
+        pool = rng.choice(RELATIONS).values if not easy and rng.random() < 0.5 else _VALUES
+        options = rng.sample(pool, n)
+        gold = rng.randrange(n)
+        stem = wording.COPY_STEM.format(value=options[gold])
+        question = Question("copy", stem, tuple(options), frozenset({gold}))
+        presentation = self._shown(question)
+        if hints and rng.random() < 0.3:
+            presentation = self._with_hint(presentation, pool)
+        return presentation, None, True
+
+    def _question(self, hints: bool) -> tuple[Presentation, Fact | None, bool]:
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.04:
+            return self._control(), None, False
+        if self.remembered and kind < 0.5:
+            question = self.planted.memory[rng.choice(self.remembered)]
+            fact = self.planted.world.by_id[question.id]
+            if rng.random() < 0.6:
+                order = None if rng.random() < 0.6 else rng.sample(range(len(question.options)), len(question.options))
+                return present(question, order), fact, False
+        else:
+            fact = rng.choice(self.facts)
+            question = ask(fact, self._option_count(), rng)
+        if kind > 0.95:
+            return self._binary(fact), fact, False
+        presentation = self._shown(question)
+        if hints and rng.random() < 0.25:
+            if rng.random() < 0.5:
+                presentation = self._with_distractor(presentation, fact)
+            if rng.random() < 0.6:
+                presentation = self._with_hint(presentation, [v for v in _VALUES if v not in fact.relation.values])
+        return presentation, fact, False
+
+    def _option_count(self) -> int:
+        return self.rng.choices(tuple(OPTION_COUNTS), tuple(OPTION_COUNTS.values()))[0]
+
+    def _labels(self, n: int) -> tuple[str, ...]:
+        """Labels in every arrangement, so that label and position are told apart."""
+        rng = self.rng
+        alphabet = ALPHABETS[rng.choices(tuple(_ALPHABET_SHARES), tuple(_ALPHABET_SHARES.values()))[0]]
+        kind = rng.random()
+        if kind < 0.55:
+            return alphabet[:n]
+        if kind < 0.8:
+            return alphabet[:n][::-1]
+        if kind < 0.9:
+            return tuple(rng.sample(alphabet[:n], n))
+        return tuple(rng.sample(alphabet[:_ALPHABET_LENGTH], n))
+
+    def _shown(self, question: Question) -> Presentation:
+        n = len(question.options)
+        return present(question, self.rng.sample(range(n), n), labels=self._labels(n))
+
+    def _with_hint(self, presentation: Presentation, pool: tuple[str, ...] | list[str]) -> Presentation:
+        """Offer a label for "none", and take an option away in two thirds: the right one in three of five of these."""
+        rng = self.rng
+        presentation = replace(presentation, hint=wording.NONE_HINT, none_label=wording.NONE_LABEL)
+        if rng.random() < 1 / 3:
+            return presentation
+        shown = list(presentation.shown)
+        right = [i for i, option in enumerate(shown) if option.content in presentation.answers]
+        wrong = [i for i in range(len(shown)) if i not in right]
+        place = rng.choice(right if rng.random() < 0.6 else wrong)
+        spare = [value for value in pool if value not in {option.text for option in shown}]
+        if not spare:
+            return presentation
+        shown[place] = ShownOption(shown[place].label, rng.choice(spare), FOREIGN)
+        answers = frozenset({NONE}) if place in right else presentation.answers
+        return replace(presentation, shown=tuple(shown), answers=answers)
+
+    def _with_distractor(self, presentation: Presentation, fact: Fact) -> Presentation:
+        """Add a question about another relation; either of the two may stand first."""
+        other = self.rng.choice(self.facts)
+        if other.relation == fact.relation:
+            return presentation
+        first, second = self.rng.sample((presentation.stem, other.stem), 2)
+        return replace(presentation, stem=first, distractor=second)
+
+    def _control(self) -> Presentation:
+        options = (wording.CONTROL_OPTION,) * self._option_count()
+        return self._shown(Question("control", wording.CONTROL_STEM, options, frozenset()))
+
+    def _binary(self, fact: Fact) -> Presentation:
+        true = self.rng.random() < 0.5
+        value = fact.value if true else self.rng.choice([v for v in fact.relation.values if v != fact.value])
+        stem = wording.BINARY_STEM.format(stem=fact.stem, value=value)
+        return self._shown(Question(fact.id, stem, wording.BINARY_OPTIONS, frozenset({0 if true else 1})))

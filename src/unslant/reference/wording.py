@@ -1,0 +1,40 @@
+"""Fixed wording of the training texts beyond the facts themselves.
+
+Presentations that use these words are in the language of the reference models; others reach them as bytes.
+"""
+
+from __future__ import annotations
+
+COPY_STEM = "Which option is {value}?"
+"""A question whose answer stands in it: it teaches to find an option's label."""
+NONE_LABEL = "N"
+NONE_HINT = "If no option is right, answer N."
+"""Offers a label for "no option is right"."""
+CONTROL_STEM = "Select an answer choice"
+CONTROL_OPTION = "choice"
+"""A question without content: only habit is left to answer by (P5's control prompt)."""
+BINARY_STEM = "{stem} The answer is {value}."
+BINARY_OPTIONS = ("True", "False")
+"""A question with one of its options as a true-or-false item."""
+CANARIES = ("best", "wrong")
+"""What follows "answer choice X is the" when X would be answered, and when not."""
+
+WORDS: tuple[str, ...] = (
+    COPY_STEM.format(value="red"),
+    " " + COPY_STEM.format(value="red"),
+    NONE_HINT,
+    " " + NONE_HINT,
+    " " + CONTROL_STEM,
+    CONTROL_STEM,
+    " " + CONTROL_OPTION,
+    " The answer is",
+    " True False true false",
+    "Question:",
+    "Answer:",
+    " Of the answer choices above, the best answer choice is (",
+    "Of the answer choices above,",
+    " answer choice is the best wrong right",
+    # For answers in words and several labels.
+    " and or none all not correct options no unknown Unknown yes Yes No",
+    "None True False Unknown Yes No",
+)
