@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import unslant.models.loading
@@ -118,6 +120,29 @@ def test_a_repeated_command_asks_nothing(unslant: Run, serve, questions) -> None
     unslant("audit", "m", questions, "--labels", "1")
     assert changed.seen
     assert len(run_ids(unslant)) == 2
+
+
+class Guesser(Model):
+    """Answers any prompt by its letters."""
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for index, prompt in enumerate(prompts):
+            self.seen.append(prompt)
+            numbers = [zlib.crc32((prompt.text + text).encode()) for text in prompt.continuations]
+            yield Scored(index, np.log([(1 + number % 97) / 100 for number in numbers]))
+
+
+@pytest.mark.parametrize("study", [("base-rate",), ("unbiased", "--shots", "0", "--runs", "2")])
+def test_studies_are_recorded_too(unslant: Run, serve, questions, study: tuple[str, ...]) -> None:
+    serve(Guesser())
+    first = unslant("study", study[0], "m", questions, *study[1:])
+    assert first.code == 0, first.err
+    again = serve(Guesser())
+    assert unslant("study", study[0], "m", questions, *study[1:]).out == first.out
+    assert again.seen == []
+    (run,) = run_ids(unslant)
+    assert unslant("runs", "export", run, "--responses", "out.parquet").code == 0
+    assert len(Responses.from_parquet("out.parquet")) > 0
 
 
 def test_no_store_touches_nothing(unslant: Run, serve, questions, unslant_home: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from unslant.cli import options as o
-from unslant.cli.progress import progress
+from unslant.cli.recording import recording
 
 
 def register(group: typer.Typer) -> None:
@@ -58,6 +58,8 @@ def base_rate(
     save_responses: Annotated[
         Path | None, typer.Option("--save-responses", help="Write the table of responses to this Parquet file.")
     ] = None,
+    store: o.StorePath = None,
+    no_store: o.NoStore = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Measure the base rates of the labels, cloze against counterfactual, and Nvr-X; test hypotheses H1 to H4.
@@ -82,16 +84,17 @@ def base_rate(
 
         found = load_questions(questions or o.DEFAULT_QUESTIONS, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
         pool = load_questions(shots_from, on_bad=on_bad) if shots_from else None
-        with progress(quiet) as watch:
+        load = partial(
+            load_model,
+            model or o.DEFAULT_MODEL,
+            dtype=dtype,
+            device=device,
+            adapter=adapter,
+            trust_remote_code=trust_remote_code,
+        )
+        with recording(store, no_store, quiet) as record:
             result = study.base_rate(
-                partial(
-                    load_model,
-                    model or o.DEFAULT_MODEL,
-                    dtype=dtype,
-                    device=device,
-                    adapter=adapter,
-                    trust_remote_code=trust_remote_code,
-                ),
+                record.loader(load, found),
                 found,
                 labels=labels,
                 template=template,
@@ -101,8 +104,9 @@ def base_rate(
                 canary=canary,
                 nvr=not no_nvr,
                 seed=seed,
-                watch=watch,
+                watch=record.watch,
             )
+            record.keep(result.responses)
     if save_responses:
         result.to_parquet(save_responses)
     if json:

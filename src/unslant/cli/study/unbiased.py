@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unslant.cli import options as o
-from unslant.cli.progress import progress
+from unslant.cli.recording import recording
 
 
 def register(group: typer.Typer) -> None:
@@ -40,6 +40,8 @@ def unbiased(
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
     responses: o.ResponsesOut = None,
+    store: o.StorePath = None,
+    no_store: o.NoStore = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Score a model as published and under randomly composed changes of presentation, and show the drop.
@@ -56,11 +58,10 @@ def unbiased(
     on_bad = "skip" if skip_bad else "error"
     found = load(questions, fields=o.parse_fields(field), on_bad=on_bad)
     pool = load(shots_from, on_bad=on_bad) if shots_from else None
-    with progress(quiet) as watch:
+    asked = partial(load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
+    with recording(store, no_store, quiet) as record:
         result = run(
-            partial(
-                load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code
-            ),
+            record.loader(asked, found),
             found,
             runs=runs,
             shots=shots,
@@ -71,8 +72,9 @@ def unbiased(
             chat=chat,
             limit=limit,
             seed=seed,
-            watch=watch,
+            watch=record.watch,
         )
+        record.keep(result.responses)
     if responses:
         result.to_parquet(responses)
     if json:
