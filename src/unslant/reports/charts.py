@@ -8,6 +8,7 @@ from typing import Any
 
 from unslant.metrics import Estimate
 from unslant.reports.panels import Style
+from unslant.reports.style import BELOW_TITLE
 from unslant.reports.tables import cell_text, interval_text
 
 SHARE = (0.0, 1.0)
@@ -50,9 +51,6 @@ def _tooltip(alt: Any, *extra: Any) -> list[Any]:
         alt.Tooltip("interval:N", title="95 % interval"),
         alt.Tooltip("n:N", title="N"),
     ]
-
-
-_BELOW_TITLE = 32  # a legend at the top must clear the title of the y axis
 
 
 def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10) -> Any:
@@ -124,7 +122,7 @@ def columns(
         tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
     offset: dict[str, Any] = {}
     if len(names) > 1:
-        colour = _series(alt, style, names, _BELOW_TITLE)
+        colour = _series(alt, style, names, BELOW_TITLE)
         offset = {"xOffset": alt.XOffset("series:N", sort=names)}
     else:
         colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))

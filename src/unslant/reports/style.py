@@ -8,6 +8,8 @@ from typing import Any
 from unslant.reports.panels import Style
 
 SERIES = 6
+BELOW_TITLE = 32
+"""A legend at the top must clear the title of the y axis."""
 PAGE = Style(
     width="container",
     ink="var(--ink)",
@@ -76,6 +78,7 @@ def _config(style: Style) -> Mapping[str, Any]:
             "direction": "horizontal",
             "symbolType": "circle",
             "symbolOpacity": 1,
+            "offset": BELOW_TITLE,
             "title": None,
             "labelColor": style.ink,
         },

@@ -13,10 +13,12 @@ from unslant.metrics.estimate import json_number
 from unslant.reports.panels import Cell, Table
 
 DASH = "–"
+_NOISE = 1e-12
 
 
 def cell_text(cell: Cell, digits: int = 3) -> str:
-    """A cell as a person reads it, without its interval. A number that is not 0 never reads as 0."""
+    """A cell as a person reads it, without its interval. A number that is not 0 never reads as 0 (nor does rounding in
+    the last bits read as a number)."""
     value = cell.value if isinstance(cell, Estimate) else cell
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
@@ -27,7 +29,7 @@ def cell_text(cell: Cell, digits: int = 3) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     least = 10.0**-digits
-    if value and abs(value) < least / 2:
+    if _NOISE < abs(value) < least / 2:
         return f"<{least:.{digits}f}" if value > 0 else f">−{least:.{digits}f}"
     return f"{value:.{digits}f}".replace("-", "−")
 
