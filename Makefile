@@ -11,10 +11,10 @@ audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
 test: lint types
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: .venv/test.stamp
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
