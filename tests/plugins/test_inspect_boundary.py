@@ -1,0 +1,117 @@
+"""``inspect eval`` finds our task by its name and runs it, in a process of its own, with no network but 127.0.0.1."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serving import Fault, FaultServer, completion
+from unslant.presentations.settings import present_setting
+from unslant.questions.build_instruction_boundary import load_boundary
+
+pytest.importorskip("inspect_ai", reason="needs inspect_ai: pip install 'unslant[inspect]'")
+INSPECT = Path(sys.executable).with_name("inspect")
+
+
+def clean_environment(tmp_path, url):
+    """No settings of the user's, no cache, and every way out to the network closed."""
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return keep | {
+        "HOME": str(tmp_path / "home"),
+        "LOCAL_API_KEY": "sk-none-at-all",
+        "LOCAL_BASE_URL": url,
+        "HF_HUB_OFFLINE": "1",
+        "https_proxy": "http://127.0.0.1:9",
+        "http_proxy": "http://127.0.0.1:9",
+        "no_proxy": "127.0.0.1",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def inspect_eval(tmp_path, url, *arguments):
+    (tmp_path / "home").mkdir(exist_ok=True)
+    command = [str(INSPECT), "eval", "unslant/instruction_boundary", "--model", "openai-api/local/words"]
+    command += ["--log-dir", str(tmp_path / "logs"), "--display", "plain", *arguments]
+    return subprocess.run(
+        command, env=clean_environment(tmp_path, url), cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_inspect_eval_runs_the_task_and_its_log_becomes_responses(tmp_path):
+    def answer(request):
+        return Fault(body=completion("True" if "Statement:" in request["messages"][-1]["content"] else "none"))
+
+    with FaultServer(answer).running() as server:
+        arguments = ["-T", "settings=vanilla,missing-choices", "-T", "limit=8", "--epochs", "2"]
+        done = inspect_eval(tmp_path, server.url, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(server.requests) == 2 * 16 * 2
+    assert {request["temperature"] for request in server.requests} == {0.5}
+
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    from unslant.metrics.instruction_boundary import boundary_metrics
+    from unslant.plugins.inspect_ai import read_rows
+    from unslant.responses import Responses
+
+    (info,) = list_eval_logs(str(tmp_path / "logs"))
+    log = read_eval_log(info)
+    assert log.status == "success"
+    scores = {name: metric.value for score in log.results.scores for name, metric in score.metrics.items()}
+    # Of the choice questions a quarter is none; of the judging ones a quarter is True, which is a dense form.
+    assert scores["accuracy"] == pytest.approx(0.25)
+    assert scores["dense"] == pytest.approx(0.25)
+    assert scores["sparse"] == pytest.approx(0.25)
+    rows = read_rows(tmp_path / "logs")
+    assert len(rows) == 64
+    metrics = boundary_metrics(Responses.from_rows(rows))
+    assert metrics.of("missing-choices", "choice").generalization_none.value == 1
+    assert metrics.of("vanilla", "judging").outputs["True"].value == 1
+
+
+def test_a_setting_that_does_not_exist_is_named(tmp_path):
+    done = inspect_eval(tmp_path, "http://127.0.0.1:9/v1", "-T", "settings=plain")
+    assert done.returncode != 0
+    assert "unknown setting 'plain'" in done.stdout + done.stderr
+
+
+def test_the_command_line_asks_the_same(tmp_path):
+    """``unslant study instruction-boundary`` from its own process, and ``unslant report`` from what it wrote."""
+    (tmp_path / "home").mkdir()
+    with FaultServer(lambda _: Fault(body=completion("none"))).running() as server:
+        command = [str(INSPECT.with_name("unslant")), "study", "instruction-boundary", "words", "embedded"]
+        command += ["--base-url", server.url, "--settings", "vanilla", "--limit", "4", "--log-dir", "logs", "--quiet"]
+        command += ["--json", "r.json", "--responses", "r.parquet", "--html", "r.html"]
+        done = subprocess.run(
+            command, env=clean_environment(tmp_path, ""), cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+    assert done.returncode == 0, done.stderr
+    assert len(server.requests) == 8
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["statuses"] == {"ok": 4, "unparsed": 4}
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_samples_carry_what_is_needed_to_read_the_answer():
+    from unslant.plugins.inspect_ai import from_metadata, to_sample
+
+    embedded = load_boundary("embedded")
+    for question in (*embedded.choice[::20], *embedded.judging[::20]):
+        shown = present_setting(question, "conformity-sparse")
+        sample = to_sample(question, shown)
+        json.dumps(sample.metadata)
+        back = from_metadata(sample.metadata)
+        assert (back.labels, back.contents, back.answers) == (shown.labels, shown.contents, shown.answers)
+        assert back.interventions == shown.interventions
+        assert [message.role for message in sample.input] == ["system", "user"]
+        assert to_sample(question, shown, repeat=2).id != sample.id
+
+
+def test_the_core_does_not_import_inspect():
+    code = "import sys, unslant, unslant.cli, unslant.studies.instruction_boundary; print('inspect_ai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
