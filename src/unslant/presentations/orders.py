@@ -76,8 +76,8 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
 def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
-    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and reversed),
-    ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and ``balanced:K`` are
+    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
+    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and ``balanced:K`` are
     sets of at least K orders in which every option stands in every place equally often, the first chosen to share
     long beginnings (:mod:`unslant.presentations.sharing`).
 
