@@ -52,6 +52,7 @@ def base_rate(
     adapter: o.Adapter = None,
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
+    html: o.HtmlOut = None,
     charts: Annotated[
         Path | None, typer.Option("--charts", help="Draw the paper's figure 1 into this .svg or .png file.")
     ] = None,
@@ -69,7 +70,7 @@ def base_rate(
     from unslant.questions import load_questions
     from unslant.studies import base_rate as study
 
-    o.check_writable(json, charts, save_responses)
+    o.check_writable(json, html, charts, save_responses)
     if charts:
         from unslant.reports.charts_base_rate import check_format
 
@@ -111,6 +112,8 @@ def base_rate(
         result.to_parquet(save_responses)
     if json:
         result.to_json(json)
+    if html:
+        o.write_report(result, html)
     if charts:
         from unslant.reports.charts_base_rate import save_charts
 

@@ -40,6 +40,7 @@ def contamination(
     dtype: o.Dtype = "auto",
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
+    html: o.HtmlOut = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Fine-tune a model on the questions as published, and show what that buys it under interventions.
@@ -53,7 +54,7 @@ def contamination(
     from unslant.studies.finetuning import Training
     from unslant.studies.unbiased_evaluator import unbiased
 
-    o.check_writable(json)
+    o.check_writable(json, html)
     training = Training(epochs=epochs, learning_rate=learning_rate, batch=batch, seed=seed)
     on_bad = "skip" if skip_bad else "error"
     found = load_questions(questions, fields=o.parse_fields(field), limit=limit, seed=seed, on_bad=on_bad)
@@ -87,5 +88,7 @@ def contamination(
             result = compare(measure(partial(load, model)), measure(partial(load, against)))
     if json:
         result.to_json(json)
+    if html:
+        o.write_report(result, html)
     if not quiet:
         o.show(result.summary)

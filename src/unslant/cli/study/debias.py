@@ -51,6 +51,7 @@ def debias(
     dtype: o.Dtype = "auto",
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
+    html: o.HtmlOut = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Compare debiasing methods: bias, accuracy, what they cost, and whether what they learned carries over."""
@@ -59,7 +60,7 @@ def debias(
     from unslant.questions import load_questions
     from unslant.studies.debias import DEFAULT_METHODS, debias_study
 
-    o.check_writable(json)
+    o.check_writable(json, html)
     chosen = tuple(name.strip() for name in methods.split(",")) if methods else DEFAULT_METHODS
     for name in chosen:
         method_named(name)
@@ -87,5 +88,7 @@ def debias(
         )
     if json:
         result.to_json(json)
+    if html:
+        o.write_report(result, html)
     if not quiet:
         o.show(result.summary)

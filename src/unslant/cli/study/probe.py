@@ -52,6 +52,7 @@ def probe(
     dtype: o.Dtype = "auto",
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
+    html: o.HtmlOut = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
@@ -62,7 +63,7 @@ def probe(
     from unslant.studies.evaluator_probe import STRENGTHS, probe_recorded
     from unslant.studies.evaluator_probe import probe as run
 
-    o.check_writable(json, save_scores)
+    o.check_writable(json, html, save_scores)
     strengths = tuple(sorted(set(strength))) if strength else STRENGTHS
     if scores is not None:
         if models:
@@ -102,5 +103,7 @@ def probe(
         result.table.to_csv(save_scores)
     if json:
         result.to_json(json)
+    if html:
+        o.write_report(result, html)
     if not quiet:
         o.show(result.summary)

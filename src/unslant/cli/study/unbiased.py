@@ -39,6 +39,7 @@ def unbiased(
     adapter: o.Adapter = None,
     trust_remote_code: o.RemoteCode = False,
     json: o.JsonOut = None,
+    html: o.HtmlOut = None,
     responses: o.ResponsesOut = None,
     store: o.StorePath = None,
     no_store: o.NoStore = False,
@@ -53,7 +54,7 @@ def unbiased(
     from unslant.questions import load_math, load_questions
     from unslant.studies.unbiased_evaluator import unbiased as run
 
-    o.check_writable(json, responses)
+    o.check_writable(json, html, responses)
     load = load_math if maths else load_questions
     on_bad = "skip" if skip_bad else "error"
     found = load(questions, fields=o.parse_fields(field), on_bad=on_bad)
@@ -79,6 +80,8 @@ def unbiased(
         result.to_parquet(responses)
     if json:
         result.to_json(json)
+    if html:
+        o.write_report(result, html)
     if not quiet:
         o.show(result.summary)
 
