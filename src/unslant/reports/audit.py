@@ -64,6 +64,7 @@ def score_panel(run: Run) -> Panel:
         "The reported score uses the order of options in the file. The mean over orders is free of luck with that "
         "order; the vote is the corrected answer; right in every order is what no order can take away.",
         (chart,) if any(mark.estimate.defined for mark in marks) else (),
+        short="Score",
     )
 
 
@@ -89,6 +90,7 @@ def orders_panel(run: Run) -> Panel:
         (*found, *histogram),
         tuple(tables),
         (note,) if sampled else (),
+        short="Orders",
     )
 
 
@@ -196,6 +198,7 @@ def corrections_panel(run: Run) -> Panel:
         "questions taken out of all (PriDe), and the given and the reversed order together (gray-box).",
         (chart,) if found else (),
         (table,) if found else (),
+        short="Corrections",
     )
 
 
@@ -280,4 +283,5 @@ def numbers_panel(run: Run) -> Panel:
         "All numbers",
         "Every number with its 95 % interval, the number of questions it rests on, and what it means.",
         tables=(Table("numbers", "Metrics", columns, rows, row_digits=tuple(row.digits for row in found)),),
+        short="Numbers",
     )

@@ -56,6 +56,7 @@ def labels_panel(run: Run) -> Panel:
         tuple(found),
         (labels_table(run),) if slots or recall else (),
         (preference.note,) if preference.note else (),
+        short="Labels",
     )
 
 
@@ -105,6 +106,7 @@ def priors_panel(run: Run) -> Panel:
         "A label can be likely before anything is read, and a model that leans to it is right wherever the right "
         "option happens to stand there.",
         (*_base_rates(run), *_nvr(run)),
+        short="Base rates",
     )
     return panel if panel.charts else Panel("priors", "", "")
 

@@ -72,6 +72,7 @@ def _scores(runs: Sequence[Run]) -> Panel:
         "The reported score uses the order of options in the file; the mean over orders is free of luck with it; the "
         "vote is the corrected answer; right in every order is what no order can take away.",
         (chart,),
+        short="Scores",
     )
 
 
@@ -102,6 +103,7 @@ def _differences(runs: Sequence[Run]) -> Panel:
         (chart,) if marks else (),
         (_difference_table(base, found),) if found else (),
         notes,
+        short="Differences",
     )
 
 
@@ -155,6 +157,7 @@ def _orders(runs: Sequence[Run]) -> Panel:
         "Score under each order",
         "How far the score moves when nothing but the order of options does.",
         (chart,) if marks else (),
+        short="Orders",
     )
 
 
@@ -200,6 +203,7 @@ def _labels(runs: Sequence[Run]) -> Panel:
         "What each model falls back on when it does not know, and what that does to questions whose right option "
         "stands there.",
         tuple(found),
+        short="Labels",
     )
 
 
@@ -248,4 +252,5 @@ def _numbers(runs: Sequence[Run]) -> Panel:
         "All numbers",
         "Every number of every run with its 95 % interval, the number of questions it rests on, and what it means.",
         tables=(Table("numbers", "Metrics", columns, tuple(rows), row_digits=tuple(digits)),),
+        short="Numbers",
     )

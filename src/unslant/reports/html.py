@@ -55,9 +55,9 @@ def render(runs: Sequence[Run], panels: Sequence[Panel], headline: str = "") -> 
     scripts["browser"] = _text("data.js") + _text("browser.js")
     scripts = {name: _script(code) for name, code in scripts.items()}
     style = _text("report.css") + _text("browser.css")
-    nav = [{"id": panel.id, "title": panel.title} for panel in shown if panel.id not in _LAST]
+    nav = [{"id": panel.id, "title": panel.short or panel.title} for panel in shown if panel.id not in _LAST]
     nav += [{"id": "questions", "title": "Questions"}] if runs else []
-    nav += [{"id": panel.id, "title": panel.title} for panel in shown if panel.id in _LAST]
+    nav += [{"id": panel.id, "title": panel.short or panel.title} for panel in shown if panel.id in _LAST]
     from markupsafe import Markup
 
     return (

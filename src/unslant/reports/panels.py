@@ -102,6 +102,7 @@ class Panel:
         title: the question, or its answer.
         explanation: one or two lines for a reader who has not met the metric.
         notes: what to keep in mind.
+        short: title in the page's navigation; empty is the title itself.
     """
 
     id: str
@@ -110,6 +111,7 @@ class Panel:
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+    short: str = ""
 
     @property
     def empty(self) -> bool:

@@ -7,7 +7,7 @@
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
       if (name === "on") for (const [event, handler] of Object.entries(value)) node.addEventListener(event, handler);
-      else if (name === "p") node.style.setProperty("--p", value);
+      else if (name.startsWith("--")) node.style.setProperty(name, value);
       else if (value !== false && value !== null) node.setAttribute(name, value === true ? "" : value);
     }
     node.append(...children.filter((child) => child !== null));
@@ -167,7 +167,7 @@
           { class: [chosen && "chosen", right && "right"].filter(Boolean).join(" ") },
           el("span", { class: "label" }, page.labels[position]),
           el("span", { class: "text" }, question.o[content] || "(no text)", marks ? el("span", { class: "marks" }, "  ", el("b", {}, marks)) : null),
-          el("span", { class: "meter", "aria-hidden": "true" }, el("i", { p })),
+          el("span", { class: "meter", "aria-hidden": "true" }, el("i", { "--p": p })),
           el("span", { class: "value" }, p.toFixed(3)),
         );
       };
@@ -209,7 +209,7 @@
       const cell = (p, content, chosen) => {
         const kind = [p > 0.55 && "hot", chosen && "chosen", question.a.includes(content) && "right"].filter(Boolean).join(" ");
         const says = `${p.toFixed(3)}${chosen ? ", chosen" : ""}${question.a.includes(content) ? ", right option" : ""}`;
-        return el("td", { class: kind, p, title: says, "aria-label": says }, short(p));
+        return el("td", { class: kind, "--p": p, title: says, "aria-label": says }, short(p));
       };
       const select = (at, focus) => {
         state.at = at;
@@ -270,7 +270,7 @@
           { class: "scroll" },
           el(
             "table",
-            {},
+            { "--n": n },
             el("thead", {}, el("tr", {}, el("td", { "aria-label": "order" }), ...heads)),
             el(
               "tbody",
