@@ -5,19 +5,21 @@
 
 The full vote is over ``balanced:24``. For every risk: the share of the full vote's orders and tokens that adaptive
 voting uses, for all questions and for those that are no near ties (full-vote lead of the winner over 0.1), and the
-share of winners that differ. Tokens are distinct prefix-tree nodes of each question by itself, every round anew.
+share of winners that differ. Tokens are distinct prefix-tree nodes of each question by itself, every step anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
+from typing import Any
 
 import numpy as np
 
 from unslant.debias import ModelAsker, RecordedAsker, debias
-from unslant.debias.adaptive import AdaptiveVote
+from unslant.debias.adaptive import AdaptiveVote, step_ends
 from unslant.debias.vote import Vote
 from unslant.metrics import OrderScores, wilson
 from unslant.models.transformers_model import TransformersModel
@@ -31,16 +33,23 @@ RISKS = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
 NEAR_TIE = 0.1
 
 
-def round_tokens(model: TransformersModel, asker: ModelAsker, question: Question, seed: int) -> tuple[int, list[int]]:
-    """Tokens of the full vote in one go, and of each round by itself."""
-    rounds = [
-        [prompt for order in orders for prompt in asker.elicitation.prompts(present(question, order, asker.alphabet))]
-        for orders in balanced_rounds(question, 24, seed)
-    ]
-    sizes = []
-    for prompts in ([prompt for own in rounds for prompt in own], *rounds):
-        sizes.append(sum(len(batch) for batch in plan(model.encode(prompts), 1 << 30, 1 << 30).batches))
-    return sizes[0], sizes[1:]
+def step_tokens(model: TransformersModel, asker: ModelAsker, question: Question, seed: int) -> dict[bool | None, Any]:
+    """Tokens of the question after each step, of exact and of fast voting; and under ``None`` of the full vote."""
+    rounds = balanced_rounds(question, 24, seed)
+
+    def tokens(first: int, last: int) -> int:
+        orders = [order for own in rounds[first:last] for order in own]
+        prompts = [p for o in orders for p in asker.elicitation.prompts(present(question, o, asker.alphabet))]
+        return sum(len(batch) for batch in plan(model.encode(prompts), 1 << 30, 1 << 30).batches)
+
+    found = {}
+    for exact in (True, False):
+        ends = [0, *step_ends(len(rounds), exact)]
+        found[exact] = {
+            end * len(rounds[0]): sum(tokens(a, b) for a, b in itertools.pairwise(ends[: i + 2]))
+            for i, end in enumerate(ends[1:])
+        }
+    return found | {None: tokens(0, len(rounds))}
 
 
 def main() -> None:
@@ -62,7 +71,7 @@ def main() -> None:
         model = load_model(arguments.model)
         asker = ModelAsker(model)
         questions = list(load_questions(arguments.questions, limit=arguments.limit))
-        tokens = [round_tokens(model, asker, question, arguments.seed) for question in questions]
+        tokens = [step_tokens(model, asker, question, arguments.seed) for question in questions]
     else:
         parser.print_usage()
         sys.exit(2)
@@ -78,12 +87,8 @@ def main() -> None:
         orders = np.array([a.orders / b.orders for a, b in zip(found, full, strict=True)])
         used = orders
         if tokens:
-            per_round = [len(balanced_rounds(question, 24, arguments.seed)[0]) for question in questions]
             used = np.array(
-                [
-                    sum(own[: outcome.orders // size]) / whole
-                    for outcome, size, (whole, own) in zip(found, per_round, tokens, strict=True)
-                ]
+                [own[risk == 0][outcome.orders] / own[None] for outcome, own in zip(found, tokens, strict=True)]
             )
         differs = [a.choice != b.choice for a, b in zip(found, full, strict=True)]
         interval = wilson(float(np.mean(differs)), len(differs))

@@ -202,10 +202,12 @@ def test_exact_adaptive_vote_has_the_winners_of_the_full_vote(seed: int, pull: f
 
 
 def test_exact_bound_is_tight() -> None:
-    """A lead of exactly the orders left can still be tied away, so it does not stop; a lead beyond it does."""
+    """Rounds of 4 of 24: a lead of 12 with 12 left could still be tied away, a lead of 16 with 8 left not."""
     (question,) = make_questions([4])
     certain = Table(lambda name, contents: [1.0 if c == 0 else 0.0 for c in contents])
-    assert debias(AdaptiveVote(), certain, [question]).outcomes[0].orders == 16  # 12 orders: a lead of 12, 12 left
+    assert debias(AdaptiveVote(), certain, [question]).outcomes[0].orders == 16
+    turned = Table(lambda name, contents: [1.0 if c == (0 if contents[0] else 1) else 0.0 for c in contents])
+    assert debias(AdaptiveVote(), turned, [question]).outcomes[0].orders == 24
 
 
 def test_fast_mode_keeps_its_promise() -> None:
@@ -234,10 +236,12 @@ def test_adaptive_on_recorded_orders(recorded_asker: RecordedAsker) -> None:
 def test_adaptive_asks_all_open_questions_of_a_round_at_once() -> None:
     questions = make_questions([4] * 5)
     model = RuleModel(lambda stem, labels, texts: [9.0 if i == 0 else 1.0 for i in range(len(labels))])
-    voter = AdaptiveVote().fit(ModelAsker(model))
-    voter.answer(questions)
-    assert voter.trace == [5] * 6  # a pull of places alone: every option is as good as any, to the last round
-    assert len(model.seen) == 5 * 24
+    for risk, steps in ((0.0, 2), (0.01, 3)):
+        voter = AdaptiveVote(risk=risk).fit(ModelAsker(model))
+        model.seen.clear()
+        voter.answer(questions)
+        assert voter.trace == [5] * steps  # a pull of places alone: every option is as good as any, to the last round
+        assert len(model.seen) == 5 * 24
 
 
 def half_right() -> list[Question]:

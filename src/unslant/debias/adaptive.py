@@ -19,6 +19,9 @@ _MARGIN = 1e-6
 """How far beyond the bound a lead must be, so that neither rounding nor the tie tolerance can undo it."""
 _PRIOR_SD = 0.5
 _PRIOR_WEIGHT = 1.0
+_NEIGHBOURS = 2.0
+"""Factor on the variance seen within one round: in rotations neighbours stay neighbours, so what they do to each other
+shows between rounds only."""
 _BORROWED = 2.0
 """Degrees of freedom d that a question's variance borrows from the other questions'."""
 
@@ -27,23 +30,25 @@ _BORROWED = 2.0
 class AdaptiveVote(Traits):
     """The soft vote over ``balanced:K``, stopped early. No labels, no fit; the answer does not depend on file order.
 
-    In a round every option stands in every place once. All unsettled questions are asked together, round by round.
+    In a round every option stands in every place once. All unsettled questions are asked together, in steps of rounds:
+    rounds asked at once share the beginnings of their prompts, so steps are few.
 
     *Exact* (``risk=0``): a question stops when no remaining order can change its winner. An order moves the gap between
     two options by at most 1 (from probability 1 for one to probability 1 for the other), so with m orders to come a
     lead of more than m summed probabilities is safe; orders that do exactly that exist, so no smaller lead is. The
-    winner is always that of the full vote.
+    winner is always that of the full vote. No question can stop before half of its orders are in: the first step asks
+    the fewest rounds beyond, the second the rest.
 
     *Fast* (``risk`` > 0): stops early at the price that an expected share ``risk`` of all answers differs from the full
-    vote's. The gaps between the leader and a rival, one per round, are a sample d_1..d_j without replacement from the J
-    gaps of the full vote. The probability that the rival leads in the end is that of a t above
-    mean(d) / (s sqrt((1 - j/J) / j)). Within a round the pulls of places and labels cancel, so rounds vary far less
-    than orders do; after the first round, when nothing is known of that yet, single orders are taken for the sample,
-    which errs on the safe side. After each round the safest questions stop, as long as their probabilities sum to no
-    more than half of what is left of ``risk`` times the number of questions. What is assumed: that the mean gap is
-    normally distributed about the full one, and that the variances of a run's questions are alike enough to be averaged
-    with a question's own, s^2 = (d s_run^2 + (j-1) s_own^2) / (d + j - 1) with d = 2, as in limma (Smyth 2004); it
-    keeps equal answers by chance from passing for certainty. ``benchmarks/adaptive_vote.py`` shows how it holds.
+    vote's. Steps are one round, two more, the rest. The gaps between the leader and a rival, one per round, are a sample
+    d_1..d_j without replacement from the J gaps of the full vote; the probability that the rival leads in the end is
+    that of a t above mean(d) / (s sqrt((1 - j/J) / j)). After the first round s comes from what content and place
+    together leave unexplained in that round, doubled (:data:`_NEIGHBOURS`); later from the differences between rounds.
+    After each step the safest questions stop, as long as their probabilities sum to no more than half of what is left
+    of ``risk`` times the number of questions. What is assumed: that the mean gap is normally distributed about the full
+    one, and that the variances of a run's questions are alike enough to be averaged with a question's own,
+    s^2 = (d s_run^2 + f s_own^2) / (d + f) with d = 2 and f its degrees of freedom, as in limma (Smyth 2004); it keeps
+    equal answers by chance from passing for certainty. ``benchmarks/adaptive_vote.py`` shows how it holds.
 
     Args:
         orders: K of ``balanced:K``; all orders where there are no more.
@@ -72,6 +77,14 @@ class AdaptiveVote(Traits):
         return AdaptiveVoter(asker, self)
 
 
+def step_ends(rounds: int, exact: bool) -> list[int]:
+    """After how many rounds a question may stop: rounds asked together share the beginnings of their prompts.
+
+    Exact: the fewest rounds that can decide, then the rest. Fast: one, three, all.
+    """
+    return sorted({min(rounds // 2 + 1, rounds), rounds} if exact else {1, min(3, rounds), rounds})
+
+
 @dataclass
 class _Open:
     """A question on its way."""
@@ -79,8 +92,17 @@ class _Open:
     question: Question
     rounds: list[list[tuple[int, ...]]]
     rows: list[Floats] = field(default_factory=list)
-    done: int = 0
     stopped: bool = False
+
+    @property
+    def done(self) -> int:
+        """Rounds asked."""
+        return len(self.rows) // len(self.rounds[0])
+
+    def next_orders(self, exact: bool) -> list[tuple[int, ...]]:
+        """The rounds of the next step."""
+        stop = next(stop for stop in step_ends(len(self.rounds), exact) if stop > self.done)
+        return [order for round_ in self.rounds[self.done : stop] for order in round_]
 
     @property
     def settled(self) -> bool:
@@ -101,16 +123,22 @@ class _Open:
         gaps: Floats = probs[:, [leader]] - np.delete(probs, leader, axis=1)
         return gaps
 
-    @property
-    def units(self) -> Floats:
-        """(j, n - 1) what the test takes for its sample: mean leads by round, or by order after the first round."""
-        gaps = self.gaps
-        return gaps if self.done == 1 else gaps.reshape(self.done, -1, gaps.shape[1]).mean(axis=1)
+    def variances(self) -> tuple[Floats, int]:
+        """(n - 1,) variance of a round's mean lead over each rival, and its degrees of freedom.
 
-    @property
-    def units_in_all(self) -> int:
-        """How many units the full vote has."""
-        return self.total if self.done == 1 else len(self.rounds)
+        Among rounds once there are several; before that from what content and place together leave unexplained in the
+        round, a Latin square with (n - 1)(n - 2) degrees of freedom.
+        """
+        gaps, n = self.gaps, self.rows[0].size
+        if self.done > 1:
+            rounds = gaps.reshape(self.done, -1, n - 1).mean(axis=1)
+            return rounds.var(axis=0, ddof=1), self.done - 1
+        probs = np.stack(self.rows)
+        places = np.argsort(np.asarray(self.rounds[0]), axis=1)
+        pull = np.bincount(places.ravel(), probs.ravel(), n) / len(probs)
+        left = probs - probs.mean(axis=0) - pull[places] + probs.mean()
+        freedom = (n - 1) * (n - 2)
+        return np.full(n - 1, _NEIGHBOURS * 2 * float((left**2).sum()) / max(1, freedom) / len(probs)), freedom
 
 
 class AdaptiveVoter(Unchanged):
@@ -134,11 +162,10 @@ class AdaptiveVoter(Unchanged):
         budget = self.method.risk * len(states)
         while unsettled:
             self.trace.append(len(unsettled))
-            orders = [state.rounds[state.done] for state in unsettled]
+            orders = [state.next_orders(exact=not self.method.risk) for state in unsettled]
             answers = ask_orders(self.asker, [state.question for state in unsettled], orders)
             for state, rows in zip(unsettled, answers, strict=True):
                 state.rows += rows
-                state.done += 1
             unsettled = [state for state in unsettled if not state.settled]
             budget -= self._stop_early(unsettled, budget / 2)
             unsettled = [state for state in unsettled if not state.stopped]
@@ -160,19 +187,13 @@ class AdaptiveVoter(Unchanged):
 
 
 def _spread(states: Sequence[_Open]) -> float:
-    """Mean variance, over questions in the same round, of the gap between the two leading options.
+    """Mean variance of a round's lead over the closest rival, over questions in the same step.
 
     Starts from a cautious prior (that of unrelated orders), so that a question asked by itself is not taken for a
     certain one.
     """
-    prior = _PRIOR_SD**2
-    own = []
-    for state in states:
-        if state.done > 1:
-            prior = _PRIOR_SD**2 / len(state.rounds[0])
-        units = state.units
-        if units.shape[1] and len(units) > 1:
-            own.append(float(units[:, units.mean(axis=0).argmin()].var(ddof=1)))
+    own = [float(s.variances()[0][s.gaps.mean(axis=0).argmin()]) for s in states if s.variances()[1]]
+    prior = _PRIOR_SD**2 / max(len(state.rounds[0]) for state in states)
     return (_PRIOR_WEIGHT * prior + sum(own)) / (_PRIOR_WEIGHT + len(own))
 
 
@@ -180,10 +201,8 @@ def _error(state: _Open, spread: float) -> float:
     """Probability that the full vote has another winner: the t-test's p-values, summed over the rivals."""
     from scipy import stats
 
-    units = state.units
-    j = len(units)
-    own: NDArray[np.float64] = units.var(axis=0, ddof=1) if j > 1 else np.zeros(units.shape[1])
-    freedom = j - 1 + _BORROWED
-    variance = (_BORROWED * spread + (j - 1) * own) / freedom
-    t = units.mean(axis=0) / np.sqrt(variance * (1 - j / state.units_in_all) / j)
-    return float(stats.t.sf(t, freedom).sum())
+    own, known = state.variances()
+    j, total = state.done, len(state.rounds)
+    variance = (_BORROWED * spread + known * own) / (_BORROWED + known)
+    t = state.gaps.mean(axis=0) / np.sqrt(variance * (1 - j / total) / j)
+    return float(stats.t.sf(t, _BORROWED + known).sum())

@@ -42,8 +42,9 @@ class Spent:
     """What a method cost.
 
     Attributes:
-        tokens, forwards: per question answered: tokens computed, and presentations scored.
-        seconds: per question answered.
+        tokens, forwards: per question answered: tokens computed, and presentations scored. What is spent to fit on
+            the very questions answered (PriDe's estimation) is in here, for it comes back with every set.
+        seconds: per question answered, without fitting.
         debiasing_tokens, debiasing_forwards, debiasing_seconds: once, to fit.
     """
 
@@ -296,6 +297,8 @@ class _Run:
         notes = debiaser.notes
         scores = listing_scores(debiaser, questions, self.orders, self.alphabet, self.seed)
         found = measured(scores)
+        if source == target and not method.held_out:
+            cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)
         size = len(questions)
         entry = Entry(
             self.model,
