@@ -14,7 +14,7 @@ from tests.models.zoo import ZooFolder, build
 @pytest.fixture(scope="session")
 def tokenizer_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of built tokenizers, kept between runs (renewed when their code or source changes)."""
-    cache = request.config.cache
+    cache = getattr(request.config, "cache", None)  # absent with -p no:cacheprovider
     return cache.mkdir("zoo-tokenizers") if cache else tmp_path_factory.mktemp("zoo-tokenizers")
 
 

@@ -190,6 +190,19 @@ def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
     assert_equal(score(model, prompts[10:]), alone(model, prompts[10:]))
 
 
+def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
+    peft = pytest.importorskip("peft")
+    adapter = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
+    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama"))
+    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama")), "adapted")
+    assert model.engine == "tree"
+    prompts = preamble_prompts()[:20]
+    score(model, prompts[:10])
+    with model.model.disable_adapter():
+        assert_equal(score(model, prompts[10:]), alone(model, prompts[10:]))
+    assert_equal(score(model, prompts[10:]), alone(model, prompts[10:]))
+
+
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monkeypatch, engine, error):

@@ -1,10 +1,9 @@
-"""Attention over a packed prefix tree: every token attends to its own root path, exactly and without gathering keys.
+"""Attention over a packed prefix tree: every token attends to its own root path, exactly.
 
-The ancestors of a token all have different depths, so its attention scores fit into one row with a column per depth.
-Each tree segment fills its columns, for the contiguous range of its descendants, with one small matrix product; what
-lies below a token's own depth is masked; and one softmax over the row finishes the sum. No key is copied, no pair
-outside a root path is multiplied (but for the triangle inside each segment), and a long beginning shared by everything
-is one dense product.
+The tokens of a batch stand in depth-first order. Take any run of them: whatever lies before the run and is an ancestor
+of one of its tokens is an ancestor of its first token. So a run of queries needs the keys of one root path, and its own
+keys under a mask: one small dense product, for which torch has a fused kernel. Long beginnings shared by everything
+are multiplied densely, and few pairs outside a root path are multiplied at all (none beyond the run's own square).
 
 Registered with transformers' attention interface under :data:`NAME`; models then call :func:`tree_attention`.
 """
@@ -16,27 +15,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from unslant.models.tree import Batch
 
 NAME = "unslant_tree"
-_CHUNK = 1024
-
-Piece = tuple[int, int, int, int, int]
-"""Query rows ``[first, last)`` of a chunk, key tokens ``[start, start + length)``, and their depth."""
+_CHUNK = 64
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Queries ``[first, last)`` of a batch, handled together so that their score rows stay in cache."""
+    """Queries ``[first, last)`` of a batch, and the keys they need: indices into ``[spine | batch]``."""
 
     first: int
     last: int
-    columns: int
-    pieces: list[Piece]
+    keys: Tensor
 
 
 @dataclass
@@ -57,22 +54,32 @@ class TreeContext:
     calls: int = 0
 
     def __post_init__(self) -> None:
-        self.depth = torch.from_numpy(self.batch.depth).to(self.device)
-        self.keep_local = torch.from_numpy(self.batch.keep_local).to(self.device)
-        self.chunks = list(_chunks(self.batch))
-        self._masks: dict[tuple[int, int | None, int], Tensor] = {}
+        batch = self.batch
+        self.depth = torch.from_numpy(batch.depth).to(self.device)
+        self.keep_local = torch.from_numpy(batch.keep_local).to(self.device)
+        self._end = torch.from_numpy(batch.end).to(self.device) + batch.spine
+        self._key_depth = torch.cat([torch.arange(batch.spine, device=self.device), self.depth])
+        self.chunks = [self._chunk(first) for first in range(0, len(batch), _CHUNK)]
+        self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
         self._blocks: dict[int | None, Any] = {}
 
-    def mask(self, chunk: Chunk, window: int | None, heads: int) -> Tensor:
-        """True where a score column is no ancestor in reach; shape ``((last - first) * heads, columns)``."""
-        key = (chunk.first, window, heads)
+    def _chunk(self, first: int) -> Chunk:
+        batch = self.batch
+        last = min(len(batch), first + _CHUNK)
+        path = np.flatnonzero(batch.end[: batch.spine + first] > first)
+        keys = np.concatenate([path, np.arange(batch.spine + first, batch.spine + last)])
+        return Chunk(first, last, torch.from_numpy(keys).to(self.device))
+
+    def mask(self, chunk: Chunk, window: int | None, dtype: torch.dtype) -> Tensor:
+        """0 where a key is an ancestor in reach (or the token itself), else minus infinity; ``(queries, keys)``."""
+        key = (chunk.first, window, dtype)
         if key not in self._masks:
-            depth = self.depth[chunk.first : chunk.last, None]
-            column = torch.arange(chunk.columns, device=self.device)[None, :]
-            hidden = column > depth
+            query = torch.arange(chunk.first, chunk.last, device=self.device)[:, None] + self.batch.spine
+            reached = (chunk.keys <= query) & (query < self._end[chunk.keys])
             if window is not None:
-                hidden |= column <= depth - window
-            self._masks[key] = hidden.repeat_interleave(heads, dim=0)
+                reached &= self._key_depth[query] - self._key_depth[chunk.keys] < window
+            zero = torch.zeros((), dtype=dtype, device=self.device)
+            self._masks[key] = torch.where(reached, zero, -torch.inf)
         return self._masks[key]
 
     def block_mask(self, window: int | None) -> Any:
@@ -81,33 +88,14 @@ class TreeContext:
             from torch.nn.attention.flex_attention import create_block_mask
 
             n, spine = len(self.batch), self.batch.spine
-            end = torch.from_numpy(self.batch.end).to(self.device) + spine
-            key_depth = torch.cat([torch.arange(spine, device=self.device), self.depth])
-            depth = self.depth
+            end, depth = self._end, self._key_depth
 
             def reach(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
                 ancestor = (kv <= q + spine) & (q + spine < end[kv])
-                return ancestor if window is None else ancestor & (depth[q] - key_depth[kv] < window)
+                return ancestor if window is None else ancestor & (depth[q + spine] - depth[kv] < window)
 
             self._blocks[window] = create_block_mask(reach, None, None, n, n + spine, device=self.device)
         return self._blocks[window]
-
-
-def _chunks(batch: Batch) -> Iterator[Chunk]:
-    n = len(batch)
-    for first in range(0, n, _CHUNK):
-        last = min(n, first + _CHUNK)
-        columns = int(batch.depth[first:last].max()) + 1
-        pieces = []
-        for start, length, depth, end in batch.segments:
-            if start >= last:
-                break
-            if end <= first:
-                continue
-            # A segment may go on in the next chunk, to depths that no token of this one has.
-            length = min(length, columns - depth)
-            pieces.append((max(start, first) - first, min(end, last) - first, start, length, depth))
-        yield Chunk(first, last, columns, pieces)
 
 
 _active: TreeContext | None = None
@@ -148,51 +136,60 @@ def tree_attention(
         raise RuntimeError(f"attention {NAME!r} is for the prefix-tree engine: no tree pass is running")
     if attention_mask is not None or query.shape[0] != 1:
         raise NotImplementedError("the model brings an attention mask of its own")
-    if s_aux is not None and s_aux.requires_grad and torch.is_grad_enabled():
-        raise NotImplementedError("attention sinks cannot be trained through the tree")
     layer = context.calls
     context.calls += 1
-    q, k, v = query[0], key[0], value[0]
-    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    spine = context.spine[layer] if context.batch.spine else None
+    if context.batch.spine:
+        k, v = (torch.cat([old[None], new], dim=2) for old, new in zip(context.spine[layer], (key, value), strict=True))
+    else:
+        k, v = key, value
     if context.batch.keep:
-        context.keep.append(_kept(context, k, v, spine))
+        context.keep.append(_kept(context, k[0], v[0]))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if context.flex and s_aux is None:
-        return _flex(context, q, k, v, spine, scale, sliding_window, softcap), None
-    groups = q.shape[0] // k.shape[0]
-    n, dim = q.shape[1], q.shape[2]
-    # Query heads that share a key head stand next to each other within a token, so that no key needs repeating.
-    rows = q.reshape(k.shape[0], groups, n, dim).transpose(1, 2).reshape(k.shape[0], n * groups, dim)
-    sinks = None if s_aux is None else s_aux.view(k.shape[0], 1, groups)
-    out = _TreeAttention.apply(  # type: ignore[no-untyped-call]
-        rows, k, v, context, spine, groups, scale, sliding_window, softcap, sinks
-    )
-    out = out.view(k.shape[0], n, groups, v.shape[2]).transpose(0, 1).reshape(1, n, q.shape[0], v.shape[2])
-    return out, None
+        return _flex(context, query, k, v, scale, sliding_window, softcap), None
+    parts = []
+    for chunk in context.chunks:
+        q = query[:, :, chunk.first : chunk.last]
+        keys, values = k.index_select(2, chunk.keys), v.index_select(2, chunk.keys)
+        mask = context.mask(chunk, sliding_window, q.dtype)
+        if softcap is None and s_aux is None:
+            out = scaled_dot_product_attention(
+                q, keys, values, mask, scale=scale, enable_gqa=q.shape[1] != keys.shape[1]
+            )
+        else:
+            out = _attend(q, keys, values, mask, scale, softcap, s_aux)
+        parts.append(out.transpose(1, 2))
+    return torch.cat(parts, dim=1), None
 
 
-def _kept(context: TreeContext, k: Tensor, v: Tensor, spine: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
-    old = context.batch.keep - len(context.keep_local)
-    own = (k[:, context.keep_local].detach(), v[:, context.keep_local].detach())
-    if not old or spine is None:
-        return own
-    return torch.cat([spine[0][:, :old], own[0]], dim=1), torch.cat([spine[1][:, :old], own[1]], dim=1)
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, softcap: float | None, sinks: Tensor | None
+) -> Tensor:
+    """What the fused kernel cannot do: capped scores, and a sink per head that takes its share of the attention."""
+    grouped = q.view(q.shape[0], k.shape[1], -1, *q.shape[2:])
+    scores = grouped * scale @ k.mT[:, :, None]
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores + mask
+    if sinks is not None:
+        column = sinks.to(scores.dtype).view(1, k.shape[1], -1, 1, 1).expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, column], dim=-1)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32)[..., : k.shape[2]].to(v.dtype)
+    return (weights @ v[:, :, None]).flatten(1, 2)
+
+
+def _kept(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values of the root path handed on; ``k`` and ``v`` are those of ``[spine | batch]``."""
+    spine = context.batch.spine
+    old = torch.arange(context.batch.keep - len(context.keep_local), device=k.device)
+    path = torch.cat([old, context.keep_local + spine])
+    return k.detach().index_select(1, path), v.detach().index_select(1, path)
 
 
 def _flex(
-    context: TreeContext,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    spine: tuple[Tensor, Tensor] | None,
-    scale: float,
-    window: int | None,
-    softcap: float | None,
+    context: TreeContext, q: Tensor, k: Tensor, v: Tensor, scale: float, window: int | None, softcap: float | None
 ) -> Tensor:
     from torch.nn.attention.flex_attention import flex_attention
-
-    if spine is not None:
-        k, v = torch.cat([spine[0], k], dim=1), torch.cat([spine[1], v], dim=1)
 
     limit = softcap or 0.0
 
@@ -201,13 +198,13 @@ def _flex(
 
     function = _compiled(flex_attention) if q.device.type == "cuda" else flex_attention
     out: Tensor = function(
-        q[None],
-        k[None],
-        v[None],
+        q,
+        k,
+        v,
         score_mod=cap if softcap else None,
         block_mask=context.block_mask(window),
         scale=scale,
-        enable_gqa=q.shape[0] != k.shape[0],
+        enable_gqa=q.shape[1] != k.shape[1],
     )
     return out.transpose(1, 2).contiguous()
 
@@ -220,116 +217,6 @@ def _compiled(function: Any) -> Any:
     if _flex_compiled is None:
         _flex_compiled = torch.compile(function, dynamic=True)
     return _flex_compiled
-
-
-class _TreeAttention(torch.autograd.Function):
-    """Forward and backward over the tree; rows are ``(kv_heads, N * groups, dim)``, keys ``(kv_heads, N, dim)``."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        rows: Tensor,
-        k: Tensor,
-        v: Tensor,
-        context: TreeContext,
-        spine: tuple[Tensor, Tensor] | None,
-        groups: int,
-        scale: float,
-        window: int | None,
-        softcap: float | None,
-        sinks: Tensor | None,
-    ) -> Tensor:
-        rows = rows.contiguous()
-        k, v = k.contiguous(), v.contiguous()
-        out = rows.new_zeros(rows.shape[0], rows.shape[1], v.shape[2])
-        keep = any(ctx.needs_input_grad)
-        saved: list[Tensor] = []
-        for chunk in context.chunks:
-            part = slice(chunk.first * groups, chunk.last * groups)
-            scores = _scores(rows[:, part], k, chunk, context, spine, groups, scale)
-            capped = scores
-            if softcap is not None:
-                scores = scores.div_(softcap).tanh_().mul_(softcap)
-                capped = scores.clone() if keep else scores
-            scores.masked_fill_(context.mask(chunk, window, groups), -torch.inf)
-            weights = torch.softmax(scores, dim=-1, dtype=torch.float32)
-            if sinks is not None:
-                weights *= _beside_sinks(scores, sinks)
-            weights = weights.to(v.dtype)
-            target = out[:, part]
-            for a, b, start, length, depth in chunk.pieces:
-                rng = slice(a * groups, b * groups)
-                values = _of(v, spine, 1, start, length, depth)
-                target[:, rng].baddbmm_(weights[:, rng, depth : depth + length], values)
-            if keep:
-                saved += [weights, capped] if softcap is not None else [weights]
-        if keep:
-            ctx.save_for_backward(rows, k, v, *saved)
-            ctx.rest = (context, spine, groups, scale, softcap)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        (grad,) = grads
-        rows, k, v, *saved = ctx.saved_tensors
-        context, spine, groups, scale, softcap = ctx.rest
-        grad = grad.contiguous()
-        grad_rows, grad_k, grad_v = torch.zeros_like(rows), torch.zeros_like(k), torch.zeros_like(v)
-        step = 2 if softcap is not None else 1
-        for i, chunk in enumerate(context.chunks):
-            weights = saved[i * step]
-            part = slice(chunk.first * groups, chunk.last * groups)
-            grad_out = grad[:, part]
-            grad_weights = torch.zeros_like(weights)
-            for a, b, start, length, depth in chunk.pieces:
-                rng, columns = slice(a * groups, b * groups), slice(depth, depth + length)
-                values = _of(v, spine, 1, start, length, depth)
-                grad_weights[:, rng, columns] = grad_out[:, rng] @ values.mT
-                if start >= 0:
-                    grad_v[:, start : start + length] += weights[:, rng, columns].mT @ grad_out[:, rng]
-            grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
-            if softcap is not None:
-                grad_scores *= 1 - (saved[i * step + 1] / softcap).nan_to_num() ** 2
-            grad_scores *= scale
-            target, queries = grad_rows[:, part], rows[:, part]
-            for a, b, start, length, depth in chunk.pieces:
-                rng, columns = slice(a * groups, b * groups), slice(depth, depth + length)
-                target[:, rng] += grad_scores[:, rng, columns] @ _of(k, spine, 0, start, length, depth)
-                if start >= 0:
-                    grad_k[:, start : start + length] += grad_scores[:, rng, columns].mT @ queries[:, rng]
-        return grad_rows, grad_k, grad_v, *(None,) * 7
-
-
-def _beside_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
-    """Share of attention that a sink of its head leaves each row; ``sinks`` is ``(kv_heads, 1, groups)``."""
-    total = torch.logsumexp(scores.float(), dim=-1).view(scores.shape[0], -1, sinks.shape[2])
-    return torch.sigmoid(total - sinks).view(scores.shape[0], -1, 1)
-
-
-def _scores(
-    rows: Tensor,
-    k: Tensor,
-    chunk: Chunk,
-    context: TreeContext,
-    spine: tuple[Tensor, Tensor] | None,
-    groups: int,
-    scale: float,
-) -> Tensor:
-    # Columns beyond a token's depth stay unset; the mask covers them.
-    scores = rows.new_empty(rows.shape[0], rows.shape[1], chunk.columns)
-    rows = rows * scale
-    for a, b, start, length, depth in chunk.pieces:
-        rng = slice(a * groups, b * groups)
-        scores[:, rng, depth : depth + length] = rows[:, rng] @ _of(k, spine, 0, start, length, depth).mT
-    return scores
-
-
-def _of(own: Tensor, spine: tuple[Tensor, Tensor] | None, which: int, start: int, length: int, depth: int) -> Tensor:
-    """Keys (``which`` 0) or values (1) of one segment, from the batch or from the spine."""
-    if start < 0:
-        assert spine is not None
-        return spine[which][:, depth : depth + length]
-    return own[:, start : start + length]
 
 
 AttentionInterface.register(NAME, tree_attention)

@@ -25,7 +25,7 @@ class TreeEngine:
     """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.tree`).
 
     Exact: results equal those of :class:`PlainEngine` to float tolerance. Keys and values of the beginning that a
-    call's prompts share are kept for the next call, until weights change.
+    call's prompts share are kept for the next call; :meth:`reset` when the model has changed.
     """
 
     def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
@@ -34,7 +34,6 @@ class TreeEngine:
         self.flex = flex
         self._known: Ids = np.empty(0, dtype=np.int32)
         self._spine: list[tuple[Tensor, Tensor]] = []
-        self._version = -1
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
@@ -50,10 +49,6 @@ class TreeEngine:
         """
         if not encoded:
             return
-        version = sum(parameter._version for parameter in self.model.parameters())
-        if version != self._version:
-            self.reset()
-            self._version = version
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget, self._known)
         name = layout_digest(batch.ids for batch in layout.batches)

@@ -62,6 +62,7 @@ class TransformersModel:
         self.dtype: torch.dtype = model.dtype
         self.cost = Cost()
         self._identity: tuple[tuple[int, str], dict[str, str]] | None = None
+        self._seen = _changes(model)
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
@@ -86,7 +87,7 @@ class TransformersModel:
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
     def reset(self) -> None:
-        """Forget what was kept from earlier calls; for changes no training step makes (an adapter switched off)."""
+        """Forget what was kept from earlier calls. Weights written in place and adapters switched are noticed alone."""
         self._engine.reset()
         self._identity = None
 
@@ -134,6 +135,9 @@ class TransformersModel:
         (with the same number of threads, on the same kind of machine).
         """
         started = time.perf_counter()
+        if (state := _changes(self.model)) != self._seen:
+            self._engine.reset()
+            self._seen = state
         plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
         self.cost.tokens_plain += plain
         self.cost.tokens_baqckv += baqckv

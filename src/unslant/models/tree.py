@@ -28,8 +28,6 @@ class Batch:
         ids, depth: id and depth in the tree (position in the text) of each of its N tokens; shape ``(N,)``.
         end: one past the last descendant in this batch, of each token of the spine and then of the batch;
             shape ``(spine + N,)``.
-        segments: ``(start, length, depth, end)`` of every unbranched run of tokens; a negative start lies in the
-            spine, whose token at depth d has the index ``d - spine``.
         spine: how many tokens of root path it takes over from the batch before.
         keep: length of the root path handed on to the next batch; ``keep_local`` are the indices in this batch of its
             tokens beyond the part taken over.
@@ -39,7 +37,6 @@ class Batch:
     ids: Ids
     depth: Ints
     end: Ints
-    segments: list[tuple[int, int, int, int]]
     spine: int
     keep: int = 0
     keep_local: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -111,7 +108,7 @@ def _rows(encoded: Sequence[Encoded]) -> tuple[list[Ids], list[list[_Read]], lis
 
 
 class _Layout:
-    """A batch while it grows: its tokens so far and the stack of open segments."""
+    """A batch while it grows."""
 
     def __init__(self, spine: int) -> None:
         self.spine = spine
@@ -119,46 +116,27 @@ class _Layout:
         self.depths: list[Ints] = []
         self.size = 0
         self.read_nodes: set[int] = set()
-        # (start, length, depth) on the current root path; the spine counts as tokens before index 0.
-        self.open: list[tuple[int, int, int]] = [(-spine, spine, 0)] if spine else []
-        self.segments: list[tuple[int, int, int, int]] = []
         self.reads: list[tuple[int, int, int]] = []
-
-    def close_below(self, depth: int) -> None:
-        """End every open segment that reaches beyond ``depth``, cutting one in two if the branch is inside it."""
-        while self.open and self.open[-1][2] + self.open[-1][1] > depth:
-            start, length, top = self.open.pop()
-            if top < depth:
-                upper = depth - top
-                self.segments.append((start + upper, length - upper, depth, self.size))
-                self.open.append((start, upper, top))
-            else:
-                self.segments.append((start, length, top, self.size))
+        # The current root path as indices into [spine | batch], and for ended nodes one past their last descendant.
+        self._path = np.arange(spine, dtype=np.int64)
+        self._ended: list[tuple[Ints, int]] = []
 
     def add(self, ids: Ids, depth: int) -> int:
         """Append new nodes below ``depth``; returns the index of the first."""
         start = self.size
-        self.close_below(depth)
-        if len(ids):
-            self.ids.append(ids)
-            self.depths.append(np.arange(depth, depth + len(ids), dtype=np.int64))
-            self.open.append((start, len(ids), depth))
-            self.size += len(ids)
+        self._ended.append((self._path[depth:], start))
+        new = np.arange(self.spine + start, self.spine + start + len(ids), dtype=np.int64)
+        self._path = np.concatenate([self._path[:depth], new])
+        self.ids.append(ids)
+        self.depths.append(np.arange(depth, depth + len(ids), dtype=np.int64))
+        self.size += len(ids)
         return start
 
     def finish(self) -> Batch:
-        self.close_below(-1)
-        self.segments.sort()
-        end = np.empty(self.spine + self.size, dtype=np.int64)
-        for start, length, _, last in self.segments:
-            end[self.spine + start : self.spine + start + length] = last
-        batch = Batch(
-            np.concatenate(self.ids) if self.ids else np.empty(0, dtype=np.int32),
-            np.concatenate(self.depths) if self.depths else np.empty(0, dtype=np.int64),
-            end,
-            self.segments,
-            self.spine,
-        )
+        end = np.full(self.spine + self.size, self.size, dtype=np.int64)
+        for nodes, last in self._ended:
+            end[nodes] = last
+        batch = Batch(np.concatenate(self.ids), np.concatenate(self.depths), end, self.spine)
         for row, token, candidate in self.reads:
             batch.read_row.append(row)
             batch.read_token.append(token)
