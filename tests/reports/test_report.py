@@ -21,6 +21,7 @@ from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.cli import app
+from unslant.debias.lora1.progress import Epoch
 from unslant.metrics import OrderScores, paired_difference
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.reports.audit import order_accuracies, order_name
@@ -29,6 +30,7 @@ from unslant.reports.panels import Chart, Column, Panel, Table
 from unslant.reports.report import Report
 from unslant.reports.runs import named
 from unslant.reports.style import PAPER, specification
+from unslant.reports.training import TrainingLog
 from unslant.studies.audit import AuditResult, audit
 
 
@@ -192,6 +194,26 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     text = "".join(parsed(page_of(mixed, folder=tmp_path)).text)
     assert mixed.meta["example_prompt"].startswith("Question: Which is number 0?")
     assert mixed.meta["example_prompt"] in text
+
+
+def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    with pytest.raises(InputError, match=r"without log\.jsonl"):
+        TrainingLog.read(folder)
+    epochs = [Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5 + 0.05 * i, 80, 0.02, 3.0 - i) for i in range(4)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(epoch.to_dict()) + "\n" for epoch in epochs))
+    log = TrainingLog.read(folder)
+    assert [e.pbm for e in log.epochs] == [e.pbm for e in epochs]
+    assert "PBM from 0.0400 to 0.0100" in log.headline
+    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "r.html")])
+    assert done.exit_code == 0, done.output
+    specs = island((tmp_path / "r.html").read_text("utf-8"), "chart-data")
+    assert set(specs) == {"training-accuracy", "training-pbm", "training-loss"}
+    assert "0.461 – 0.539" in json.dumps(specs["training-accuracy"], ensure_ascii=False)
+    (folder / "log.jsonl").write_text('{"epoch": 0}\n')
+    with pytest.raises(InputError, match="line 1"):
+        TrainingLog.read(folder)
 
 
 def test_little_data_makes_a_small_report(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ def register(app: typer.Typer) -> None:
 
 def report(
     runs: Annotated[
-        list[str], typer.Argument(help="Parquet files of responses, or ids of recorded runs; several are compared.")
+        list[str],
+        typer.Argument(
+            help="Parquet files of responses, ids of recorded runs (several are compared), or folders of adapters."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Write the report to this file.")] = Path("report.html"),
     figures: Annotated[
@@ -66,10 +69,14 @@ def check_folders(*folders: Path | None) -> None:
 
 
 def _read(run: str, store: Path | None) -> HasPanels:
-    """The result in a file, or, where there is no such file, of a recorded run."""
+    """The result in a file, the training in a folder, or, where there is neither, a recorded run."""
     from unslant.errors import InputError, UnslantError
     from unslant.reports.report import read_result
 
+    if Path(run).is_dir():
+        from unslant.reports.training import TrainingLog
+
+        return TrainingLog.read(run)
     if Path(run).exists() or Path(run).suffix:
         return read_result(run)
     from unslant.responses.store import Store

@@ -217,3 +217,21 @@ def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any
         y=alt.Y("name:N", sort=rows, title=None),
         tooltip=tips,
     ).properties(width=style.width, height=40 * len(rows))
+
+
+def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, digits: int = 3) -> Any:
+    """Estimates along whole numbers (the names), joined by a line, with their intervals where there are any."""
+    import altair as alt
+
+    records = [record | {"at": int(record["name"])} for record in _records(marks, digits)]
+    tips = _tooltip(alt, alt.Tooltip("at:Q", title=under))
+    scale = alt.Scale(zero=False, nice=True)
+    x = alt.X("at:Q", title=under, axis=alt.Axis(tickMinStep=1, format="d"))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tips)
+    y = alt.Y("value:Q", title=beside, scale=scale)
+    joined = base.mark_line(strokeWidth=2, color=style.accent).encode(y=y)
+    points = base.mark_point(size=40, color=style.accent).encode(y=y)
+    bars = base.mark_rule(strokeWidth=1.5, color=style.accent, opacity=0.45).encode(
+        y=alt.Y("low:Q", title=beside, scale=scale), y2="high:Q"
+    )
+    return alt.layer(bars, joined, points).properties(width=style.width, height=200)
