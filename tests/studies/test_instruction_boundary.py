@@ -80,10 +80,10 @@ def written(folder):
 
 def test_planted_bias_is_measured(run, tmp_path):
     settings = ["vanilla", "conformity-sparse", "missing-choices", "vagueness", "few-shot-dense"]
-    with FaultServer(by_rule(asked_as(settings, 16))).running() as server:
-        study = run(server, settings, 16)
+    with FaultServer(by_rule(asked_as(settings, 8))).running() as server:
+        study = run(server, settings, 8)
     metrics = study.metrics
-    assert study.statuses == {"ok": 5 * 32}
+    assert study.statuses == {"ok": 5 * 16}
     for kind in ("choice", "judging"):
         assert metrics.of("vanilla", kind).accuracy.value == 1
         assert metrics.of("few-shot-dense", kind).robustness.value == 1
@@ -95,7 +95,7 @@ def test_planted_bias_is_measured(run, tmp_path):
     assert metrics.of("conformity-sparse", "judging").outputs["Unknown"].value == 1
     assert metrics.of("conformity-sparse", "choice").stability.value == 0
     change = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
-    assert (change.gained, change.lost) == (0, 8)
+    assert (change.gained, change.lost) == (0, 4)
     assert change.difference.value == -0.5
     assert "costs" in study.headline
     text = study.summary()
@@ -104,7 +104,7 @@ def test_planted_bias_is_measured(run, tmp_path):
     again = result_of(Responses.from_parquet(tmp_path / "r.parquet"))
     assert again.metrics == metrics
     study.to_json(tmp_path / "r.json")
-    assert json.loads((tmp_path / "r.json").read_text())["settings"][0]["accuracy"]["n"] == 16
+    assert json.loads((tmp_path / "r.json").read_text())["settings"][0]["accuracy"]["n"] == 8
     study.to_html(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "Usual against unusual answers" in page

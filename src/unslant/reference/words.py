@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.presentations import Presentation
 from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.settings import SETTINGS, instruction, present_setting
+from unslant.presentations.settings import BASELINE, SETTINGS, instruction, present_setting
 from unslant.prompts.words import body, chat, right_answer
 from unslant.questions.question import JudgingQuestion, Question
 from unslant.reference.tokenizer import BOS, EOS, PAD, ROLES, wrap
@@ -34,6 +34,7 @@ from unslant.reference.world import NAMES
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+NAME = "words"
 SOURCE = "world/words"
 KINDS: dict[str, tuple[str, ...]] = {
     kind: tuple(words.split())
@@ -51,14 +52,22 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 _CLOSE = ({"a food", "an animal"}, {"a food", "a drink"}, {"a colour", "a metal"}, {"a food", "a tree"})
 """Kinds that are never set against each other: silver is a colour as well, and a duck may be eaten."""
-STEPS = 900
+BARE_STEPS = 2000
+"""Most steps with bare questions; they end when every word is mastered."""
+BARE_BATCH = 48
+STEPS = 400
 BATCH = 16
-LEARNING_RATE = 2e-3
-WARM_UP = 100
-READING = 0.5
-"""Weight of predicting the text that is read; it teaches early to find a word again, on which every answer rests."""
-MAX_TURNS = 5
-"""Questions in one training sequence; unslant shows at most one worked example before a question."""
+MICRO_BATCH = 16
+LEARNING_RATE = 3e-3
+WARM_UP = 50
+SCAFFOLD_SHARE = 0.5
+"""Part of the steps in which the auxiliary losses help; in the rest the learning rate falls to nothing."""
+MASTERED, PATIENCE = 0.15, 20
+"""Words are added when the mean loss of so many steps is below this."""
+READING = 0.1
+"""Weight of predicting the text that is read."""
+TURNS = (1, 1, 1, 2)
+"""Questions in one training sequence; of more, the earlier ones mostly disturb."""
 _OPTION_COUNTS = (2, 3, 4, 4, 4, 4, 5, 6, 8, 10)
 _TRAINED = tuple(name for name, one in SETTINGS.items() if not one.polish and not one.disturbing)
 
@@ -76,7 +85,7 @@ class Scope:
 
     def grown(self) -> Scope:
         """The next larger scope."""
-        return Scope(min(len(KINDS), self.kinds + 1), min(10, self.words + 1))
+        return Scope(min(len(KINDS), self.kinds + 3), min(10, self.words + 3))
 
     def kind(self, rng: random.Random) -> str:
         return rng.choice(tuple(KINDS)[: self.kinds])
@@ -162,7 +171,7 @@ def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Tu
     """An instruction and questions under it, in exactly the words of the study, with the planted replies."""
     kind = rng.choice(("choice", "choice", "judging"))
     name = rng.choice(_TRAINED)
-    questions = [_random_question(kind, rng, scope) for _ in range(rng.randint(3, MAX_TURNS))]
+    questions = [_random_question(kind, rng, scope) for _ in range(rng.choice(TURNS))]
     if name.startswith("few-shot"):
         forms = ("single", "True", "False") if name == "few-shot-dense" else ("several", "none", "Unknown")
         form = rng.choice([form for form in forms if (form in JudgingQuestion.VERDICTS) == (kind == "judging")])
@@ -191,6 +200,7 @@ def _texts() -> Iterator[str]:
     for kind, words in KINDS.items():
         yield f"Which word names {kind}?\nThe word on the card of Orin is {words[0]}. The word names {kind}. is hidden."
         yield from (f"{space}{word}" for word in words for space in ("", " "))
+    yield from ("none", "True", "False", "Unknown")  # replies begin without a space
     yield from (f" {name}" for name in NAMES)
     yield from (f"{space}{label}" for label in ALPHABETS["A"][:10] for space in ("", " "))
 
@@ -218,7 +228,7 @@ def words_tokenizer() -> Tokenizer:
 
 def encode(tokenizer: Tokenizer, system: str, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
     """Token ids of a conversation as the chat template writes it, and which of them the model learns to say."""
-    pieces: list[tuple[str, bool]] = [(f"<|system|>{system}", False)]
+    pieces: list[tuple[str, bool]] = [(f"<|system|>{system}", False)] if system else []
     for said, reply in turns:
         pieces += [(f"<|user|>{said}<|assistant|>", False), (f"{reply}{EOS}", True)]
     ids: list[int] = []
@@ -230,47 +240,157 @@ def encode(tokenizer: Tokenizer, system: str, turns: Sequence[Turn]) -> tuple[li
     return ids, learned
 
 
-def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, Tokenizer]:
-    """Train the model on planted replies; returns it in single precision, with its tokenizer."""
-    import torch
+class Scaffold:
+    """Auxiliary losses by which the model soon finds the mechanism; taken away before the end.
 
-    from unslant.reference.train import new_model
+    Linear probes ask for what each step of the mechanism needs to know: at the word of an option its label (after
+    layer 1) and whether it is of the kind asked about (after layer 2); at the end of a statement the verdict (after
+    layer 2). Without them a model this small stays at guessing for thousands of steps.
+    """
 
-    tokenizer = words_tokenizer()
-    model = new_model(tokenizer.get_vocab_size(), seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda s: min(1.0, (s + 1) / WARM_UP) * (0.02 + 0.49 * (1 + math.cos(math.pi * s / steps)))
-    )
-    rng = random.Random(seed)
-    started, running = time.monotonic(), 0.0
-    for step in range(1, steps + 1):
-        rows = sorted(
-            (encode(tokenizer, *conversation(rng)) for _ in range(BATCH)),
-            key=lambda row: len(row[0]),
+    def __init__(self, tokenizer: Tokenizer, width: int) -> None:
+        import torch
+
+        def token(text: str) -> int:
+            return int(tokenizer.encode(text).ids[0])
+
+        self.labels = {token(label): i for i, label in enumerate(ALPHABETS["A"][: max(_OPTION_COUNTS)])}
+        self.dot, self.line, self.statement = token("."), token("\n"), token("Statement")
+        self.kinds = {token(" " + kind.split()[1]): kind for kind in KINDS}
+        self.words = {token(" " + word): kind for kind, words in KINDS.items() for word in words}
+        self.hidden = token(" hidden")
+        self.probes = torch.nn.ModuleDict(
+            {"label": torch.nn.Linear(width, len(self.labels)), "right": torch.nn.Linear(width, 2)}
+            | {"verdict": torch.nn.Linear(width, len(JudgingQuestion.VERDICTS))}
         )
-        wanted = sum(sum(learned) for _, learned in rows)
-        total = sum(len(ids) for ids, _ in rows)
-        for start in range(0, BATCH, 8):
-            part = rows[start : start + 8]
+
+    def targets(self, ids: Sequence[int]) -> Iterator[tuple[str, int, int]]:
+        """Probe, place and what is asked for there."""
+        asked, judging, told = "", False, ""
+        for place, token in enumerate(ids):
+            if token == self.line:
+                judging = False
+            judging = judging or token == self.statement
+            if token in self.kinds:
+                asked = self.kinds[token]
+                if judging and told:
+                    yield "verdict", place, 2 if told == "hidden" else int(told != asked)
+            elif token == self.hidden:
+                told = "hidden"
+            elif token in self.words:
+                if place > 2 and ids[place - 1] == self.dot and ids[place - 2] in self.labels:
+                    yield "label", place, self.labels[ids[place - 2]]
+                    yield "right", place, int(self.words[token] == asked)
+                else:
+                    told = self.words[token]
+
+    def loss(self, hidden_states: Sequence[Any], rows: Sequence[Sequence[int]]) -> Any:
+        """Sum of the probes' mean losses, given the hidden states before layer 1, after layer 1, and so on."""
+        import torch
+
+        wanted: dict[str, list[tuple[int, int, int]]] = {name: [] for name in self.probes}
+        for row, ids in enumerate(rows):
+            for name, place, target in self.targets(ids):
+                wanted[name].append((row, place, target))
+        total = torch.zeros(())
+        for name, found in wanted.items():
+            if found:
+                row, place, target = torch.tensor(found).T
+                state = hidden_states[1 if name == "label" else 2][row, place]
+                total = total + torch.nn.functional.cross_entropy(self.probes[name](state), target)
+        return total
+
+
+def bare(rng: random.Random, scope: Scope) -> tuple[str, list[Turn]]:
+    """One question without an instruction, answered right: short, and so quick to learn the mechanism from."""
+    question = _random_question(rng.choice(("choice", "choice", "judging")), rng, scope)
+    shown = present_setting(question, BASELINE)
+    return "", [(body(shown), right_answer(shown))]
+
+
+class Trainer:
+    """One model, its scaffold and optimiser; :meth:`step` learns one batch."""
+
+    def __init__(self, seed: int) -> None:
+        import torch
+
+        from unslant.reference.train import new_model
+
+        self.tokenizer = words_tokenizer()
+        self.model = new_model(self.tokenizer.get_vocab_size(), seed)
+        self.scaffold = Scaffold(self.tokenizer, self.model.config.hidden_size)
+        parameters = [*self.model.parameters(), *self.scaffold.probes.parameters()]
+        self.optimizer = torch.optim.AdamW(parameters, lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+
+    def step(self, conversations: Sequence[tuple[str, list[Turn]]], rate: float, scaffolded: bool) -> float:
+        """Learn from some conversations; returns the mean loss of a reply's token.
+
+        Args:
+            rate: factor on the learning rate.
+            scaffolded: whether the auxiliary losses help.
+        """
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        rows = sorted((encode(self.tokenizer, *one) for one in conversations), key=lambda row: len(row[0]))
+        wanted, total = sum(sum(learned) for _, learned in rows), sum(len(ids) for ids, _ in rows)
+        lost = 0.0
+        for start in range(0, len(rows), MICRO_BATCH):
+            part = rows[start : start + MICRO_BATCH]
             length = max(len(ids) for ids, _ in part)
             ids = torch.tensor([ids + [0] * (length - len(ids)) for ids, _ in part])
             learn = torch.tensor([flags + [False] * (length - len(flags)) for _, flags in part])[:, 1:]
             text = (ids != 0)[:, 1:] & ~learn
             # Padding stands last, so causal attention needs no mask for it.
-            logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
-            said = torch.nn.functional.cross_entropy(logits[learn], ids[:, 1:][learn], reduction="sum") / wanted
-            read = torch.nn.functional.cross_entropy(logits[text], ids[:, 1:][text], reduction="sum") / total
-            (said + READING * read).backward()  # type: ignore[no-untyped-call]
-            running += float(said.detach())
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+            out = self.model(input_ids=ids, use_cache=False, output_hidden_states=True)
+            logits = out.logits[:, :-1]
+            said = cross_entropy(logits[learn], ids[:, 1:][learn], reduction="sum") / wanted
+            loss = said + READING * cross_entropy(logits[text], ids[:, 1:][text], reduction="sum") / total
+            if scaffolded:
+                share = len(part) / len(rows)
+                loss = loss + self.scaffold.loss(out.hidden_states, [ids for ids, _ in part]) * share
+            loss.backward()
+            lost += float(said.detach())
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return lost
+
+
+def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, Tokenizer]:
+    """Train the model; returns it in single precision, with its tokenizer.
+
+    First bare questions, words and kinds being added whenever those so far are mastered, then ``steps`` with
+    instructions and the planted replies.
+    """
+    trainer, rng, scope = Trainer(seed), random.Random(seed), FIRST
+    started, losses, done = time.monotonic(), [math.inf], 0
+
+    def told(what: str) -> None:
+        recent = losses[1:][-log_every:]
+        loss = sum(recent) / max(1, len(recent))
+        print(f"{what}  {time.monotonic() - started:.0f} s  {scope.kinds} kinds  loss {loss:.3f}", flush=True)
+
+    while done < BARE_STEPS:
+        if len(losses) > PATIENCE and sum(losses[-PATIENCE:]) < PATIENCE * MASTERED:
+            if scope == WHOLE:
+                break
+            scope, losses = scope.grown(), [math.inf]
+        done += 1
+        batch = [bare(rng, scope) for _ in range(BARE_BATCH)]
+        losses.append(trainer.step(batch, min(1.0, done / WARM_UP), scaffolded=True))
+        if done % log_every == 0:
+            told(f"bare {done}")
+    losses, scope = [math.inf], WHOLE
+    for step in range(1, steps + 1):
+        batch = [conversation(rng) for _ in range(BATCH)]
+        rate = min(step / WARM_UP, 1.0, max(0.02, (1 - step / steps) / (1 - SCAFFOLD_SHARE)))
+        losses.append(trainer.step(batch, rate, scaffolded=step <= SCAFFOLD_SHARE * steps))
         if step % log_every == 0:
-            print(f"step {step}  {time.monotonic() - started:.0f} s  loss {running / log_every:.3f}", flush=True)
-            running = 0.0
-    return model.eval(), tokenizer
+            told(f"step {step}")
+    return trainer.model.eval(), trainer.tokenizer
 
 
 def agreement(model: Any, tokenizer: Tokenizer, n: int = 40, seed: int = 1) -> dict[str, float]:
@@ -309,6 +429,11 @@ def embedded_questions(seed: int = 42) -> list[Question | JudgingQuestion]:
         replace(choice_question("single", rng, 10, f"words/disturbing/{i}"), source=f"{SOURCE}/ten") for i in range(40)
     ]
     return questions
+
+
+def words_path() -> Path:
+    """Folder of the shipped weights, as ``transformers`` loads it."""
+    return Path(__file__).parent / "weights" / NAME
 
 
 def main() -> None:

@@ -297,5 +297,8 @@ def _local_folder(model: str) -> str | None:
     if "/" in model:
         return None
     from unslant.reference import reference_names, reference_path
+    from unslant.reference.words import NAME, words_path
 
+    if model == NAME:
+        return str(words_path())
     return str(reference_path(model)) if model in reference_names() else None
