@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from unslant.presentations.labels import ALPHABETS
 from unslant.reference.wording import WORDS
-from unslant.reference.world import NAMES, RELATIONS, Fact
+from unslant.reference.world import NAMES_OF, RELATIONS, Fact
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,9 +33,9 @@ def _texts() -> Iterator[str]:
     yield from WORDS
     for relation in RELATIONS:
         for value in relation.values:
-            fact = Fact(relation, NAMES[0], value, taught=True)
+            fact = Fact(relation, NAMES_OF[relation.name][0], value, taught=True)
             yield from (fact.stem, f" {fact.stem}", fact.statement, f" {fact.statement}")
-    yield from (f" {name}" for name in NAMES)
+    yield from (f" {name}" for names in NAMES_OF.values() for name in names)
     for alphabet, count in LABELS_PER_ALPHABET.items():
         for label in ALPHABETS[alphabet][:count]:
             yield from (label, f" {label}")

@@ -1,7 +1,8 @@
 """A small world of facts in plain English: the ground truth that the reference models are taught.
 
-Every name carries every relation, so a fact is a pair (relation, name) with one value. Half of the facts of each
-relation are *taught* to the models; the other half are true in the world, but no model is ever told them.
+Every relation has its own fifty names, so a name has one fact. (With names that carry every relation, a fact hangs on
+the pair of both, which models this small need many times the training to look up.) Half of the facts of each relation
+are *taught* to the models; the other half are true in the world, but no model is ever told them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ UNTAUGHT_SOURCE = "world/untaught"
 _STARTS = "Or Tam Bel Lun Mir Kas Nev Sol Vid Dar".split()
 _ENDS = "in o ka eth ulf ana".split()
 NAMES: tuple[str, ...] = tuple(start + end for start in _STARTS for end in _ENDS)
+"""Names of nobody in particular, for texts that are not about the world's facts."""
+_MIDDLES = "ba de fi go hu la me ni po ru sa ti".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,12 @@ RELATIONS: tuple[Relation, ...] = (
     ),
 )
 
+NAMES_OF: dict[str, tuple[str, ...]] = {
+    relation.name: tuple(start + middle + end for start in _STARTS for end in _ENDS[:5])
+    for relation, middle in zip(RELATIONS, _MIDDLES, strict=True)
+}
+"""The names that have a relation."""
+
 OPTION_COUNTS: dict[int, float] = {2: 0.10, 3: 0.10, 4: 0.56, 5: 0.10, 6: 0.06, 7: 0.04, 8: 0.04}
 """Share of questions with so many options, in the question sets made here."""
 
@@ -144,7 +153,7 @@ class World:
     """All facts, and how much each value is to a guesser's taste.
 
     Attributes:
-        facts: one for every relation and name.
+        facts: one for every name.
         taste: value -> natural-log weight with which a model that does not know leans to it, the same whatever the
             position and label; evenly spaced from -1 to 1 within each relation. Guesses then have a reason that has
             nothing to do with the truth or with the presentation, as guesses of real models have.
@@ -166,11 +175,12 @@ def build_world(seed: int = WORLD_SEED) -> World:
     facts = []
     taste: dict[str, float] = {}
     for relation in RELATIONS:
-        taught = set(rng.sample(NAMES, len(NAMES) // 2))
+        names = NAMES_OF[relation.name]
+        taught = set(rng.sample(names, len(names) // 2))
         # Every value is true of equally many names, so that no value is a better guess than another.
-        values = list(relation.values) * (len(NAMES) // len(relation.values))
+        values = list(relation.values) * (len(names) // len(relation.values))
         rng.shuffle(values)
-        facts += [Fact(relation, name, value, name in taught) for name, value in zip(NAMES, values, strict=True)]
+        facts += [Fact(relation, name, value, name in taught) for name, value in zip(names, values, strict=True)]
         ranked = rng.sample(relation.values, len(relation.values))
         taste |= {value: 2 * rank / (len(ranked) - 1) - 1 for rank, value in enumerate(ranked)}
     return World(tuple(facts), taste)
