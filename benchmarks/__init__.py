@@ -1,0 +1,1 @@
+"""Side-by-side measurements of the scoring engine: ``python -m benchmarks.compare``."""

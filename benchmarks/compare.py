@@ -1,0 +1,131 @@
+"""Compare ways to score all orders of multiple-choice questions, in one run, on the same prompts and weights.
+
+    python -m benchmarks.compare                 20M and 100M parameters, about ten minutes on two quiet cores
+    python -m benchmarks.compare --sizes 500M    larger
+
+Repeats of the contenders are interleaved, so that a busy moment of the machine falls on all of them. Writes
+``results.json``, ``RESULTS.md`` and ``speedup.svg`` into ``--out``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.contenders import BaQCKV, Contender, Library, LmEval
+from benchmarks.measure import machine, measured
+from benchmarks.random_models import SHAPES, random_model, tokenizer, write_gguf
+from benchmarks.results import write_report
+from benchmarks.scaling import overhead, scaling
+from benchmarks.workloads import WORKLOADS, Workload
+
+OURS = "unslant"
+SLOW = ("plain", "lm-eval")
+"""Contenders that run in the first repeats only: they take most of the time, and are not close."""
+QUESTIONS = {"20M": 6, "100M": 2, "500M": 1}
+BUDGETS = (512, 2048, 8192)
+BATCHES = (8, 32)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", choices=list(SHAPES), default=["20M", "100M"])
+    parser.add_argument("--questions", type=int, help="questions per workload (default 6, 2 and 1 by size)")
+    parser.add_argument("--repeats", type=int, default=5, help="of the fast contenders (default 5)")
+    parser.add_argument("--slow-repeats", type=int, default=2, help=f"of {' and '.join(SLOW)} (default 2)")
+    parser.add_argument("--without", nargs="+", default=[], help="contenders to leave out, for example llama.cpp")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(options.threads)
+
+    cells: list[dict[str, Any]] = []
+    for size in options.sizes:
+        cells += _compare(size, options)
+    facts: dict[str, Any] = {"machine": machine(), "repeats": options.repeats, "slow_repeats": options.slow_repeats}
+    print("scaling ...", flush=True)
+    model, words = random_model("20M"), tokenizer()
+    facts |= {"cells": cells, "scaling": scaling(model, words), "overhead": overhead(model, words)}
+    (options.out / "results.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    print(write_report(facts, options.out))
+
+
+def _compare(size: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    model, words = random_model(size), tokenizer()
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = [c for c in _contenders(model, words, Path(folder), options) if c.name not in options.without]
+        count = options.questions or QUESTIONS[size]
+        return [_cell(size, workload, count, model, contenders, options) for workload in WORKLOADS]
+
+
+def _contenders(model: Any, words: Any, folder: Path, options: argparse.Namespace) -> list[Contender]:
+    prompts = WORKLOADS[0].make(1)
+    plain = _fastest([Library("plain", model, words, "plain", budget) for budget in BUDGETS], model, prompts)
+    contenders: list[Contender] = [Library(OURS, model, words, "tree"), BaQCKV(model, words), plain]
+    if "lm-eval" not in options.without:
+        contenders.append(_fastest([LmEval(model, words, batch) for batch in BATCHES], model, prompts))
+    if "llama.cpp" not in options.without:
+        from benchmarks.llamacpp import LlamaCpp
+
+        write_gguf(model, words, folder / "model.gguf")
+        contenders.append(LlamaCpp(folder / "model.gguf", words, options.threads))  # type: ignore[arg-type]
+    for contender in contenders:  # the first run of anything is slower
+        contender.prepare()
+        contender.score(prompts)
+    return contenders
+
+
+def _fastest(variants: Sequence[Contender], model: Any, prompts: Any) -> Contender:
+    """The variant with the best of two runs."""
+
+    def seconds(variant: Contender) -> float:
+        times = []
+        for _ in range(2):
+            variant.prepare()
+            with measured(model) as run:
+                variant.score(prompts)
+            times.append(run.seconds)
+        return min(times)
+
+    return min(variants, key=seconds)
+
+
+def _cell(
+    size: str, workload: Workload, count: int, model: Any, contenders: Sequence[Contender], options: argparse.Namespace
+) -> dict[str, Any]:
+    """All contenders on one workload and one size."""
+    prompts = workload.make(count)
+    runs: dict[str, list[dict[str, Any]]] = {contender.name: [] for contender in contenders}
+    scores: dict[str, Any] = {}
+    for repeat in range(options.repeats):
+        for contender in contenders if repeat % 2 else contenders[::-1]:
+            if repeat >= options.slow_repeats and contender.name in SLOW:
+                continue
+            contender.prepare()
+            with measured(model) as run:
+                found = contender.score(prompts)
+            run.tokens = run.tokens or getattr(contender, "tokens", 0)
+            runs[contender.name].append(asdict(run))
+            if found is not None:
+                scores[contender.name] = np.concatenate(found)
+    apart = {
+        name: float(np.abs(values - scores["plain"]).max()) for name, values in scores.items() if "plain" in scores
+    }
+    cell = {"size": size, "workload": workload.name, "questions": count, "prompts": len(prompts)}
+    medians = {name: float(np.median([run["seconds"] for run in done])) for name, done in runs.items()}
+    print(f"{size:5} {workload.name:28} " + "  ".join(f"{n} {s:.2f} s" for n, s in medians.items()), flush=True)
+    return cell | {"runs": runs, "apart": apart}
+
+
+if __name__ == "__main__":
+    main()
