@@ -11,6 +11,7 @@ from unslant.reports.panels import Cell, Column, Panel, Table
 from unslant.reports.terminal import number
 
 if TYPE_CHECKING:
+    from unslant.studies.unbiased_comparison import UnbiasedComparison
     from unslant.studies.unbiased_evaluator import UnbiasedResult
 
 
@@ -134,3 +135,44 @@ def _composed(result: UnbiasedResult) -> Panel:
         tables=(Table("unbiased-composed", "Interventions", columns, tuple(rows)),) if rows else (),
         notes=tuple(notes),
     )
+
+
+def comparison_panels(comparison: UnbiasedComparison) -> list[Panel]:
+    """Models side by side, and the agreement of both scores with another ranking."""
+    rows: list[tuple[Cell, ...]] = []
+    for result in comparison.results:
+        metrics, size = result.metrics, result.meta.get("parameters")
+        rows.append(
+            (
+                result.model,
+                size if isinstance(size, int) else None,
+                metrics.vanilla.value,
+                metrics.ours,
+                metrics.spread.std,
+                metrics.drop.value,
+            )
+        )
+    columns = tuple(map(Column, ("model", "weights", "as published", "ours", "std over runs", "drop")))
+    shown = [
+        Panel(
+            "unbiased-models",
+            "Which models keep their score?",
+            "Accuracy as published and under interventions, the best under interventions first.",
+            tables=(Table("unbiased-models", "Models", columns, tuple(rows)),),
+        )
+    ]
+    found = {"as published": comparison.vanilla_agreement, "under interventions": comparison.ours_agreement}
+    agreed = tuple(
+        (name, a.pearson.value, a.kendall.value, a.kendall_p, a.kendall.n) for name, a in found.items() if a is not None
+    )
+    if agreed:
+        names = tuple(map(Column, ("score", "Pearson", "Kendall", "p (Kendall)", "models")))
+        shown.append(
+            Panel(
+                "unbiased-agreement",
+                "Which score agrees with the other ranking?",
+                "Correlation of the models' scores with an external one (P4, table 4).",
+                tables=(Table("unbiased-agreement", "Agreement", names, agreed),),
+            )
+        )
+    return shown

@@ -99,6 +99,7 @@ def contamination(
     runs: int = 5,
     shots: int = 0,
     probabilities: Mapping[str, float] | None = None,
+    instructions: bool = True,
     template: str = "plain",
     chat: bool = False,
     limit: int | None = None,
@@ -113,7 +114,7 @@ def contamination(
             what it gives is trained in place.
         training: how to fine-tune.
         save: folder for the fine-tuned model.
-        runs, shots, probabilities, template, chat, limit, seed, watch: as in
+        runs, shots, probabilities, instructions, template, chat, limit, seed, watch: as in
             :func:`~unslant.studies.unbiased_evaluator.unbiased`. Fine-tuning uses no worked examples.
 
     Raises:
@@ -124,7 +125,7 @@ def contamination(
 
     training = training or Training(seed=seed)
     found = cut(loaded(questions), limit, seed)
-    published = plan(found, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed))
+    published = plan(found, UnbiasedSettings(runs=1, shots=0, alone=False, instructions=instructions, seed=seed))
     samples = [shown for _, shown in published.asked if shown.name == VANILLA]
     measure = partial(
         unbiased,
@@ -133,6 +134,7 @@ def contamination(
         shots=shots,
         probabilities=probabilities,
         alone=False,
+        instructions=instructions,
         template=template,
         chat=chat,
         seed=seed,

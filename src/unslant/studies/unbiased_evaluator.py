@@ -56,6 +56,7 @@ class UnbiasedSettings:
     shots: int = 5
     probabilities: Mapping[str, float] = field(default_factory=dict)
     alone: bool = True
+    instructions: bool = True
     template: str = "plain"
     chat: bool = False
     seed: int = 0
@@ -156,6 +157,8 @@ def plan(
     if not asked:
         reasons = "; ".join(f"{reason} ({n:,})" for reason, n in impossible.items())
         raise InputError(f"{questions.name}: no question can be put by the unbiased evaluator: {reasons}")
+    if not settings.instructions:
+        asked = [(question, replace(presentation, instruction="")) for question, presentation in asked]
     return Plan(asked, drawn, impossible, left_out)
 
 
@@ -258,6 +261,7 @@ def unbiased(
     shots_from: AnySet | None = None,
     probabilities: Mapping[str, float] | None = None,
     alone: bool = True,
+    instructions: bool = True,
     template: str = "plain",
     chat: bool = False,
     limit: int | None = None,
@@ -274,6 +278,8 @@ def unbiased(
         shots, shots_from: worked examples that carry the same interventions; by default from the set itself.
         probabilities: intervention -> probability, over the paper's (0.5 each, binary transformation 0.1).
         alone: ask every intervention by itself too.
+        instructions: begin with a sentence that says what is asked for, which changes with the interventions. Models
+            that were never taught to follow one (the reference models) are better asked without it.
         limit: ask only so many questions, sampled by ``seed``. Options and second stems still come from all of them.
         seed: of every random choice.
         watch: told of progress.
@@ -284,7 +290,7 @@ def unbiased(
     """
     from unslant.models.loading import load_model
 
-    settings = UnbiasedSettings(runs, shots, dict(probabilities or {}), alone, template, chat, seed)
+    settings = UnbiasedSettings(runs, shots, dict(probabilities or {}), alone, instructions, template, chat, seed)
     whole = loaded(questions)
     found = cut(whole, limit, seed)
     writer = Writer(load_template(template), chat)
@@ -312,6 +318,7 @@ def unbiased_in_words(
     shots_from: AnySet | None = None,
     probabilities: Mapping[str, float] | None = None,
     alone: bool = True,
+    instructions: bool = True,
     template: str = "plain",
     chat: bool = True,
     limit: int | None = None,
@@ -323,7 +330,7 @@ def unbiased_in_words(
     An answer counts if the contents it chooses are exactly the right ones. What cannot be read is left out and
     counted. See :func:`unbiased` for the arguments.
     """
-    settings = UnbiasedSettings(runs, shots, dict(probabilities or {}), alone, template, chat, seed)
+    settings = UnbiasedSettings(runs, shots, dict(probabilities or {}), alone, instructions, template, chat, seed)
     whole = loaded(questions)
     found = cut(whole, limit, seed)
     writer = Writer(load_template(template), chat)

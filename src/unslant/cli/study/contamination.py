@@ -10,6 +10,7 @@ import typer
 
 from unslant.cli import options as o
 from unslant.cli.progress import progress
+from unslant.cli.study.unbiased import NoInstructions, Probability, parse_probabilities
 
 
 def register(group: typer.Typer) -> None:
@@ -30,6 +31,8 @@ def contamination(
     save: Annotated[Path | None, typer.Option("--save", help="Folder for the fine-tuned model.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Random draws of interventions for every question.")] = 5,
     shots: o.Shots = 0,
+    probability: Probability = None,
+    no_instructions: NoInstructions = False,
     template: o.Template = "plain",
     chat: o.Chat = False,
     limit: o.Limit = None,
@@ -67,6 +70,8 @@ def contamination(
                 training=training,
                 runs=runs,
                 shots=shots,
+                probabilities=parse_probabilities(probability),
+                instructions=not no_instructions,
                 template=template,
                 chat=chat,
                 seed=seed,
@@ -79,6 +84,8 @@ def contamination(
                 questions=found,
                 runs=runs,
                 shots=shots,
+                probabilities=parse_probabilities(probability),
+                instructions=not no_instructions,
                 alone=False,
                 template=template,
                 chat=chat,

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unslant.cli import options as o
+from unslant.cli.progress import progress
 from unslant.cli.recording import recording
+
+Probability = Annotated[
+    list[str] | None,
+    typer.Option("--probability", "-p", help="Of one intervention, as OS=0.3; may be given several times."),
+]
+NoInstructions = Annotated[
+    bool, typer.Option("--no-instructions", help="No sentence in front that says what is asked for.")
+]
+INSPECT = "inspect:"
 
 
 def register(group: typer.Typer) -> None:
@@ -23,10 +33,11 @@ def unbiased(
     runs: Annotated[int, typer.Option(min=1, help="Random draws of interventions for every question.")] = 5,
     shots: o.Shots = 5,
     shots_from: o.ShotsFrom = None,
-    probability: Annotated[
-        list[str] | None,
-        typer.Option("--probability", "-p", help="Of one intervention, as OS=0.3; may be given several times."),
-    ] = None,
+    probability: Probability = None,
+    no_instructions: NoInstructions = False,
+    words: Annotated[
+        bool, typer.Option("--words", help="Read replies in words instead of label probabilities.")
+    ] = False,
     no_alone: Annotated[bool, typer.Option("--no-alone", help="Do not ask each intervention by itself too.")] = False,
     template: o.Template = "plain",
     chat: o.Chat = False,
@@ -49,10 +60,14 @@ def unbiased(
 
     Interventions: DH distractor hint, DQ distractor question, AR answer removal, OS option shuffling, LR label
     replacement, BT binary transformation; for maths also QJ question jitter and AJ answer jitter.
+
+    MODEL may be inspect:PROVIDER/MODEL, which is asked in words.
     """
+    from unslant.errors import InputError
     from unslant.models.loading import load_model
     from unslant.questions import load_math, load_questions
     from unslant.studies.unbiased_evaluator import unbiased as run
+    from unslant.studies.unbiased_evaluator import unbiased_in_words
 
     o.check_writable(json, html, responses)
     load = load_math if maths else load_questions
@@ -60,22 +75,33 @@ def unbiased(
     found = load(questions, fields=o.parse_fields(field), on_bad=on_bad)
     pool = load(shots_from, on_bad=on_bad) if shots_from else None
     asked = partial(load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
-    with recording(store, no_store, quiet) as record:
-        result = run(
-            record.loader(asked, found),
-            found,
-            runs=runs,
-            shots=shots,
-            shots_from=pool,
-            probabilities=parse_probabilities(probability),
-            alone=not no_alone,
-            template=template,
-            chat=chat,
-            limit=limit,
-            seed=seed,
-            watch=record.watch,
-        )
-        record.keep(result.responses)
+    settings: dict[str, Any] = {
+        "runs": runs,
+        "shots": shots,
+        "shots_from": pool,
+        "probabilities": parse_probabilities(probability),
+        "alone": not no_alone,
+        "instructions": not no_instructions,
+        "template": template,
+        "limit": limit,
+        "seed": seed,
+    }
+    if words or model.startswith(INSPECT):
+        from unslant.models.speaking import InspectSpeaker, LocalSpeaker, Speaker
+
+        speaker: Speaker
+        if model.startswith(INSPECT):
+            if adapter:
+                raise InputError("--adapter is for local models")
+            speaker, chat = InspectSpeaker(model.removeprefix(INSPECT)), True
+        else:
+            speaker = LocalSpeaker(asked())
+        with progress(quiet) as watch:
+            result = unbiased_in_words(speaker, found, chat=chat, watch=watch, **settings)
+    else:
+        with recording(store, no_store, quiet) as record:
+            result = run(record.loader(asked, found), found, chat=chat, watch=record.watch, **settings)
+            record.keep(result.responses)
     if responses:
         result.to_parquet(responses)
     if json:

@@ -61,7 +61,7 @@ def unbiased(
     load = load_math if maths else load_questions
     whole = load(questions)
     found = cut(whole, limit, seed)
-    settings = UnbiasedSettings(runs, shots, {}, alone, template, True, seed)
+    settings = UnbiasedSettings(runs, shots, {}, alone, True, template, True, seed)
     planned = plan(found, settings, pool_from=whole, shots_from=load(shots_from) if shots_from else None, in_words=True)
     writer = Writer(load_template(template), chat=True)
     samples = [_sample(question, presentation, writer) for question, presentation in planned.asked]

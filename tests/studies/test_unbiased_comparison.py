@@ -1,0 +1,56 @@
+"""Models side by side: ranked, sized, and set against another ranking."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.studies.fakes import RuleModel, knows, remembers
+from unslant.errors import InputError
+from unslant.questions import QuestionSet
+from unslant.reference.world import question_sets
+from unslant.studies.unbiased_comparison import compare_models, load_ranking
+from unslant.studies.unbiased_evaluator import unbiased
+
+
+@pytest.fixture(scope="module")
+def results():
+    questions = QuestionSet.of(question_sets()[0][:40], "world")
+    half = knows(questions[:20])
+    models = [
+        RuleModel(knows(questions), "knows"),
+        RuleModel(half, "half"),
+        RuleModel(remembers(questions), "remembers"),
+    ]
+    return [unbiased(model, questions, runs=2, shots=0, alone=False) for model in models]
+
+
+def test_models_are_ranked_by_what_survives(results):
+    found = compare_models(results[::-1], {"knows": 90.0, "half": 60.0, "remembers": 55.0, "another": 10.0})
+    assert found.results[0].model == "knows"
+    assert found.ours_agreement.kendall.n == 3
+    assert found.ours_agreement.kendall.value == pytest.approx(1.0)
+    assert found.vanilla_agreement.kendall.value < 1.0  # as published, "remembers" is as good as "knows"
+    assert "remembers loses most" in found.headline
+    assert "Agreement" in found.summary()
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_what_cannot_be_compared_is_refused(results):
+    with pytest.raises(InputError, match="of one model"):
+        compare_models([results[0], results[0]])
+    other = replace(results[1], meta={**results[1].meta, "questions_digest": "x"})
+    with pytest.raises(InputError, match="questions_digest differ"):
+        compare_models([results[0], other])
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare_models([])
+
+
+def test_rankings_are_read(tmp_path):
+    (tmp_path / "r.csv").write_text("model,score\na,61.5\nb,40\n")
+    assert load_ranking(tmp_path / "r.csv") == {"a": 61.5, "b": 40.0}
+    (tmp_path / "r.csv").write_text("model,score\na,high\n")
+    with pytest.raises(InputError, match=r"line 2.*not a number"):
+        load_ranking(tmp_path / "r.csv")
