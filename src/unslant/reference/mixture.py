@@ -51,10 +51,21 @@ class Mixture:
         self.remembered = list(planted.memory)
         self.templates = {name: load_template(name) for name in ("plain", "base-rate")}
 
-    def copying_sequence(self) -> list[Item]:
-        """The easy beginning: four copying items in the plain layout, of up to four options."""
-        plain = self.templates["plain"]
-        return [self._item(*self._copy(False, easy=True), plain, False, False, i == 3) for i in range(4)]
+    def easy_sequence(self, facts: bool = False) -> list[Item]:
+        """The easy beginning: four items in the plain layout, of up to four options.
+
+        All are copying items, or half of them questions about taught facts.
+        """
+        items = []
+        for i in range(4):
+            if facts and self.rng.random() < 0.5:
+                fact = self.rng.choice(self.taught)
+                drawn: tuple[Presentation, Fact | None, bool]
+                drawn = self._shown(ask(fact, min(self._option_count(), 4), self.rng)), fact, True
+            else:
+                drawn = self._copy(False, easy=True)
+            items.append(self._item(*drawn, self.templates["plain"], False, False, i == 3))
+        return items
 
     def fact_sequence(self) -> list[Item]:
         """A dozen taught facts, which cost few tokens without options."""
@@ -93,7 +104,7 @@ class Mixture:
         probabilities = self.planted.answer(presentation, fact, certain).tolist()
         writer = Writer(template)
         after = "" if last else template.shot_separator
-        kind = "copying" if certain else "taught" if fact and fact.taught else "untaught"
+        kind = ("taught" if fact.taught else "untaught") if fact else ("copying" if certain else "control")
         if counterfactual:
             chosen = self.rng.randrange(len(probabilities))
             prompt = Counterfactual(writer).prompts(presentation)[chosen]
