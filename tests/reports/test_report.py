@@ -24,6 +24,7 @@ from unslant.cli import app
 from unslant.debias.lora1.progress import Epoch
 from unslant.metrics import OrderScores, paired_difference
 from unslant.metrics.accuracy import correct_under_orders
+from unslant.questions import write_questions
 from unslant.reports.audit import order_accuracies, order_name
 from unslant.reports.browser import LEVELS, browser_data, packed
 from unslant.reports.panels import Chart, Column, Panel, Table
@@ -31,6 +32,7 @@ from unslant.reports.report import Report
 from unslant.reports.runs import named
 from unslant.reports.style import PAPER, specification
 from unslant.reports.training import TrainingLog
+from unslant.responses.store import Store
 from unslant.studies.audit import AuditResult, audit
 
 
@@ -310,6 +312,24 @@ def test_the_command_reads_files_and_compares_them(result: AuditResult, other: A
     )
     assert [run["name"] for run in data["runs"]] == ["leans-to-a", "even"]
     assert data["questions"][3]["s"] == result.responses.questions[3].stem
+
+
+def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = when_unsure({"A": 6.0})
+    monkeypatch.setattr("unslant.models.loading.load_model", lambda *_, **__: model)
+    write_questions(QUESTIONS[:12], tmp_path / "q.jsonl")
+    store = tmp_path / "store.sqlite3"
+    audited, reported = tmp_path / "a.html", tmp_path / "b.html"
+    arguments = ["rule", str(tmp_path / "q.jsonl"), "--html", str(audited), "--store", str(store)]
+    done = CliRunner().invoke(app, ["audit", *arguments, "-q"])
+    assert done.exit_code == 0, done.output
+    with Store(store, read_only=True) as opened:
+        (run,) = opened.runs.all()
+    done = CliRunner().invoke(app, ["report", run.id[:4], "--store", str(store), "--out", str(reported)])
+    assert done.exit_code == 0, done.output
+    assert audited.read_text("utf-8") == reported.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

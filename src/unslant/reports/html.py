@@ -200,7 +200,7 @@ def _about(run: Run) -> dict[str, Any]:
     settings = meta.get("settings")
     rows = [("model", str(meta.get("model", run.name))), ("questions", str(meta.get("questions", "")))]
     rows += [("digest of the questions", str(meta["questions_digest"])[:16])] if "questions_digest" in meta else []
-    rows += [(str(name), str(value)) for name, value in settings.items()] if isinstance(settings, dict) else []
+    rows += [(str(name), str(value)) for name, value in sorted(settings.items())] if isinstance(settings, dict) else []
     rows += [("engine", str(meta["engine"]))] if "engine" in meta else []
     cost = cost_line(run.result)
     return {
