@@ -12,8 +12,8 @@ from tests.debias.conftest import make_questions, open_model, tiny_folder  # noq
 from tests.fakes import RuleModel
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
-from unslant.studies.debias import MEASURES, DebiasResult, debias_study
-from unslant.studies.listings import listing_orders, relisted
+from unslant.studies.debias import DebiasResult, debias_study
+from unslant.studies.listings import MEASURES, listing_orders, relisted
 
 
 def right_text(question: Question) -> str:

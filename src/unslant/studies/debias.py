@@ -10,21 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import unslant
 from unslant.debias import Debiaser, Method, ModelAsker, method_named
 from unslant.errors import InputError
-from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
-from unslant.metrics.accuracy import order_accuracy
-from unslant.metrics.bootstrap import RESAMPLES
-from unslant.metrics.labels import given_slots, label_bias
+from unslant.metrics import Estimate
 from unslant.models.base import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, QuestionSet
 from unslant.studies.asking import Watch, no_watch
-from unslant.studies.listings import listing_scores
+from unslant.studies.listings import MEASURES, Measured, changes, listing_scores, measured
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -32,8 +28,6 @@ if TYPE_CHECKING:
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
 )  # fmt: skip
-MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
-"""What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
 PRIDE_DRAWS = 5
 
 
@@ -325,69 +319,6 @@ class _Run:
             rows.append({name: e.value for name, e in measured(scores, resamples=2).estimates.items()})
         values = {name: [row[name] for row in rows] for name in MEASURES}
         return {name: (float(np.mean(v)), float(np.std(v, ddof=1))) for name, v in values.items()}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One method's answers, measured.
-
-    Attributes:
-        questions: the per-question values.
-        estimates: :data:`MEASURES` and ``ckld_raw``.
-    """
-
-    scores: OrderScores
-    questions: QuestionMeasures
-    estimates: Mapping[str, Estimate]
-
-
-def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
-    """The compared measures, out of all that :func:`unslant.metrics.compute` has."""
-    values = measure(scores)
-    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples)
-    bias = label_bias(given_slots(scores), bootstrap)
-    estimates = {
-        "pbm": bootstrap.mean(values.pbm, share=False),
-        "rstd": bias.rstd,
-        "ckld": bias.ckld_smoothed,
-        "ckld_raw": bias.ckld,
-        "fr": bootstrap.mean(values.fr),
-        "accuracy": bootstrap.mean(values.accuracy),
-        "acc_std": order_accuracy(scores, bootstrap).std,
-    }
-    return Measured(scores, values, estimates)
-
-
-def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
-    """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
-
-    Means over questions have a bootstrap interval over the pairs; for the others the change of the value alone is
-    known, and the intervals of the two values tell how much it is worth.
-    """
-    bootstrap = Bootstrap(len(now.scores), now.scores.subjects)
-    found = {}
-    for name in MEASURES:
-        old, new = before.estimates[name], now.estimates[name]
-        if not (old.defined and new.defined) or old.value == 0:
-            note = "the undebiased value is 0" if old.value == 0 else "no value to compare"
-            found[name] = Estimate.undefined(note, new.n)
-        elif name in ("pbm", "fr", "accuracy"):
-            a, b = getattr(now.questions, name), getattr(before.questions, name)
-            both = ~(np.isnan(a) | np.isnan(b))
-            features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
-            found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
-        else:
-            value = (new.value - old.value) / old.value
-            nan = float("nan")
-            found[name] = Estimate(value, nan, nan, new.n, "none", note="change of the value; see its own interval")
-    return found
-
-
-def _relative(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        change: NDArray[np.float64] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
-    change[~np.isfinite(change)] = np.nan
-    return change
 
 
 def _averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unslant.debias import Debiaser, Outcome
-from unslant.metrics import OrderScores
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
+from unslant.metrics.accuracy import order_accuracy
+from unslant.metrics.bootstrap import RESAMPLES
+from unslant.metrics.labels import given_slots, label_bias
 from unslant.presentations import given_order, orders_for, present, reversed_order
 from unslant.questions.question import Question
 from unslant.responses.table import Response, Responses
 
 Order = tuple[int, ...]
 _DECISIVE = 1 + 1e-8
+MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
+"""What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
 
 
 def relisted(question: Question, order: Order) -> Question:
@@ -52,8 +58,71 @@ def listing_scores(
     return OrderScores.from_responses(Responses.from_rows(rows))
 
 
-def _weights(outcome: Outcome) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _weights(outcome: Outcome) -> NDArray[np.float64]:
     """Probabilities in which the method's own way of breaking a tie shows, by a hair."""
     weights = outcome.probs.copy()
     weights[outcome.choice] *= _DECISIVE
     return weights
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One method's answers, measured.
+
+    Attributes:
+        questions: the per-question values.
+        estimates: :data:`MEASURES` and ``ckld_raw``.
+    """
+
+    scores: OrderScores
+    questions: QuestionMeasures
+    estimates: Mapping[str, Estimate]
+
+
+def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
+    """The compared measures, out of all that :func:`unslant.metrics.compute` has."""
+    values = measure(scores)
+    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples)
+    bias = label_bias(given_slots(scores), bootstrap)
+    estimates = {
+        "pbm": bootstrap.mean(values.pbm, share=False),
+        "rstd": bias.rstd,
+        "ckld": bias.ckld_smoothed,
+        "ckld_raw": bias.ckld,
+        "fr": bootstrap.mean(values.fr),
+        "accuracy": bootstrap.mean(values.accuracy),
+        "acc_std": order_accuracy(scores, bootstrap).std,
+    }
+    return Measured(scores, values, estimates)
+
+
+def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
+    """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
+
+    Means over questions have a bootstrap interval over the pairs; for the others the change of the value alone is
+    known, and the intervals of the two values tell how much it is worth.
+    """
+    bootstrap = Bootstrap(len(now.scores), now.scores.subjects)
+    found = {}
+    for name in MEASURES:
+        old, new = before.estimates[name], now.estimates[name]
+        if not (old.defined and new.defined) or old.value == 0:
+            note = "the undebiased value is 0" if old.value == 0 else "no value to compare"
+            found[name] = Estimate.undefined(note, new.n)
+        elif name in ("pbm", "fr", "accuracy"):
+            a, b = getattr(now.questions, name), getattr(before.questions, name)
+            both = ~(np.isnan(a) | np.isnan(b))
+            features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
+            found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
+        else:
+            value = (new.value - old.value) / old.value
+            nan = float("nan")
+            found[name] = Estimate(value, nan, nan, new.n, "none", note="change of the value; see its own interval")
+    return found
+
+
+def _relative(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change: NDArray[np.float64] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
+    change[~np.isfinite(change)] = np.nan
+    return change
