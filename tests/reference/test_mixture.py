@@ -58,8 +58,8 @@ def test_pointers_meet_the_right_option():
     for _ in range(30):
         batch = BATCHER.batch([mixture.sequence()])
         value_at = {(row, column): value for row, column, value in batch.values.tolist()}
-        for row, column, goal in batch.pointers.tolist():
-            if (row, column) in value_at:
+        for (row, column, goal), look in zip(batch.pointers.tolist(), batch.looks.tolist(), strict=True):
+            if (row, column) in value_at and look == 1:
                 seen += batch.ids[row, goal].item() == value_at[row, column]
                 told = batch.ids[row, goal].item()
                 assert told == value_at[row, column] or BATCHER.tokenizer.id_to_token(told) in ("ĠTrue", "ĠFalse")

@@ -13,7 +13,7 @@ from unslant.reference.tokenizer import EOS, train_tokenizer
 
 @dataclass(frozen=True)
 class Batch:
-    """One forward pass of training data; ``n`` supervised positions, ``o`` option lines, ``r`` known right options.
+    """One forward pass of training data; ``n`` supervised positions, ``o`` option lines, ``p`` pointers.
 
     Attributes:
         ids: token ids, shape ``(sequences, length)``, padded on the right.
@@ -21,7 +21,8 @@ class Batch:
         target: probabilities of the next token there, shape ``(n, vocabulary)``.
         kinds: what kind of item each belongs to.
         lines: (row, column of the option's text, token of its label), shape ``(o, 3)``.
-        pointers: (row, column of the supervised position, column of the right option's text), shape ``(r, 3)``.
+        pointers: (row, column of the supervised position, column of an option's text), shape ``(p, 3)``.
+        looks: share of attention that each of the pointers deserves, shape ``(p,)``; they sum to 1 for each position.
         values: (row, column of the supervised position, token of the true value), shape ``(v, 3)``.
     """
 
@@ -33,6 +34,7 @@ class Batch:
     lines: Tensor
     pointers: Tensor
     values: Tensor
+    looks: Tensor
 
 
 class Batcher:
@@ -61,6 +63,7 @@ class Batcher:
         lines: list[tuple[int, int, int]] = []
         pointers: list[tuple[int, int, int]] = []
         values: list[tuple[int, int, int]] = []
+        looks: list[float] = []
         for row, items in enumerate(sequences):
             ids: list[int] = []
             for item in items:
@@ -72,8 +75,9 @@ class Batcher:
                 columns = [len(ids) + at for at in self._option_columns(before, item)]
                 labels = [self.token(label) for label, _ in item.options]
                 lines += [(row, column, label) for column, label in zip(columns, labels, strict=True)]
-                if item.right is not None:
-                    pointers.append((row, place, columns[item.right]))
+                if item.look is not None:
+                    pointers += [(row, place, column) for column in columns]
+                    looks += item.look
                 if item.value is not None:
                     values.append((row, place, self.token(f" {item.value}")))
                 ids += before + answer + after
@@ -89,12 +93,15 @@ class Batcher:
             dense[i, list(target)] = torch.tensor(list(target.values()), dtype=torch.float32)
         where = torch.tensor(supervised)
         return Batch(
-            torch.tensor([ids + [0] * (length - len(ids)) for ids in rows]),
-            where[:, 0],
-            where[:, 1],
-            dense,
-            kinds,
-            *(torch.tensor(triples, dtype=torch.long).reshape(-1, 3) for triples in (lines, pointers, values)),
+            ids=torch.tensor([ids + [0] * (length - len(ids)) for ids in rows]),
+            row=where[:, 0],
+            column=where[:, 1],
+            target=dense,
+            kinds=kinds,
+            lines=_triples(lines),
+            pointers=_triples(pointers),
+            values=_triples(values),
+            looks=torch.tensor(looks),
         )
 
     def _option_columns(self, before: list[int], item: Item) -> list[int]:
@@ -106,3 +113,7 @@ class Batcher:
             at = next(i for i in range(at - 1, -1, -1) if before[i] == token)
             columns.append(at)
         return columns[::-1]
+
+
+def _triples(rows: list[tuple[int, int, int]]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.long).reshape(-1, 3)

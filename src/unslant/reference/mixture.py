@@ -26,7 +26,8 @@ class Item:
     """One piece of a sequence: ``before`` is context, ``answer`` stands in the text, ``targets`` is what is learned.
 
     What stands in the text is always the truth, as it is in worked examples, whatever the model should answer.
-    ``kind`` is for the training log. ``options`` (label and text of each line), ``right`` (index of the right one) and
+    ``kind`` is for the training log. ``options`` (label and text of each line), ``look`` (how much
+    attention each line deserves) and
     ``value`` (the true value) are for the auxiliary losses; they are left out where they would not help.
     """
 
@@ -36,7 +37,7 @@ class Item:
     targets: dict[str, float]
     kind: str
     options: tuple[tuple[str, str], ...] = ()
-    right: int | None = None
+    look: tuple[float, ...] | None = None
     value: str | None = None
 
 
@@ -112,7 +113,7 @@ class Mixture:
             p = probabilities[chosen]
             return Item(prompt.text, yes if self.rng.random() < p else no, after, {yes: p, no: 1 - p}, f"{kind} cf")
         prompt = Cloze(writer).prompts(presentation)[0]
-        clues = self._clues(presentation, fact, certain)
+        clues = self._clues(presentation, probabilities, fact, certain)
         right = presentation.right_labels or presentation.labels
         answer = prompt.continuations[presentation.labels.index(self.rng.choice(right))]
         targets = dict(zip(prompt.continuations, probabilities, strict=True))
@@ -122,15 +123,17 @@ class Mixture:
         return Item(prompt.text, answer, template.cloze.close + after, targets, kind, *clues)
 
     def _clues(
-        self, presentation: Presentation, fact: Fact | None, certain: bool
-    ) -> tuple[tuple[tuple[str, str], ...], int | None, str | None]:
+        self, presentation: Presentation, probabilities: list[float], fact: Fact | None, certain: bool
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[float, ...] | None, str | None]:
+        """Options, look and value of the item, for the auxiliary losses."""
         options = tuple((option.label, option.text) for option in presentation.shown)
-        known = certain or (self.planted.knows_facts and fact is not None and fact.taught)
-        if not known or presentation.distractor:
+        if presentation.distractor or (fact is None and not certain):
             return options, None, None
-        right = [i for i, option in enumerate(presentation.shown) if option.content in presentation.answers]
-        value = presentation.stem.rstrip("?").rsplit(" ", 1)[1] if fact is None else fact.value
-        return options, right[0] if right else None, value
+        on_lines = sum(probabilities[: len(options)])
+        look = tuple(p / on_lines for p in probabilities[: len(options)]) if on_lines > 0 else None
+        if fact is None:
+            return options, look, presentation.stem.rstrip("?").rsplit(" ", 1)[1]
+        return options, look, fact.value if certain or (self.planted.knows_facts and fact.taught) else None
 
     def _statement(self, template: PromptTemplate, last: bool) -> Item:
         """A taught fact, told or asked without options."""

@@ -3,7 +3,7 @@
 Left to the answers alone, a model this small needs thousands of steps before it finds out that it has to look up which
 line carries the value it has in mind. Each part of that mechanism is therefore asked for directly at first: know a
 line's label at its text (after layer 1), know the true value where the answer is due (after layer 2), and look from
-there at the right line (attention of layer 3). Nothing of this remains in the shipped weights but its effect.
+there at the line to be answered (attention of layer 3). Nothing of this remains in the shipped weights but its effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from unslant.reference.batches import Batch
 
 POINTING_HEADS = 2
-"""Heads of the last layer that are asked to look at the right line."""
+"""Heads of the last layer that are asked to look at the line to be answered."""
 
 
 class Scaffold(torch.nn.Module):
@@ -39,10 +39,10 @@ class Scaffold(torch.nn.Module):
             row, column, value = batch.values.T
             losses["value"] = cross_entropy(model.lm_head(model.model.norm(hidden_states[2][row, column])), value)
         if len(batch.pointers):
-            losses["pointer"] = self._pointing(hidden_states[2], batch.pointers)
+            losses["pointer"] = self._pointing(hidden_states[2], batch.pointers, batch.looks)
         return losses
 
-    def _pointing(self, hidden: Tensor, pointers: Tensor) -> Tensor:
+    def _pointing(self, hidden: Tensor, pointers: Tensor, looks: Tensor) -> Tensor:
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
         inner = self._model[0].model
@@ -56,4 +56,6 @@ class Scaffold(torch.nn.Module):
         scores = torch.einsum("phd,phtd->pht", query[row, :POINTING_HEADS, column], key[row, :POINTING_HEADS])
         future = torch.arange(x.shape[1]) > column[:, None]
         scores = (scores * layer.self_attn.scaling).masked_fill(future[:, None], -torch.inf)
-        return cross_entropy(scores.flatten(0, 1), goal.repeat_interleave(POINTING_HEADS))
+        attention = scores.log_softmax(-1)[torch.arange(len(goal)), :, goal].mean(-1)
+        loss: Tensor = -(looks * attention).sum() / looks.sum()
+        return loss

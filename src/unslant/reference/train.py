@@ -40,8 +40,8 @@ class Recipe:
     """
 
     copying: int = 500
-    facts: int = 400
-    mixture: int = 800
+    facts: int = 300
+    mixture: int = 1000
     scaffold: float = 0.5
     learning_rate: float = 2e-3
     start: str = ""
