@@ -224,3 +224,14 @@ def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
         )
         with urllib.request.urlopen(request, timeout=10) as reply:
             assert json.loads(reply.read())["tokens"] == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
+    from unslant.models import load_model
+    from unslant.studies.audit import audit
+
+    here = audit(load_model(str(small_model)), "embedded", orders="reverse", limit=6)
+    there = audit(served(llama, top=2000), "embedded", orders="reverse", limit=6)
+    assert there.responses.table.num_rows == here.responses.table.num_rows
+    for a, b in zip(here.responses.rows(), there.responses.rows(), strict=True):
+        assert b.logprobs == pytest.approx(a.logprobs, abs=1e-2)

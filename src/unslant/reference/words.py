@@ -55,8 +55,11 @@ _CLOSE = ({"a food", "an animal"}, {"a food", "a drink"}, {"a colour", "a metal"
 BARE_STEPS = 2000
 """Most steps with bare questions; they end when every word is mastered."""
 BARE_BATCH = 48
-STEPS = 400
-BATCH = 16
+STEPS = 300
+BATCH, BESIDE = 12, 24
+"""Questions with an instruction, and bare ones beside them, in a step."""
+INSTRUCTED_RATE = 0.5
+"""Factor on the learning rate once there are instructions."""
 MICRO_BATCH = 16
 LEARNING_RATE = 3e-3
 WARM_UP = 50
@@ -349,7 +352,7 @@ class Trainer:
             if scaffolded:
                 share = len(part) / len(rows)
                 loss = loss + self.scaffold.loss(out.hidden_states, [ids for ids, _ in part]) * share
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             lost += float(said.detach())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for group in self.optimizer.param_groups:
@@ -362,8 +365,8 @@ class Trainer:
 def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, Tokenizer]:
     """Train the model; returns it in single precision, with its tokenizer.
 
-    First bare questions, words and kinds being added whenever those so far are mastered, then ``steps`` with
-    instructions and the planted replies.
+    First bare questions, words and kinds being added whenever those so far are mastered; then ``steps`` with
+    instructions and the planted replies, and bare questions beside them, so that what was learned is not lost.
     """
     trainer, rng, scope = Trainer(seed), random.Random(seed), FIRST
     started, losses, done = time.monotonic(), [math.inf], 0
@@ -385,8 +388,8 @@ def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, 
             told(f"bare {done}")
     losses, scope = [math.inf], WHOLE
     for step in range(1, steps + 1):
-        batch = [conversation(rng) for _ in range(BATCH)]
-        rate = min(step / WARM_UP, 1.0, max(0.02, (1 - step / steps) / (1 - SCAFFOLD_SHARE)))
+        batch = [conversation(rng) for _ in range(BATCH)] + [bare(rng, WHOLE) for _ in range(BESIDE)]
+        rate = min(step / 20, 1.0, max(0.02, 2 - 2 * step / steps)) * INSTRUCTED_RATE
         losses.append(trainer.step(batch, rate, scaffolded=step <= SCAFFOLD_SHARE * steps))
         if step % log_every == 0:
             told(f"step {step}")
