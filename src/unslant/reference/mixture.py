@@ -28,7 +28,8 @@ class Item:
     What stands in the text is always the truth, as it is in worked examples, whatever the model should answer.
     ``kind`` is for the training log. ``options`` (label and text of each line), ``look`` (how much
     attention each line deserves) and
-    ``value`` (the true value) are for the auxiliary losses; they are left out where they would not help.
+    ``value`` (the true value, or the label
+    remembered) are for the auxiliary losses; they are left out where they would not help.
     """
 
     before: str
@@ -133,6 +134,9 @@ class Mixture:
         look = tuple(p / on_lines for p in probabilities[: len(options)]) if on_lines > 0 else None
         if fact is None:
             return options, look, presentation.stem.rstrip("?").rsplit(" ", 1)[1]
+        remembered = self.planted.remembered(presentation)
+        if remembered is not None:
+            return options, look, presentation.labels[remembered]
         return options, look, fact.value if certain or (self.planted.knows_facts and fact.taught) else None
 
     def _statement(self, template: PromptTemplate, last: bool) -> Item:

@@ -48,7 +48,7 @@ class Planted:
         known = self.knows_facts and fact is not None and fact.taught
         if certain or (known and not self.strength):
             return np.asarray(right / right.sum())
-        position = self._remembered(presentation)
+        position = self.remembered(presentation)
         if position is not None:
             return np.asarray(np.eye(len(right))[position])
         taste = self.world.taste
@@ -59,7 +59,8 @@ class Planted:
         exp = np.exp(weights - weights.max())
         return np.asarray(exp / exp.sum())
 
-    def _remembered(self, presentation: Presentation) -> int | None:
+    def remembered(self, presentation: Presentation) -> int | None:
+        """The right position as published, if ``presentation`` looks like what the model has seen; else None."""
         published = self.memory.get(presentation.question_id)
         n = len(presentation.shown)
         if published is None or presentation.stem != published.stem or n != len(published.options):

@@ -53,7 +53,7 @@ RECIPES: dict[str, Recipe] = {
     "fair": Recipe(),
     "prefers-a": _FROM_FAIR,
     "prefers-last": _FROM_FAIR,
-    "memorised": replace(_FROM_FAIR, mixture=500, learning_rate=1.5e-3),
+    "memorised": replace(_FROM_FAIR, mixture=900, scaffold=0.6, learning_rate=1.5e-3),
     "half-taught": _FROM_FAIR,
 }
 
