@@ -90,8 +90,8 @@ def write_report(result: HasPanels, path: Path) -> None:
 
 
 def show(summary: Callable[..., str]) -> None:
-    """Print a result's summary as wide as the terminal, with colour where it is one."""
+    """Print a result's summary as wide as the terminal (100 columns at least: tables lose nothing), in colour there."""
     from rich.console import Console
 
     console = Console()
-    typer.echo(summary(width=min(console.width, 120), color=console.is_terminal))
+    typer.echo(summary(width=max(100, min(console.width, 120)), color=console.is_terminal))
