@@ -22,10 +22,16 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass
 class Run:
-    """Wall seconds, tokens given to the model (padding included), and the most memory used beyond that at the start
-    (resident set, sampled every 5 ms), in bytes."""
+    """What one run took.
+
+    Attributes:
+        seconds, cpu_seconds: wall-clock seconds, and CPU seconds of all threads of this process.
+        tokens: tokens given to the model, padding included.
+        memory: most memory used beyond that at the start (resident set, sampled every 5 ms), in bytes.
+    """
 
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     tokens: int = 0
     memory: int = 0
 
@@ -53,10 +59,10 @@ def measured(model: Any) -> Iterator[Run]:
     hook = model.get_input_embeddings().register_forward_pre_hook(count)
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    begun = time.perf_counter()
+    begun, begun_cpu = time.perf_counter(), time.process_time()
     try:
         yield run
-        run.seconds = time.perf_counter() - begun
+        run.seconds, run.cpu_seconds = time.perf_counter() - begun, time.process_time() - begun_cpu
     finally:
         stop.set()
         watcher.join()

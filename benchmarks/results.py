@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 
 OURS = "unslant"
+_CLOCKS = {
+    "seconds": "Seconds are wall-clock seconds.",
+    "cpu_seconds": "Seconds are CPU seconds of the process (the machine was in use by others, so wall-clock time would "
+    "have measured them too).",
+}
 _TARGETS = {"plain": 4.0, "lm-eval": 4.0, "BaQCKV": 1.35}
 
 
-def speedups(cell: dict[str, Any], name: str) -> list[float]:
-    """How many times as long ``name`` took as we did, repeat by repeat."""
+def speedups(cell: dict[str, Any], name: str, clock: str) -> list[float]:
+    """How many times as long ``name`` took as we did, repeat by repeat, by ``seconds`` or ``cpu_seconds``."""
     pairs = zip(cell["runs"][name], cell["runs"][OURS], strict=False)
-    return [theirs["seconds"] / ours["seconds"] for theirs, ours in pairs]
+    return [theirs[clock] / ours[clock] for theirs, ours in pairs]
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -24,19 +29,19 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def write_report(facts: dict[str, Any], folder: Path) -> str:
     """Write ``RESULTS.md`` and ``speedup.svg``; returns the summary."""
-    summary = "\n".join(_summary(facts["cells"]))
+    summary = "\n".join(_summary(facts["cells"], facts["clock"]))
     parts = [
         "# Scoring all orders: measured side by side",
         "Written by `make bench` (`python -m benchmarks.compare`); do not edit. What is compared is described in "
         "[README.md](README.md).",
         "\n".join(f"- {key}: {value}" for key, value in facts["machine"].items()),
         f"Median of {facts['repeats']} interleaved repeats ({facts['slow_repeats']} for plain and lm-eval). "
-        "Every contender tokenizes the prompts itself, within its time.",
+        "Every contender tokenizes the prompts itself, within its time. " + _CLOCKS[facts["clock"]],
         "## Summary",
         "Times faster: how many times as long the other takes. Geometric mean over all workloads and sizes.",
         summary,
         "![Times faster, by workload and size](speedup.svg)",
-        *_tables(facts["cells"]),
+        *_tables(facts["cells"], facts["clock"]),
         "## Equal results",
         "Largest difference of any log-probability from the plain path, over all workloads and sizes: "
         + ", ".join(f"{name} {worst:.1e}" for name, worst in _apart(facts["cells"]).items())
@@ -51,7 +56,7 @@ def write_report(facts: dict[str, Any], folder: Path) -> str:
         + f": {sum(facts['overhead'].values()):.1%} in all.",
     ]
     (folder / "RESULTS.md").write_text("\n\n".join(parts) + "\n", "utf-8")
-    _picture(facts["cells"], folder / "speedup.svg")
+    _picture(facts["cells"], facts["clock"], folder / "speedup.svg")
     return summary
 
 
@@ -59,25 +64,25 @@ def _others(cells: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in cells[0]["runs"] if name != OURS]
 
 
-def _summary(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _summary(cells: Sequence[dict[str, Any]], clock: str) -> Iterator[str]:
     yield "| over | geometric mean | least | most | target |"
     yield "|---|---|---|---|---|"
     for name in _others(cells):
-        medians = [float(np.median(speedups(cell, name))) for cell in cells]
+        medians = [float(np.median(speedups(cell, name, clock))) for cell in cells]
         target = _TARGETS.get(name)
         aim = f">= {target}" + (", none below 1.0" if name == "BaQCKV" else "") if target else "none"
         yield f"| {name} | {geometric_mean(medians):.2f} | {min(medians):.2f} | {max(medians):.2f} | {aim} |"
 
 
-def _tables(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _tables(cells: Sequence[dict[str, Any]], clock: str) -> Iterator[str]:
     for size in dict.fromkeys(cell["size"] for cell in cells):
         yield f"## {size} parameters"
         mine = [cell for cell in cells if cell["size"] == size]
         names = [OURS, *_others(mine)]
         yield "Seconds:"
-        yield "\n".join(_table(mine, names, lambda cell, name: f"{_median(cell, name, 'seconds'):.2f}"))
+        yield "\n".join(_table(mine, names, lambda cell, name: f"{_median(cell, name, clock):.2f}"))
         yield "Times faster than the other, median and range over the repeats:"
-        yield "\n".join(_table(mine, names[1:], _spread))
+        yield "\n".join(_table(mine, names[1:], lambda cell, name: _spread(speedups(cell, name, clock))))
         yield "Tokens given to the model (with padding; llama.cpp: not found in its prompt cache):"
         yield "\n".join(_table(mine, names, lambda cell, name: f"{_median(cell, name, 'tokens'):,.0f}"))
         yield "Peak memory beyond the loaded model, MiB (llama.cpp's own buffers are set aside when it loads):"
@@ -97,8 +102,7 @@ def _median(cell: dict[str, Any], name: str, what: str) -> float:
     return float(np.median([run[what] for run in cell["runs"][name]]))
 
 
-def _spread(cell: dict[str, Any], name: str) -> str:
-    ratios = speedups(cell, name)
+def _spread(ratios: Sequence[float]) -> str:
     return f"{np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
@@ -117,7 +121,7 @@ def _scaling(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         )
 
 
-def _picture(cells: Sequence[dict[str, Any]], path: Path) -> None:
+def _picture(cells: Sequence[dict[str, Any]], clock: str, path: Path) -> None:
     import altair as alt
 
     rows = [
@@ -131,14 +135,14 @@ def _picture(cells: Sequence[dict[str, Any]], path: Path) -> None:
         }
         for cell in cells
         for name in _others(cells)
-        for ratios in [speedups(cell, name)]
+        for ratios in [speedups(cell, name, clock)]
     ]
     order = list(dict.fromkeys(row["workload"] for row in rows))
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("over:N", title=None, sort=_others(cells)),
         color=alt.Color("over:N", sort=_others(cells), legend=None),
     )
-    scale = alt.Scale(type="log", domainMin=0.5)
+    scale = alt.Scale(type="log", domainMin=0.5, nice=False)
     points = base.mark_point(filled=True, size=60).encode(
         x=alt.X("median:Q", scale=scale, title="times faster (log scale)"),
         shape=alt.Shape("size:N", title="parameters"),

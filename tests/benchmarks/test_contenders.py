@@ -80,5 +80,5 @@ def test_speedups_pair_the_repeats():
         return [{"seconds": s} for s in seconds]
 
     cell = {"runs": {"unslant": done(1.0, 2.0, 4.0), "plain": done(3.0, 8.0)}}
-    assert speedups(cell, "plain") == [3.0, 4.0]
+    assert speedups(cell, "plain", "seconds") == [3.0, 4.0]
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
