@@ -65,7 +65,7 @@ def test_subjects_add_up(metrics: Metrics) -> None:
     assert all(row.accuracy.method == "Wilson" for row in metrics.by_subject.values())
 
 
-def test_pbm_follows_difficulty_across_subjects(metrics: Metrics) -> None:
+def test_correlation_across_subjects(metrics: Metrics) -> None:
     x = [row.pbm.value for row in metrics.by_subject.values()]
     y = [row.expected_accuracy.value for row in metrics.by_subject.values()]
     found = metrics.pbm_accuracy
@@ -74,6 +74,11 @@ def test_pbm_follows_difficulty_across_subjects(metrics: Metrics) -> None:
     assert found.pearson.n == 12
     assert found.pearson_p == pytest.approx(stats.pearsonr(x, y).pvalue)
     assert found.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
+
+
+def test_pbm_falls_where_more_is_known() -> None:
+    questions = make_questions(120, (4,), subjects=12)  # of one option count: PBM depends on it, and so does chance
+    found = compute(OrderScores.from_responses(ask(questions, knows(0.6, guesses())))).pbm_accuracy
     assert found.pearson.value < 0  # guessed questions move, known ones do not
 
 

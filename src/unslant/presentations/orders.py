@@ -77,9 +77,9 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
     ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
-    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and ``balanced:K`` are
-    sets of at least K orders in which every option stands in every place equally often, the first chosen to share
-    long beginnings (:mod:`unslant.presentations.sharing`).
+    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and
+    ``balanced:K`` are sets of at least K orders in which every option stands in every place equally often, the first
+    chosen to share long beginnings (:mod:`unslant.presentations.sharing`).
 
     Raises:
         InputError: on an unknown name, or ``all`` with more than 5,040 orders.
