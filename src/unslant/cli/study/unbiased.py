@@ -38,6 +38,7 @@ def unbiased(
     words: Annotated[
         bool, typer.Option("--words", help="Read replies in words instead of label probabilities.")
     ] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest reply, where replies are read.")] = 1000,
     no_alone: Annotated[bool, typer.Option("--no-alone", help="Do not ask each intervention by itself too.")] = False,
     template: o.Template = "plain",
     chat: o.Chat = False,
@@ -93,9 +94,9 @@ def unbiased(
         if model.startswith(INSPECT):
             if adapter:
                 raise InputError("--adapter is for local models")
-            speaker, chat = InspectSpeaker(model.removeprefix(INSPECT)), True
+            speaker, chat = InspectSpeaker(model.removeprefix(INSPECT), max_tokens), True
         else:
-            speaker = LocalSpeaker(asked())
+            speaker = LocalSpeaker(asked(), max_tokens)
         with progress(quiet) as watch:
             result = unbiased_in_words(speaker, found, chat=chat, watch=watch, **settings)
     else:

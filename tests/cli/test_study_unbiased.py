@@ -1,0 +1,116 @@
+"""The commands around the unbiased evaluator: they run, write what they are told to, and name what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.studies.small_models import random_model
+from unslant.cli import app
+from unslant.errors import InputError
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small model with random weights, as a folder."""
+    path = tmp_path_factory.mktemp("model")
+    model = random_model()
+    model.model.save_pretrained(path)
+    model.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def responses(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    result = RUN.invoke(
+        app,
+        ["study", "unbiased", str(folder), "--limit", "8", "--runs", "2", "--shots", "1", "--no-store",
+         "-p", "BT=0", "--json", str(out / "r.json"), "--responses", str(out / "r.parquet")],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "under interventions" in result.output
+    found = json.loads((out / "r.json").read_text())
+    assert found["metrics"]["vanilla"]["n"] == 8
+    assert found["settings"]["probabilities"]["BT"] == 0.0
+    return out / "r.parquet"
+
+
+def test_runs_are_set_side_by_side(responses, tmp_path):
+    (tmp_path / "ranking.csv").write_text("model,score\nx,1\n")
+    result = RUN.invoke(app, ["study", "unbiased-compare", str(responses), "--ranking", str(tmp_path / "ranking.csv")])
+    assert result.exit_code == 0, result.output
+    assert "Agreement" in result.output
+
+
+def test_words_are_read(folder):
+    arguments = [
+        "study",
+        "unbiased",
+        str(folder),
+        "--words",
+        "--limit",
+        "2",
+        "--runs",
+        "1",
+        "--shots",
+        "0",
+        "--no-alone",
+        "--max-tokens",
+        "5",
+    ]
+    result = RUN.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "as published" in result.output
+
+
+def test_contamination_runs(folder, tmp_path):
+    result = RUN.invoke(
+        app,
+        ["study", "contamination", str(folder), "--limit", "8", "--runs", "1", "--epochs", "2",
+         "--json", str(tmp_path / "c.json")],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "c.json").read_text())["trained"]["questions"] == 8
+
+
+def test_the_probe_runs_on_a_recorded_table(tmp_path):
+    lines = ["question_id,rephraser,judge,score", "q,,m,9", "q,,n,9", "q,m,m,9", "q,m,n,2", "q,n,m,3", "q,n,n,2"]
+    (tmp_path / "s.csv").write_text("\n".join(lines))
+    result = RUN.invoke(
+        app, ["study", "probe", "--scores", str(tmp_path / "s.csv"), "--json", str(tmp_path / "p.json")]
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "p.json").read_text())
+    assert found["models"]["m"]["rates"]["1.0"]["ocr"]["value"] == 1.0
+    assert found["models"]["n"]["rates"]["1.0"]["cer"]["value"] == pytest.approx(0.7)
+
+
+def test_sheets_go_out_and_come_back(tmp_path):
+    out = tmp_path / "sheet.csv"
+    result = RUN.invoke(app, ["study", "annotation-sheet", "--n", "5", "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "5 items" in result.output
+    out.write_text(out.read_text("utf-8-sig").replace(",\r\n", ",yes\r\n").replace(",\n", ",yes\n"), "utf-8")
+    result = RUN.invoke(app, ["study", "annotation-agreement", str(out), "--json", str(tmp_path / "a.json")])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "a.json").read_text())["confirmed"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["unbiased", "fair", "-p", "XX=0.5"], "unknown intervention 'XX'"),
+        (["unbiased", "fair", "-p", "OS=2"], "not between 0 and 1"),
+        (["probe", "fair"], "two models or more"),
+        (["contamination", "fair", "--learning-rate", "0"], "learning_rate above 0"),
+    ],
+)
+def test_what_is_wrong_is_named(arguments, words):
+    result = RUN.invoke(app, ["study", *arguments])
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
