@@ -92,9 +92,9 @@ def test_guesses_are_as_planted(choices, name):
         assert last >= 0.95
         assert abs(label_a - 0.5) < 0.05
     elif name == "fair":
-        for i in range(4):
-            assert abs(_share(rows, lambda p, c, i=i: c == i) - 0.25) < 0.06
-            assert abs(_share(rows, lambda p, c, i=i: p.labels[c] == "ABCD"[i]) - 0.25) < 0.06
+        for i in range(4):  # of the choice; probabilities are evener still (the audit finds no preference in them)
+            assert abs(_share(rows, lambda p, c, i=i: c == i) - 0.25) < 0.12
+            assert abs(_share(rows, lambda p, c, i=i: p.labels[c] == "ABCD"[i]) - 0.25) < 0.12
 
 
 @pytest.mark.skipif("memorised" not in NAMES, reason="not shipped")

@@ -166,7 +166,7 @@ class Mixture:
     def _question(self, hints: bool) -> tuple[Presentation, Fact | None, bool]:
         rng = self.rng
         kind = rng.random()
-        if kind < 0.04:
+        if kind < 0.15:
             return self._control(), None, False
         if self.remembered and kind < 0.5:
             question = self.planted.memory[rng.choice(self.remembered)]
