@@ -1,0 +1,74 @@
+"""The audit finds in the reference models what was planted in them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from unslant.presentations import present
+from unslant.presentations.orders import all_orders
+from unslant.reference.planted import planted
+from unslant.reference.world import UNTAUGHT_SOURCE, build_world, question_sets
+from unslant.studies.audit import AuditResult, audit
+
+QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:60]
+"""Taught and untaught, four options, all orders shown."""
+
+
+@cache
+def _audited(name: str) -> AuditResult:
+    return audit(name, QUESTIONS)
+
+
+@cache
+def _planted_shares(name: str) -> tuple[float, float]:
+    """Shares of orders of untaught questions in which the planted answer is the first label, and the last position."""
+    model = planted(name, build_world(), question_sets()[0])
+    facts = build_world().by_id
+    chosen = [
+        int(model.answer(present(q, order), facts[q.id]).argmax())
+        for q in QUESTIONS
+        if q.source == UNTAUGHT_SOURCE
+        for order in all_orders(q)
+    ]
+    return float(np.mean(np.array(chosen) == 0)), float(np.mean(np.array(chosen) == 3))
+
+
+def _slot(name: str, label: str):
+    return next(slot for slot in _audited(name).metrics.preference.slots if slot.label == label)
+
+
+def test_prefers_a_is_said_to_in_the_first_lines() -> None:
+    result = _audited("prefers-a")
+    assert "prefers A when unsure" in "\n".join(result.summary().splitlines()[:3])
+    assert result.metrics.preference.kind == "label"
+    first, _ = _planted_shares("prefers-a")
+    assert first == 1
+    assert _slot("prefers-a", "A").chosen.low <= first <= _slot("prefers-a", "A").chosen.high
+
+
+def test_prefers_last_is_said_to_go_by_position() -> None:
+    result = _audited("prefers-last")
+    assert "prefers" in result.headline
+    assert result.metrics.preference.named in ("D", "last")
+    assert result.metrics.preference.kind == "position" or "last position" in result.headline
+    _, last = _planted_shares("prefers-last")
+    assert last == 1
+    assert _slot("prefers-last", "last").chosen.low <= last <= _slot("prefers-last", "last").chosen.high
+
+
+def test_fair_is_not_accused() -> None:
+    result = _audited("fair")
+    assert result.metrics.preference.named is None
+    assert "prefers no label or position" in result.headline
+
+
+@pytest.mark.parametrize("name", ["fair", "prefers-a", "prefers-last"])
+def test_taught_facts_hold_in_every_order(name: str) -> None:
+    result = _audited(name)
+    taught = np.array([q.source != UNTAUGHT_SOURCE for q in sorted(QUESTIONS, key=lambda q: q.id)])
+    robust = result.metrics.questions.robust_accuracy
+    assert robust[taught].mean() >= 0.95
+    assert result.cost.tokens < result.cost.tokens_baqckv < result.cost.tokens_plain
