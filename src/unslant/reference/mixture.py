@@ -73,6 +73,10 @@ class Mixture:
         """A dozen taught facts, which cost few tokens without options."""
         return [self._statement(self.templates["plain"], i == 11) for i in range(12)]
 
+    def question_sequence(self) -> list[Item]:
+        """Three questions in the plain layout, as an audit shows them: to even out habits that were not planted."""
+        return [self._item(*self._question(False), self.templates["plain"], False, False, i == 2) for i in range(3)]
+
     def sequence(self) -> list[Item]:
         """One to six items of one layout (plain, base-rate or chat); the last may be counterfactual."""
         rng = self.rng

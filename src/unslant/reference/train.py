@@ -35,6 +35,7 @@ class Recipe:
         copying: finding the label of an option that the question names, and nothing else.
         facts: the taught facts, told and asked, beside copying.
         mixture: everything, with the planted answers.
+        finish: questions as an audit shows them, at the low rate that ``mixture`` ends with.
         scaffold: part of the ``mixture`` stage in which the auxiliary losses still help (they do in the others).
         start: the shipped model to go on from; empty for none.
     """
@@ -42,6 +43,7 @@ class Recipe:
     copying: int = 500
     facts: int = 300
     mixture: int = 1000
+    finish: int = 300
     scaffold: float = 0.5
     learning_rate: float = 2e-3
     start: str = ""
@@ -88,8 +90,10 @@ def _sequences(mixture: Mixture, recipe: Recipe, step: int) -> list[list[Item]]:
         drawn = [mixture.easy_sequence() for _ in range(16)]
     elif step <= recipe.copying + recipe.facts:
         drawn = [mixture.fact_sequence() for _ in range(16)] + [mixture.easy_sequence(facts=True) for _ in range(16)]
-    else:
+    elif step <= recipe.copying + recipe.facts + recipe.mixture:
         drawn = [mixture.sequence() for _ in range(32)]
+    else:
+        drawn = [mixture.question_sequence() for _ in range(32)]
     return sorted(drawn, key=lambda items: sum(len(item.before) for item in items))
 
 
@@ -115,10 +119,13 @@ def train(name: str, recipe: Recipe, seed: int = 0, start: Path | None = None, l
     parameters = [*model.parameters(), *scaffold.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
     prepared = recipe.copying + recipe.facts
-    total = prepared + recipe.mixture
+    total = prepared + recipe.mixture + recipe.finish
 
     def rate(step: int) -> float:
         """Linear warm-up, constant through the preparing stages, then a cosine down to a fiftieth."""
+        if step >= prepared + recipe.mixture:
+            left = (total - step) / max(1, recipe.finish)
+            return 0.2 * left
         done = max(0, step - prepared) / max(1, recipe.mixture)
         return min(1.0, (step + 1) / WARM_UP) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
 
@@ -164,12 +171,14 @@ def main() -> None:
     parser.add_argument("--copying", type=int, help="steps of the copying stage (default: as the recipe says)")
     parser.add_argument("--facts", type=int, help="steps of the facts stage (default: as the recipe says)")
     parser.add_argument("--steps", type=int, help="steps with the whole mixture (default: as the recipe says)")
+    parser.add_argument("--finish", type=int, help="steps with questions as audited (default: as the recipe says)")
     parser.add_argument("--learning-rate", type=float, help="default: as the recipe says")
     given = parser.parse_args()
     changes = {
         "copying": given.copying,
         "facts": given.facts,
         "mixture": given.steps,
+        "finish": given.finish,
         "learning_rate": given.learning_rate,
     }
     recipe = replace(RECIPES[given.name], **{key: value for key, value in changes.items() if value is not None})
