@@ -10,10 +10,11 @@ import pytest
 
 from tests.debias.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
 from tests.fakes import RuleModel
+from unslant.debias import ModelAsker, method_named
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias import DebiasResult, debias_study
-from unslant.studies.listings import MEASURES, listing_orders, relisted
+from unslant.studies.listings import MEASURES, listing_orders, listing_scores, measured, relisted
 
 
 def right_text(question: Question) -> str:
@@ -133,3 +134,16 @@ def test_listings_map_answers_and_pinned_options() -> None:
     assert listed.options == ("c", "a", "b", "all of these")
     assert listed.answers == {2}
     assert listed.pinned == (3,)
+
+
+def test_a_false_claim_of_invariance_is_found_out() -> None:
+    asker = ModelAsker(RuleModel(leaning, "leaning"))
+    debiaser = method_named("none").fit(asker, [])
+    honest, claimed = (
+        listing_scores(debiaser, KNOWN, "auto", asker.alphabet, 0, invariant=claim) for claim in (False, True)
+    )
+    assert measured(claimed).estimates["pbm"].value == measured(honest).estimates["pbm"].value > 0.04
+    voter = method_named("vote").fit(asker, [])
+    full, short = (listing_scores(voter, KNOWN, "auto", asker.alphabet, 0, invariant=claim) for claim in (False, True))
+    for a, b in zip(full.blocks, short.blocks, strict=True):
+        np.testing.assert_allclose(a.probs, b.probs, atol=1e-12)

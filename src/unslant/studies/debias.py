@@ -289,7 +289,9 @@ class _Run:
         debiaser.answer(questions)
         cost, seconds = asker.cost - before, time.perf_counter() - started
         notes = debiaser.notes
-        scores = listing_scores(debiaser, questions, self.orders, self.alphabet, self.seed)
+        scores = listing_scores(
+            debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
+        )
         found = measured(scores)
         if source == target and not method.held_out:
             cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)

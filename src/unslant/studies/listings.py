@@ -13,12 +13,13 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, 
 from unslant.metrics.accuracy import order_accuracy
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import given_slots, label_bias
-from unslant.presentations import given_order, orders_for, present, reversed_order
+from unslant.presentations import given_order, orders_for, present, question_rng, reversed_order
 from unslant.questions.question import Question
 from unslant.responses.table import Response, Responses
 
 Order = tuple[int, ...]
 _DECISIVE = 1 + 1e-8
+_SAME = 1e-6
 MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
 """What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
 
@@ -45,17 +46,52 @@ def listing_orders(question: Question, orders: str, seed: int) -> list[tuple[str
 
 
 def listing_scores(
-    debiaser: Debiaser, questions: Sequence[Question], orders: str, alphabet: tuple[str, ...], seed: int
+    debiaser: Debiaser,
+    questions: Sequence[Question],
+    orders: str,
+    alphabet: tuple[str, ...],
+    seed: int,
+    *,
+    invariant: bool = False,
 ) -> OrderScores:
-    """The debiased answers to all listings, as the scores every order metric is computed from."""
-    listings = [(q, name, order) for q in questions for name, order in listing_orders(q, orders, seed)]
-    outcomes = debiaser.answer([relisted(question, order) for question, _, order in listings])
+    """The debiased answers to all listings, as the scores every order metric is computed from.
+
+    Args:
+        invariant: the method claims that listings make no difference. Each question is then answered as given and in
+            one other of its listings, drawn by the seed; where the two agree, the rest are taken to. Any two that
+            disagree, and every listing is answered.
+    """
+    named = [listing_orders(question, orders, seed) for question in questions]
+    outcomes = _agreed(debiaser, questions, named, seed) if invariant else None
+    if outcomes is None:
+        found = iter(debiaser.answer([relisted(q, o) for q, own in zip(questions, named, strict=True) for _, o in own]))
+        outcomes = [[next(found) for _ in own] for own in named]
     rows = []
-    for (question, name, order), outcome in zip(listings, outcomes, strict=True):
-        shown = present(question, order, alphabet, name)
-        with np.errstate(divide="ignore"):
-            rows.append(Response.scored(question, shown, "cloze", np.log(_weights(outcome))))
+    for question, own, answers in zip(questions, named, outcomes, strict=True):
+        for (name, order), outcome in zip(own, answers, strict=True):
+            shown = present(question, order, alphabet, name)
+            with np.errstate(divide="ignore"):
+                rows.append(Response.scored(question, shown, "cloze", np.log(_weights(outcome))))
     return OrderScores.from_responses(Responses.from_rows(rows))
+
+
+def _agreed(
+    debiaser: Debiaser, questions: Sequence[Question], named: Sequence[Sequence[tuple[str, Order]]], seed: int
+) -> list[list[Outcome]] | None:
+    """Every listing's answer, in the listing's own sequence, if two listings of each question have the same answer."""
+    drawn = [
+        question_rng(question.id, seed, "listing").choice([order for _, order in own])
+        for question, own in zip(questions, named, strict=True)
+    ]
+    given = debiaser.answer(questions)
+    other = debiaser.answer([relisted(question, order) for question, order in zip(questions, drawn, strict=True)])
+    for a, b, order in zip(given, other, drawn, strict=True):
+        if a.choice != order[b.choice] or np.abs(a.probs[list(order)] - b.probs).max() > _SAME:
+            return None
+    return [
+        [replace(outcome, probs=outcome.probs[list(order)], choice=order.index(outcome.choice)) for _, order in own]
+        for outcome, own in zip(given, named, strict=True)
+    ]
 
 
 def _weights(outcome: Outcome) -> NDArray[np.float64]:

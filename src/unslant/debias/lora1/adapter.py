@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,8 @@ class Adapted:
             task_type="CAUSAL_LM",
         )
         states = {name: p.requires_grad for name, p in model.model.named_parameters()}
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft and transformers about each other
             torch.manual_seed(settings.seed)
             wrapped = peft.get_peft_model(model.model, config, autocast_adapter_dtype=True)
         adapted = cls(model, wrapped)
