@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import unslant
-from unslant.cli import audit, debias, report, runs, study, train
+from unslant.cli import audit, debias, questions, report, runs, study, train
 from unslant.errors import UnslantError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 audit.register(app)
 app.add_typer(study.group)
+questions.register(app)
 runs.register(app)
 report.register(app)
 debias.register(app)
