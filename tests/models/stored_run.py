@@ -6,6 +6,7 @@ import multiprocessing
 import multiprocessing.process
 import random
 import resource
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -35,7 +36,7 @@ LABELS = tuple("ABCDEFGHIJ")
 def load(folder: Path, engine: str = "tree", token_budget: int = 80) -> TransformersModel:
     """One thread: how a sum is shared out between threads decides its last bits."""
     torch.set_num_threads(1)
-    model = AutoModelForCausalLM.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return TransformersModel(
         model, AutoTokenizer.from_pretrained(folder), "zoo", engine=engine, token_budget=token_budget
     )
@@ -144,6 +145,7 @@ def kill_and_resume(folder: Path, work: Path, kills: int, seed: int, engine: str
     Returns:
         The share of scores that was kept at each kill.
     """
+    folder = Path(shutil.copytree(folder, work / "model"))
     start(folder, work / "first.sqlite3", work / "first.parquet", engine=engine).finish()
     taken = start(folder, work / "whole.sqlite3", work / "whole.parquet", engine=engine).finish()
     whole = (work / "whole.parquet").read_bytes()

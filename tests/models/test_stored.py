@@ -24,6 +24,7 @@ from unslant.models.stored import StoredModel
 from unslant.models.transformers_model import TransformersModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
+from unslant.reference import reference_names, reference_path
 from unslant.responses.store import Store, StoreError
 
 COUNTS = ("tokens", "tokens_plain", "tokens_baqckv", "prompts", "forwards")
@@ -70,9 +71,12 @@ def test_five_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "kills"), [("tree", 50), ("plain", 10)])
-def test_killed_at_random_moments(zoo_model: ZooFolder, tmp_path: Path, engine: str, kills: int) -> None:
-    shares = kill_and_resume(zoo_model("llama"), tmp_path, kills, seed=7, engine=engine)
+@pytest.mark.parametrize(
+    ("name", "engine", "kills"), [("fair", "tree", 50), ("llama", "tree", 20), ("llama", "plain", 10)]
+)
+def test_killed_at_random_moments(zoo_model: ZooFolder, tmp_path: Path, name: str, engine: str, kills: int) -> None:
+    folder = reference_path(name) if name in reference_names() else zoo_model(name)
+    shares = kill_and_resume(folder, tmp_path, kills, seed=7, engine=engine)
     assert sum(0 < share < 1 for share in shares) > kills / 4, f"kills were not spread over the scoring: {shares}"
 
 
@@ -113,6 +117,32 @@ def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, p
     assert model.cost.forwards == 0
     assert again.recalled == len(prompts)
     assert counts(again.cost) == counts(first.cost)
+
+
+@pytest.mark.usefixtures("written_at_once")
+@pytest.mark.parametrize("ahead", [25, 35, None])
+def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: Store, prompts, ahead) -> None:
+    whole = load(zoo_model("llama"))
+    expected = score(whole, prompts)
+    stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 15)
+    behind = StoredModel(load(zoo_model("llama")), store)
+    scores = behind.score(prompts)
+    found = [next(scores)]  # it has looked at what is there
+    with Store(store.path) as opened:
+        other = StoredModel(load(zoo_model("llama")), opened)
+        stop_after(other, prompts, len(prompts) if ahead is None else ahead)
+    found += scores
+    assert sorted(scored.index for scored in found) == list(range(len(prompts)))
+    assert [scored.logprobs.tobytes() for scored in sorted(found, key=lambda scored: scored.index)] == expected
+    if ahead is not None:
+        assert counts(behind.cost) == counts(whole.cost)
+    last = StoredModel(load(zoo_model("llama")), store)
+    assert score(last, prompts) == expected
+    assert last.recalled == len(prompts)
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT done = total, (SELECT count(*) FROM states) FROM passes").fetchall() == [
+            (1, 0)
+        ]
 
 
 @pytest.mark.usefixtures("written_at_once")

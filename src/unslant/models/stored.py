@@ -167,13 +167,23 @@ class _ResumableCall(_Call):
         if self.done == self.total:
             return
         own = [prompts[i] for i in self.planned]
+        given = set(self.known)
         try:
             for scored in model.score_encoded(own, [encoded[i] for i in self.planned], self):
                 position = self.planned[scored.index]
-                if position not in self.known:  # it is, where a state was lost and the model had to begin anew
+                if position not in given:  # it is, where a state was lost and the model had to begin anew
+                    given.add(position)
                     yield Scored(position, scored.logprobs)
         finally:
             self.write()
+        if len(given) < self.total:
+            # Another process was at work too, and ahead: the model went on behind what that one had noted.
+            others = {i: logprobs for i, logprobs in self.found.stored().items() if i not in given}
+            self.done += len(others)
+            self.found.write((), self.done, asdict(self.spent), {})
+            self.owner.recalled += len(others)
+            for position, logprobs in others.items():
+                yield Scored(position, logprobs)
 
     def cost(self) -> Cost:
         cost = super().cost()
@@ -184,7 +194,10 @@ class _ResumableCall(_Call):
 
     def state(self, stretch: str) -> bytes:
         """See :class:`unslant.models.base.Journal`."""
-        return self.found.state(stretch)
+        state = self.found.state(stretch)
+        if state and not self.states:  # another process may have come further since this one looked
+            self.earlier = Cost(**self.found.cost)
+        return state
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         """See :class:`unslant.models.base.Journal`."""

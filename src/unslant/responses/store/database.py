@@ -162,6 +162,16 @@ class Database:
                 raise
 
     @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """What the block reads is the store at one moment, whatever other processes write meanwhile."""
+        with self._explained():
+            self.connection.execute("BEGIN")
+            try:
+                yield self.connection
+            finally:
+                self.connection.execute("COMMIT")
+
+    @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, with its errors explained."""
         with self._explained():

@@ -9,6 +9,7 @@ taken over when a pass begins, and belong to it from then on.
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class Pass:
     Attributes:
         keys: of its prompts, in order.
         planned: positions that it scores itself, ascending; the others were taken over when it began.
-        cost: counts of what it has scored itself so far, by name.
+        cost: counts of what it has scored itself, by name, at the moment of the last reading.
     """
 
     database: Database
@@ -53,18 +54,24 @@ class Pass:
     cost: dict[str, Any]
 
     def stored(self) -> dict[int, NDArray[np.float64]]:
-        """What is known so far: log-probabilities by position."""
-        with self.database.reading() as connection:
+        """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment."""
+        with self.database.snapshot() as connection:
+            self._read_cost(connection)
             rows = connection.execute("SELECT position, logprobs FROM scores WHERE pass = ?", (self.id,))
             return {position: np.frombuffer(blob, dtype="<f8").copy() for position, blob in rows}
 
     def state(self, stretch: str) -> bytes:
-        """What was last written of this stretch; empty if nothing was."""
-        with self.database.reading() as connection:
+        """What was last written of this stretch; empty if nothing was. Reads ``cost`` at the same moment."""
+        with self.database.snapshot() as connection:
+            self._read_cost(connection)
             row = connection.execute(
                 "SELECT state FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
             ).fetchone()
         return row[0] if row else b""
+
+    def _read_cost(self, connection: sqlite3.Connection) -> None:
+        (cost,) = connection.execute("SELECT cost FROM passes WHERE id = ?", (self.id,)).fetchone()
+        self.cost = json.loads(cost)
 
     def write(
         self,
