@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unslant.debias.asking import Asker, Floats, ask_orders
 from unslant.debias.base import Outcome, Traits, Unchanged
@@ -40,7 +39,7 @@ class AdaptiveVote(Traits):
     the fewest rounds beyond, the second the rest.
 
     *Fast* (``risk`` > 0): stops early at the price that an expected share ``risk`` of all answers differs from the full
-    vote's. Steps are one round, two more, the rest. The gaps between the leader and a rival, one per round, are a sample
+    vote's. Steps are one round, two more, the rest. The gaps between leader and rival, one per round, are a sample
     d_1..d_j without replacement from the J gaps of the full vote; the probability that the rival leads in the end is
     that of a t above mean(d) / (s sqrt((1 - j/J) / j)). After the first round s comes from what content and place
     together leave unexplained in that round, doubled (:data:`_NEIGHBOURS`); later from the differences between rounds.
