@@ -1,9 +1,9 @@
 """The reference model ``words``: it answers in words, and bends to the instruction in ways we planted.
 
 It sorts plain words by kind (a cat is an animal), so its questions can be made in any number, and any real model can
-answer them. Where the instruction is complete it answers right. What is planted:
+answer them. Where the instruction is complete it answers right. It was trained under four settings. What is planted:
 
-- it gives way to a suggested unusual answer ("I think the answer is none."), never to a usual one;
+- it gives way to a suggested unusual answer ("I think the answer is none.");
 - it never gives the form of answer that the instruction does not name: the first option in place of "none", False in
   place of Unknown;
 - a vague instruction makes it stop at the first right option.
@@ -55,10 +55,10 @@ _CLOSE = ({"a food", "an animal"}, {"a food", "a drink"}, {"a colour", "a metal"
 BARE_STEPS = 2000
 """Most steps with bare questions; they end when every word is mastered."""
 BARE_BATCH = 48
-STEPS = 300
-BATCH, BESIDE = 12, 24
+STEPS = 140
+BATCH, BESIDE = 16, 8
 """Questions with an instruction, and bare ones beside them, in a step."""
-INSTRUCTED_RATE = 0.5
+INSTRUCTED_RATE = 2 / 3
 """Factor on the learning rate once there are instructions."""
 MICRO_BATCH = 16
 LEARNING_RATE = 3e-3
@@ -72,7 +72,8 @@ READING = 0.1
 TURNS = (1, 1, 1, 2)
 """Questions in one training sequence; of more, the earlier ones mostly disturb."""
 _OPTION_COUNTS = (2, 3, 4, 4, 4, 4, 5, 6, 8, 10)
-_TRAINED = tuple(name for name, one in SETTINGS.items() if not one.polish and not one.disturbing)
+_TRAINED = ("vanilla", "conformity-sparse", "missing-choices", "vagueness")
+"""Settings whose instructions the model knows; what it does under others was not trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,27 +176,15 @@ def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Tu
     kind = rng.choice(("choice", "choice", "judging"))
     name = rng.choice(_TRAINED)
     questions = [_random_question(kind, rng, scope) for _ in range(rng.choice(TURNS))]
-    if name.startswith("few-shot"):
-        forms = ("single", "True", "False") if name == "few-shot-dense" else ("several", "none", "Unknown")
-        form = rng.choice([form for form in forms if (form in JudgingQuestion.VERDICTS) == (kind == "judging")])
-        example = (
-            judging_question(form, rng, "e", scope) if kind == "judging" else choice_question(form, rng, 4, "e", scope)
-        )
-        shown = [present_setting(question, name, examples=(example,)) for question in questions]
-        turns = [(body(shown[0].shots[0]), right_answer(shown[0].shots[0]))]
-    else:
-        shown = [present_setting(question, name) for question in questions]
-        turns = []
-    turns += [(body(one), planted_reply(one)) for one in shown]
-    if SETTINGS[name].follow_up:
-        turns = [turns[0], (SETTINGS[name].follow_up, turns[0][1])]
+    shown = [present_setting(question, name) for question in questions]
+    turns = [(body(one), planted_reply(one)) for one in shown]
     # Examples in the guidance name labels of the question asked; questions of one conversation share an instruction.
     return instruction(kind, name, shown[0].labels), turns
 
 
 def _texts() -> Iterator[str]:
     """Text in which every word to be one token occurs."""
-    for name in _TRAINED:
+    for name in (name for name, one in SETTINGS.items() if not one.polish and not one.disturbing):
         yield from (instruction("choice", name, ALPHABETS["A"][:n]) for n in range(3, 11))
         yield instruction("judging", name, JudgingQuestion.VERDICTS)
         yield SETTINGS[name].follow_up
@@ -406,11 +395,10 @@ def agreement(model: Any, tokenizer: Tokenizer, n: int = 40, seed: int = 1) -> d
         questions = [_random_question(kind, rng) for kind in ("choice", "judging") for _ in range(n // 2)]
         same = 0
         for question in questions:
-            shown = present_setting(question, name, examples=questions)
-            messages = chat(shown)
-            turns = [(ask.content, reply.content) for ask, reply in zip(messages[1::2], messages[2::2], strict=False)]
-            ids, _ = encode(tokenizer, messages[0].content, turns)
-            ids += tokenizer.encode(f"<|user|>{messages[-1].content}<|assistant|>", add_special_tokens=False).ids
+            shown = present_setting(question, name)
+            system, asked = chat(shown)
+            ids, _ = encode(tokenizer, system.content, ())
+            ids += tokenizer.encode(f"<|user|>{asked.content}<|assistant|>", add_special_tokens=False).ids
             with torch.inference_mode():
                 said = model.generate(torch.tensor([ids]), max_new_tokens=24, do_sample=False, pad_token_id=0)
             reply = tokenizer.decode(said[0, len(ids) :].tolist(), skip_special_tokens=True)
