@@ -176,8 +176,8 @@ def main() -> None:
         own_time(arguments.prompts, folder)
         print("\nBy processor time:\n")
         print("| parameters | prompts | rate without | slower with the store | spread |\n|---|---|---|---|---|")
-        slowdown(random_model(3, 128), workload(250), folder, arguments.repeats)
-        slowdown(random_model(6, 256), workload(80), folder, arguments.repeats)
+        slowdown(random_model(3, 128), workload(100), folder, arguments.repeats)
+        slowdown(random_model(6, 256), workload(40), folder, arguments.repeats)
 
 
 if __name__ == "__main__":
