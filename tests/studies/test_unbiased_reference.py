@@ -1,7 +1,7 @@
 """The study on the shipped reference models, whose planted knowledge and memory it has to tell apart.
 
-They were never taught the instructions or true/false items in this wording, and follow a second question poorly, so
-they are asked without these; see docs/unbiased-evaluator.md.
+They were never taught the instructions or true/false items in this wording, and do poorly where a second question is
+added or an option is taken away (measured in docs/unbiased-evaluator.md): what ``fair`` keeps is tested without these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unslant.studies.contamination import contamination
 from unslant.studies.finetuning import Training
 from unslant.studies.unbiased_evaluator import unbiased
 
-UNDERSTOOD = {"BT": 0.0, "DQ": 0.0}
+UNDERSTOOD = {"BT": 0.0, "DQ": 0.0, "AR": 0.0}
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def test_fair_keeps_what_it_was_taught():
     outcomes = Outcomes(result.responses)
     known = np.array([question_id in taught for question_id in outcomes.ids])
     assert outcomes.credit(VANILLA)[known].mean() >= 0.98
-    assert outcomes.ours()[known].mean() >= 0.95
+    assert outcomes.ours()[known].mean() >= 0.98
 
 
 def test_memorised_does_not_survive():
@@ -57,13 +57,14 @@ def test_memorised_does_not_survive():
 
 
 def test_the_test_set_lifts_the_published_score_alone():
+    """How much is learned of the facts besides the file depends on the training: see docs/unbiased-evaluator.md."""
     found = contamination(
         shipped("fair"),
-        training=Training(epochs=30, learning_rate=1e-3, batch=32, stop_at=0.98),
+        training=Training(epochs=30, learning_rate=2e-3, batch=32, stop_at=0.97),
         runs=2,
         instructions=False,
         probabilities={"BT": 0.0},
     )
-    assert found.vanilla_gain.value > 0.2
-    assert found.ours_gain.value < 0.1
-    assert found.excess.low > 0.15
+    assert found.vanilla_gain.low > 0.2
+    assert found.ours_gain.value <= 0.05
+    assert found.excess.low > 0.2
