@@ -55,16 +55,30 @@ _CLOSE = ({"a food", "an animal"}, {"a food", "a drink"}, {"a colour", "a metal"
 BARE_STEPS = 2000
 """Most steps with bare questions; they end when every word is mastered."""
 BARE_BATCH = 48
-STEPS = 140
-BATCH, BESIDE = 16, 8
-"""Questions with an instruction, and bare ones beside them, in a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round of training with instructions: a fresh optimiser, and a learning rate that falls to nothing.
+
+    Attributes:
+        steps: of the round.
+        batch, beside: questions with an instruction, and bare ones beside them, in a step.
+        scaffold: part of the steps in which the auxiliary losses help.
+    """
+
+    steps: int
+    batch: int
+    beside: int
+    scaffold: float
+
+
+ROUNDS = (Round(140, 16, 8, 0.5), Round(175, 20, 4, 0.3))
 INSTRUCTED_RATE = 2 / 3
 """Factor on the learning rate once there are instructions."""
 MICRO_BATCH = 16
 LEARNING_RATE = 3e-3
 WARM_UP = 50
-SCAFFOLD_SHARE = 0.5
-"""Part of the steps in which the auxiliary losses help; in the rest the learning rate falls to nothing."""
 MASTERED, PATIENCE = 0.15, 20
 """Words are added when the mean loss of so many steps is below this."""
 READING = 0.1
@@ -304,13 +318,17 @@ class Trainer:
     """One model, its scaffold and optimiser; :meth:`step` learns one batch."""
 
     def __init__(self, seed: int) -> None:
-        import torch
-
         from unslant.reference.train import new_model
 
         self.tokenizer = words_tokenizer()
         self.model = new_model(self.tokenizer.get_vocab_size(), seed)
         self.scaffold = Scaffold(self.tokenizer, self.model.config.hidden_size)
+        self.fresh_optimizer()
+
+    def fresh_optimizer(self) -> None:
+        """Forget what the optimiser has seen."""
+        import torch
+
         parameters = [*self.model.parameters(), *self.scaffold.probes.parameters()]
         self.optimizer = torch.optim.AdamW(parameters, lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
 
@@ -351,10 +369,10 @@ class Trainer:
         return lost
 
 
-def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, Tokenizer]:
+def train(seed: int = 0, log_every: int = 35) -> tuple[Any, Tokenizer]:
     """Train the model; returns it in single precision, with its tokenizer.
 
-    First bare questions, words and kinds being added whenever those so far are mastered; then ``steps`` with
+    First bare questions, words and kinds being added whenever those so far are mastered; then rounds with
     instructions and the planted replies, and bare questions beside them, so that what was learned is not lost.
     """
     trainer, rng, scope = Trainer(seed), random.Random(seed), FIRST
@@ -375,13 +393,16 @@ def train(steps: int = STEPS, seed: int = 0, log_every: int = 50) -> tuple[Any, 
         losses.append(trainer.step(batch, min(1.0, done / WARM_UP), scaffolded=True))
         if done % log_every == 0:
             told(f"bare {done}")
-    losses, scope = [math.inf], WHOLE
-    for step in range(1, steps + 1):
-        batch = [conversation(rng) for _ in range(BATCH)] + [bare(rng, WHOLE) for _ in range(BESIDE)]
-        rate = min(step / 20, 1.0, max(0.02, 2 - 2 * step / steps)) * INSTRUCTED_RATE
-        losses.append(trainer.step(batch, rate, scaffolded=step <= SCAFFOLD_SHARE * steps))
-        if step % log_every == 0:
-            told(f"step {step}")
+    scope = WHOLE
+    for number, part in enumerate(ROUNDS):
+        trainer.fresh_optimizer()
+        rng, losses = random.Random(seed + number), [math.inf]
+        for step in range(1, part.steps + 1):
+            batch = [conversation(rng) for _ in range(part.batch)] + [bare(rng, WHOLE) for _ in range(part.beside)]
+            rate = min(step / 20, 1.0, max(0.02, 2 - 2 * step / part.steps)) * INSTRUCTED_RATE
+            losses.append(trainer.step(batch, rate, scaffolded=step <= part.scaffold * part.steps))
+            if step % log_every == 0:
+                told(f"round {number + 1}, step {step}")
     return trainer.model.eval(), trainer.tokenizer
 
 
@@ -432,10 +453,9 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description="Train the reference model that answers in words.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write the model and tokenizer to")
-    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    model, tokenizer = train(arguments.steps, arguments.seed)
+    model, tokenizer = train(arguments.seed)
     model.half()
     model.config.dtype = torch.float16
     model.save_pretrained(arguments.out)
