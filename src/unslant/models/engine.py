@@ -19,6 +19,7 @@ from unslant.models.tokenization import Encoded, Ids
 from unslant.models.tree import Batch, plan
 
 _LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
+_LOGSUMEXP_ROWS = 16
 
 
 class TreeEngine:
@@ -85,7 +86,8 @@ class TreeEngine:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
             device = logits.device
-            total = torch.logsumexp(logits, dim=-1)
+            # A few rows at a time: what is written in between then stays in fast memory.
+            total = torch.cat([torch.logsumexp(part, dim=-1) for part in logits.split(_LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
             token = torch.tensor(batch.read_token, device=device)
             scores = logits[row, token] - total[row]
@@ -224,7 +226,8 @@ def using(model: Any, implementation: str) -> Iterator[None]:
     Raises:
         NotImplementedError: if the model's class does not let its attention be exchanged.
     """
-    base = model.get_base_model() if hasattr(model, "peft_config") else model
+    # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = base.config._attn_implementation
     if not base._can_set_attn_implementation():
         raise NotImplementedError(f"{type(base).__name__} does not use the attention interface")

@@ -66,7 +66,7 @@ class TransformersModel:
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
-        budget = token_budget or (16_384 if self.device.type == "cuda" else 4_096)
+        budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
         if engine != "plain":
             tree = TreeEngine(model, budget, flex=self.device.type == "cuda")
