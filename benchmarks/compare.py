@@ -1,6 +1,6 @@
 """Compare ways to score all orders of multiple-choice questions, in one run, on the same prompts and weights.
 
-    python -m benchmarks.compare                 20M and 100M parameters, about ten minutes on two quiet cores
+    python -m benchmarks.compare                 20M and 100M parameters, about half an hour on two quiet cores
     python -m benchmarks.compare --sizes 500M    larger
 
 Repeats of the contenders are interleaved, so that a busy moment of the machine falls on all of them. Writes
@@ -26,6 +26,7 @@ from benchmarks.measure import machine, measured
 from benchmarks.random_models import SHAPES, random_model, tokenizer, write_gguf
 from benchmarks.results import write_report
 from benchmarks.scaling import overhead, scaling
+from benchmarks.whole_audit import whole_audit
 from benchmarks.workloads import WORKLOADS, Workload
 
 OURS = "unslant"
@@ -58,9 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cells += _compare(size, options)
     facts: dict[str, Any] = {"machine": machine(), "repeats": options.repeats, "slow_repeats": options.slow_repeats}
     facts["clock"] = CLOCKS[options.clock]
-    print("scaling and overhead ...", flush=True)
+    print("scaling, overhead and a whole audit ...", flush=True)
     model, words = random_model("20M"), tokenizer()
     facts |= {"cells": cells, "scaling": scaling(model, words), "overhead": overhead(model, words)}
+    facts["whole_audit"] = whole_audit(model, words)
     (options.out / "results.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     print(write_report(facts, options.out))
 

@@ -54,6 +54,8 @@ def write_report(facts: dict[str, Any], folder: Path) -> str:
         "Share of a run (20M parameters, 12 questions of four options, 24 orders) spent on "
         + ", ".join(f"{kind} {share:.1%}" for kind, share in facts["overhead"].items())
         + f": {sum(facts['overhead'].values()):.1%} in all.",
+        "## A whole audit",
+        _whole_audit(facts["whole_audit"]),
     ]
     (folder / "RESULTS.md").write_text("\n\n".join(parts) + "\n", "utf-8")
     _picture(facts["cells"], facts["clock"], folder / "speedup.svg")
@@ -119,6 +121,16 @@ def _scaling(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"| {row['changed']} | {row['value']} | {row['prompts']} | {row['tokens']:,} | {row['seconds']:.2f} "
             f"| {row['tokens'] / row['seconds']:,.0f} | {row['memory'] / 2**20:.0f} |"
         )
+
+
+def _whole_audit(found: dict[str, Any]) -> str:
+    seconds, tokens = found["seconds"], found["tokens"]
+    return (
+        f"`unslant.audit` on {found['questions']} questions of four options (20M parameters), with every metric, "
+        f"correction and interval: {seconds['audit']:.1f} s and {tokens['audit']:,} tokens; scoring their 24 orders "
+        f"alone: {seconds['orders']:.1f} s and {tokens['orders']:,} tokens. Ratio {_spread(found['ratios'])}; target: "
+        "at most 1.3."
+    )
 
 
 def _picture(cells: Sequence[dict[str, Any]], clock: str, path: Path) -> None:

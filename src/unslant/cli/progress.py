@@ -115,7 +115,7 @@ class _Silent:
 
 
 class Lines:
-    """A line now and then, and one at the end of each phase.
+    """A line now and then, and one at the first end of each phase: one that comes again and again is not worth more.
 
     Args:
         write: takes a line.
@@ -127,6 +127,7 @@ class Lines:
         self.clock = clock
         self.model: ScoringModel | None = None
         self.meters: dict[str, Meter] = {}
+        self.ended: set[str] = set()
         self.last = clock()
 
     def follow(self, model: ScoringModel) -> None:
@@ -137,7 +138,10 @@ class Lines:
         """See :class:`View`."""
         meter = _meter(self.meters, phase, done, total, self.clock, self.model)
         now = self.clock()
-        if now - self.last >= _SECONDS_BETWEEN_LINES or (done == total and total):
+        ends = done == total and total > 0 and phase not in self.ended
+        if ends:
+            self.ended.add(phase)
+        if ends or now - self.last >= _SECONDS_BETWEEN_LINES:
             self.last = now
             self.write(str(meter))
 
@@ -152,7 +156,7 @@ def _meter(
 ) -> Meter:
     """The phase's meter, brought up to date; a phase that begins anew gets a new one."""
     meter = meters.get(phase)
-    if meter is None or done == 0 or meter.total != total:
+    if meter is None or done == 0 or done < meter.done or meter.total != total or meter.done == total:
         meter = meters[phase] = Meter(phase, total, clock, model)
     meter.done = done
     return meter
