@@ -87,7 +87,7 @@ class TreeEngine:
             logits, rows, context = self.forward(batch, spine)
             device = logits.device
             # A few rows at a time: what is written in between then stays in fast memory.
-            total = torch.cat([torch.logsumexp(part, dim=-1) for part in logits.split(_LOGSUMEXP_ROWS)])
+            total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
             token = torch.tensor(batch.read_token, device=device)
             scores = logits[row, token] - total[row]
