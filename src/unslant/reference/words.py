@@ -73,7 +73,7 @@ class Round:
     scaffold: float
 
 
-ROUNDS = (Round(140, 16, 8, 0.5), Round(175, 20, 4, 0.3))
+ROUNDS = (Round(140, 16, 8, 0.5), Round(450, 20, 4, 0.3))
 INSTRUCTED_RATE = 2 / 3
 """Factor on the learning rate once there are instructions."""
 MICRO_BATCH = 16
