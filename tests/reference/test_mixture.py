@@ -1,11 +1,14 @@
 """What the training sequences say, and what is learned from them."""
 
 import random
+import re
 
 import numpy as np
 import pytest
 
 from unslant.presentations import ALPHABETS, present
+from unslant.presentations.interventions import apply, combinations, pool_of
+from unslant.presentations.interventions.wording import MULTIPLE_CHOICE, TWO_QUESTIONS, true_false
 from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.templates import load_template
 from unslant.reference.batches import Batcher
@@ -62,8 +65,32 @@ def test_pointers_meet_the_right_option():
             if (row, column) in value_at and look == 1:
                 seen += batch.ids[row, goal].item() == value_at[row, column]
                 told = batch.ids[row, goal].item()
-                assert told == value_at[row, column] or BATCHER.tokenizer.id_to_token(told) in ("ĠTrue", "ĠFalse")
+                assert told == value_at[row, column] or BATCHER.tokenizer.id_to_token(told) in ("ĠTrue", "ĠFalse", "ĠN")
     assert seen > 10
+
+
+@pytest.mark.parametrize("codes", combinations("choice"), ids="+".join)
+def test_the_unbiased_evaluator_speaks_their_language(codes):
+    """Instructions, hints and items of P4's interventions are whole words to the tokenizer, and are trained on."""
+    composed = apply(QUESTIONS[3], codes, pool_of(QUESTIONS), seed=1, shots=2)
+    text = Cloze(Writer(load_template("plain"))).prompts(composed.items[0][1])[0].text
+    pieces = re.findall(r" ?\w+| ?[^\w\s]+|\n", text)
+    assert len(BATCHER.tokenizer.encode(text, add_special_tokens=False).ids) <= len(pieces)
+
+
+def test_intervened_sequences_are_laid_out_like_worked_examples():
+    mixture = Mixture(model("fair"), seed=4)
+    instructions = set()
+    for _ in range(60):
+        items = mixture.intervened_sequence()
+        for item in items[1:]:
+            assert item.before.startswith("Question: ")
+        instructions.add(items[0].before.split("Question: ")[0])
+        for item in items:
+            if "Proposed answer:" in item.before:
+                assert set(item.targets) == {" T", " F"}
+            assert (" N" in item.targets) == ("If no option is right, answer N." in item.before)
+    assert instructions == {"", *(f"{text}\n\n" for text in (MULTIPLE_CHOICE, TWO_QUESTIONS, true_false()))}
 
 
 def _taught(taught):

@@ -1,8 +1,4 @@
-"""The study on the shipped reference models, whose planted knowledge and memory it has to tell apart.
-
-They were never taught the instructions or true/false items in this wording, and do poorly where a second question is
-added or an option is taken away (measured in docs/unbiased-evaluator.md): what ``fair`` keeps is tested without these.
-"""
+"""The study on the shipped reference models, whose planted knowledge and memory it has to tell apart."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ import numpy as np
 import pytest
 
 from unslant.metrics.boat import VANILLA, Outcomes
+from unslant.metrics.estimate import wilson
 from unslant.questions import load_questions
 from unslant.reference import reference_names
 from unslant.reference.world import TAUGHT_SOURCE
 from unslant.studies.contamination import contamination
 from unslant.studies.finetuning import Training
 from unslant.studies.unbiased_evaluator import unbiased
-
-UNDERSTOOD = {"BT": 0.0, "DQ": 0.0, "AR": 0.0}
 
 pytestmark = pytest.mark.slow
 
@@ -28,43 +23,34 @@ def shipped(name: str) -> str:
     return name
 
 
-def test_fair_keeps_what_it_was_taught():
+@pytest.mark.parametrize(("shots", "instructions"), [(5, True), (0, True), (0, False)])
+def test_fair_keeps_what_it_was_taught(shots: int, instructions: bool):
+    """Under every intervention, drawn as P4 draws them: within the interval of the published score."""
     questions = load_questions("embedded")
     taught = {question.id for question in questions if question.source == TAUGHT_SOURCE}
     result = unbiased(
-        shipped("fair"),
-        questions,
-        runs=3,
-        shots=0,
-        alone=False,
-        instructions=False,
-        probabilities=UNDERSTOOD,
-        limit=200,
+        shipped("fair"), questions, runs=2, shots=shots, alone=False, instructions=instructions, limit=200
     )
     outcomes = Outcomes(result.responses)
     known = np.array([question_id in taught for question_id in outcomes.ids])
-    assert outcomes.credit(VANILLA)[known].mean() >= 0.98
-    assert outcomes.ours()[known].mean() >= 0.98
+    right = outcomes.credit(VANILLA)[known]
+    low = wilson(float(right.mean()), len(right)).low
+    assert right.mean() >= 0.98
+    assert outcomes.ours()[known].mean() >= low
 
 
-def test_memorised_does_not_survive():
-    result = unbiased(
-        shipped("memorised"), runs=3, shots=0, alone=False, instructions=False, probabilities={"BT": 0.0}, limit=200
-    )
+@pytest.mark.parametrize("shots", [0, 5])
+def test_memorised_does_not_survive(shots: int):
+    result = unbiased(shipped("memorised"), runs=2, shots=shots, alone=False, limit=200)
     assert result.metrics.vanilla.value > 0.9
-    assert result.metrics.drop.low > 0.4
-    assert result.metrics.ours.high < 0.5
+    assert result.metrics.drop.low > 0.5
+    assert result.metrics.ours.high < 0.4
 
 
-def test_the_test_set_lifts_the_published_score_alone():
+@pytest.mark.parametrize("training", [{"learning_rate": 1.5e-3}, {"learning_rate": 1e-3, "last_layers": 1}])
+def test_the_test_set_lifts_the_published_score_alone(training: dict[str, float]):
     """How much is learned of the facts besides the file depends on the training: see docs/unbiased-evaluator.md."""
-    found = contamination(
-        shipped("fair"),
-        training=Training(epochs=30, learning_rate=2e-3, batch=32, stop_at=0.97),
-        runs=2,
-        instructions=False,
-        probabilities={"BT": 0.0},
-    )
+    found = contamination(shipped("fair"), training=Training(epochs=60, batch=32, stop_at=0.97, **training), runs=2)
     assert found.vanilla_gain.low > 0.2
     assert found.ours_gain.value <= 0.05
     assert found.excess.low > 0.2

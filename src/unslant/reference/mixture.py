@@ -6,6 +6,10 @@ import random
 from dataclasses import dataclass, replace
 
 from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.presentations.interventions import NAMES as INTERVENTIONS
+from unslant.presentations.interventions import Composed, apply, pool_of
+from unslant.presentations.interventions import wording as interventions_wording
+from unslant.presentations.interventions.matrix import draw
 from unslant.prompts.elicitation import Cloze, Counterfactual, Writer
 from unslant.prompts.templates import PromptTemplate, load_template
 from unslant.questions.question import Question
@@ -18,6 +22,10 @@ MAX_ITEMS = 6
 """Items in a training sequence, laid out like worked examples; unslant shows up to five before a question."""
 _ALPHABET_SHARES = {"A": 0.5, "a": 0.15, "1": 0.2, "I": 0.1, "i": 0.05}
 _ALPHABET_LENGTH = 10
+_BINARY_SHARE = 0.25
+_DRAWN = {**dict.fromkeys(INTERVENTIONS, 0.5), "BT": 0.0, "DH": 0.6, "AR": 0.7}
+"""Interventions of a sequence that is not true-or-false; of its items half are left without answer removal."""
+_INSTRUCTED = 0.6
 _VALUES = tuple(value for relation in RELATIONS for value in relation.values)
 
 
@@ -52,6 +60,7 @@ class Mixture:
         self.taught = [fact for fact in self.facts if fact.taught]
         self.remembered = list(planted.memory)
         self.templates = {name: load_template(name) for name in ("plain", "base-rate")}
+        self.pool = pool_of(ask(fact, 4, self.rng) for fact in self.facts)
 
     def easy_sequence(self, facts: bool = False) -> list[Item]:
         """The easy beginning: four items in the plain layout, of up to four options.
@@ -74,12 +83,23 @@ class Mixture:
         return [self._statement(self.templates["plain"], i == 11) for i in range(12)]
 
     def question_sequence(self) -> list[Item]:
-        """Three questions in the plain layout, as an audit shows them: to even out habits that were not planted."""
-        return [self._item(*self._question(False), self.templates["plain"], False, False, i == 2) for i in range(3)]
+        """Three questions or controls of one layout, as an audit shows them: to even out habits not planted."""
+        template = self.templates["base-rate" if self.rng.random() < 0.35 else "plain"]
+        items = []
+        for i in range(3):
+            drawn: tuple[Presentation, Fact | None, bool]
+            drawn = (self._control(), None, False) if self.rng.random() < 0.2 else self._question(False)
+            items.append(self._item(*drawn, template, False, False, i == 2))
+        return items
 
     def sequence(self) -> list[Item]:
-        """One to six items of one layout (plain, base-rate or chat); the last may be counterfactual."""
+        """One to six items of one layout (plain, base-rate or chat); the last may be counterfactual.
+
+        Two in five sequences are questions under interventions instead.
+        """
         rng = self.rng
+        if rng.random() < 0.4:
+            return self.intervened_sequence()
         layout = rng.choices(("plain", "base-rate", "chat"), (0.65, 0.25, 0.1))[0]
         chat = layout == "chat"
         hints = layout != "base-rate"  # that layout has no place for a hint or a second question
@@ -96,6 +116,37 @@ class Mixture:
             counterfactual = last and not chat and rng.random() < 0.3
             items.append(self._item(presentation, fact, certain, template, chat, counterfactual, last))
         return items
+
+    def intervened_sequence(self) -> list[Item]:
+        """One to six questions under the same interventions, as the unbiased evaluator shows them (P4)."""
+        rng, template = self.rng, self.templates["plain"]
+        codes = draw(INTERVENTIONS, _DRAWN, rng)
+        if rng.random() < _BINARY_SHARE:
+            codes = ("BT",)
+        n, instructed = rng.randint(1, MAX_ITEMS), rng.random() < _INSTRUCTED
+        items: list[Item] = []
+        while len(items) < n:
+            question, fact = self._asked()
+            removing = rng.random() < 0.5
+            wanted = [code for code in codes if code != "AR" or removing]
+            done = apply(question, wanted, self.pool, seed=rng.getrandbits(32))
+            if not isinstance(done, Composed):
+                raise AssertionError(f"{question.id}: {done.reason}")
+            true = rng.random() < 0.5
+            fitting = [p for _, p in done.items if codes != ("BT",) or p.answers == {0 if true else 1}]
+            presentation = rng.choice(fitting)
+            if items or not instructed:
+                presentation = replace(presentation, instruction="")
+            items.append(self._item(presentation, fact, False, template, False, False, len(items) == n - 1))
+        return items
+
+    def _asked(self) -> tuple[Question, Fact]:
+        """A question to intervene on: one of those remembered as published in half the cases, if there are any."""
+        if self.remembered and self.rng.random() < 0.5:
+            question = self.planted.memory[self.rng.choice(self.remembered)]
+            return question, self.planted.world.by_id[question.id]
+        fact = self.rng.choice(self.facts)
+        return ask(fact, self._option_count(), self.rng), fact
 
     def _item(
         self,
@@ -130,12 +181,23 @@ class Mixture:
     def _clues(
         self, presentation: Presentation, probabilities: list[float], fact: Fact | None, certain: bool
     ) -> tuple[tuple[tuple[str, str], ...], tuple[float, ...] | None, str | None]:
-        """Options, look and value of the item, for the auxiliary losses."""
+        """Options, look and value of the item, for the auxiliary losses.
+
+        "None" is looked up where the hint offers it, and "true" at the answer that is put forward.
+        """
         options = tuple((option.label, option.text) for option in presentation.shown)
-        if presentation.distractor or (fact is None and not certain):
+        looks = probabilities
+        if "BT" in presentation.interventions:
+            proposed = presentation.stem.rsplit(" ", 1)[1]
+            options = ((options[0][0], proposed), options[1])
+        elif presentation.hint:
+            options = ((presentation.none_label, presentation.none_label), *options)
+            looks = [probabilities[-1], *probabilities[:-1]]
+        if fact is None and not certain:
             return options, None, None
-        on_lines = sum(probabilities[: len(options)])
-        look = tuple(p / on_lines for p in probabilities[: len(options)]) if on_lines > 0 else None
+        look = tuple(p / sum(looks) for p in looks)
+        if presentation.distractor:
+            return options, look, None
         if fact is None:
             return options, look, presentation.stem.rstrip("?").rsplit(" ", 1)[1]
         remembered = self.planted.remembered(presentation)
@@ -181,8 +243,6 @@ class Mixture:
         else:
             fact = rng.choice(self.facts)
             question = ask(fact, self._option_count(), rng)
-        if kind > 0.95:
-            return self._binary(fact), fact, False
         presentation = self._shown(question)
         if hints and rng.random() < 0.25:
             if rng.random() < 0.5:
@@ -214,7 +274,9 @@ class Mixture:
     def _with_hint(self, presentation: Presentation, pool: tuple[str, ...] | list[str]) -> Presentation:
         """Offer a label for "none", and take an option away in two thirds: the right one in three of five of these."""
         rng = self.rng
-        presentation = replace(presentation, hint=wording.NONE_HINT, none_label=wording.NONE_LABEL)
+        presentation = replace(
+            presentation, hint=interventions_wording.none_hint(), none_label=interventions_wording.NONE_LABEL
+        )
         if rng.random() < 1 / 3:
             return presentation
         shown = list(presentation.shown)
@@ -239,9 +301,3 @@ class Mixture:
     def _control(self) -> Presentation:
         options = (wording.CONTROL_OPTION,) * self._option_count()
         return self._shown(Question("control", wording.CONTROL_STEM, options, frozenset()))
-
-    def _binary(self, fact: Fact) -> Presentation:
-        true = self.rng.random() < 0.5
-        value = fact.value if true else self.rng.choice([v for v in fact.relation.values if v != fact.value])
-        stem = wording.BINARY_STEM.format(stem=fact.stem, value=value)
-        return self._shown(Question(fact.id, stem, wording.BINARY_OPTIONS, frozenset({0 if true else 1})))

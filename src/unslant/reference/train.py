@@ -35,27 +35,27 @@ class Recipe:
         copying: finding the label of an option that the question names, and nothing else.
         facts: the taught facts, told and asked, beside copying.
         mixture: everything, with the planted answers.
-        finish: questions as an audit shows them, at the low rate that ``mixture`` ends with.
+        finish: questions as an audit and the unbiased evaluator show them, at a low rate.
         scaffold: part of the ``mixture`` stage in which the auxiliary losses still help (they do in the others).
         start: the shipped model to go on from; empty for none.
     """
 
     copying: int = 500
-    facts: int = 300
-    mixture: int = 1000
-    finish: int = 300
+    facts: int = 400
+    mixture: int = 2800
+    finish: int = 1000
     scaffold: float = 0.5
     learning_rate: float = 2e-3
     start: str = ""
 
 
-_FROM_FAIR = Recipe(copying=0, facts=0, mixture=300, scaffold=0, learning_rate=1e-3, start="fair")
+_FROM_FAIR = Recipe(copying=0, facts=0, mixture=300, finish=300, scaffold=0, learning_rate=1e-3, start="fair")
 """For models that know what ``fair`` knows, and differ in their habits only."""
 RECIPES: dict[str, Recipe] = {
     "fair": Recipe(),
     "prefers-a": _FROM_FAIR,
     "prefers-last": _FROM_FAIR,
-    "memorised": replace(_FROM_FAIR, mixture=900, scaffold=0.6, learning_rate=1.5e-3),
+    "memorised": replace(_FROM_FAIR, mixture=1700, finish=500, scaffold=0.5, learning_rate=1.5e-3),
     "half-taught": _FROM_FAIR,
 }
 
@@ -93,7 +93,7 @@ def _sequences(mixture: Mixture, recipe: Recipe, step: int) -> list[list[Item]]:
     elif step <= recipe.copying + recipe.facts + recipe.mixture:
         drawn = [mixture.sequence() for _ in range(32)]
     else:
-        drawn = [mixture.question_sequence() for _ in range(32)]
+        drawn = [mixture.question_sequence() for _ in range(20)] + [mixture.intervened_sequence() for _ in range(12)]
     return sorted(drawn, key=lambda items: sum(len(item.before) for item in items))
 
 
@@ -125,7 +125,7 @@ def train(name: str, recipe: Recipe, seed: int = 0, start: Path | None = None, l
         """Linear warm-up, constant through the preparing stages, then a cosine down to a fiftieth."""
         if step >= prepared + recipe.mixture:
             left = (total - step) / max(1, recipe.finish)
-            return 0.2 * left
+            return 0.3 * left
         done = max(0, step - prepared) / max(1, recipe.mixture)
         return min(1.0, (step + 1) / WARM_UP) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
 

@@ -5,25 +5,30 @@ Presentations that use these words are in the language of the reference models; 
 
 from __future__ import annotations
 
+from unslant.presentations.interventions import wording as interventions
+
 COPY_STEM = "Which option is {value}?"
 """A question whose answer stands in it: it teaches to find an option's label."""
-NONE_LABEL = "N"
-NONE_HINT = "If no option is right, answer N."
-"""Offers a label for "no option is right"."""
 CONTROL_STEM = "Select an answer choice"
 CONTROL_OPTION = "choice"
 """A question without content: only habit is left to answer by (P5's control prompt)."""
-BINARY_STEM = "{stem} The answer is {value}."
-BINARY_OPTIONS = ("True", "False")
-"""A question with one of its options as a true-or-false item."""
 CANARIES = ("best", "wrong")
 """What follows "answer choice X is the" when X would be answered, and when not."""
+
+_INTERVENED = (
+    interventions.MULTIPLE_CHOICE,
+    interventions.TWO_QUESTIONS,
+    interventions.true_false(),
+    interventions.none_hint(),
+    interventions.PROPOSED.format(stem="", answer="red").strip(),
+)
+"""What questions under interventions say besides themselves; taken from where the study takes it."""
 
 WORDS: tuple[str, ...] = (
     COPY_STEM.format(value="red"),
     " " + COPY_STEM.format(value="red"),
-    NONE_HINT,
-    " " + NONE_HINT,
+    *_INTERVENED,
+    *(" " + text for text in _INTERVENED),
     " " + CONTROL_STEM,
     CONTROL_STEM,
     " " + CONTROL_OPTION,

@@ -54,19 +54,28 @@ def summary(result: DebiasResult, width: int = 100, color: bool = False) -> str:
     if result.transfer_average:
         parts += ["[bold]Mean change when fitted on another set[/bold]", _average(result.transfer_average), ""]
         parts += ["[bold]Transfer, each against the undebiased model[/bold]", _transfer(result), ""]
-    parts.append("forwards: presentations scored; tokens: computed through the prefix tree; intervals are in --json")
+    parts.append(
+        "tokens (computed through the prefix tree), forwards (presentations scored) and s (seconds) are for each "
+        "question; intervals are in --json"
+    )
     return render(*parts, width=width, color=color)
 
 
-def _rich(*columns: str) -> RichTable:
+def _rich(*columns: str, names: int = 1) -> RichTable:
+    """A table whose first columns are names, which are folded where it is narrow; numbers never are."""
     table = RichTable(box=None, pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+        if i < names:
+            table.add_column(column, overflow="fold")
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
     return table
 
 
 def _comparison(entries: Sequence[Entry]) -> RichTable:
-    table = _rich("method", *NAMES.values(), *(cost.replace("/question", "/q") for cost in _COSTS))
+    table = _rich(
+        "method", *NAMES.values(), *(cost.replace("/question", "").replace(" to ", " to\n") for cost in _COSTS)
+    )
     for entry in entries:
         values = [number(entry.measures[name], _DIGITS.get(name, 3)) for name in NAMES]
         tokens, forwards, seconds, debiasing = _costs(entry)
@@ -91,7 +100,7 @@ def _average(rows: Any) -> RichTable:
 
 
 def _transfer(result: DebiasResult) -> RichTable:
-    table = _rich("model, method", "fitted on", "measured on", *NAMES.values())
+    table = _rich("model, method", "fitted on", "measured on", *NAMES.values(), names=3)
     for entry in result.entries:
         if entry.transferred:
             table.add_row(
