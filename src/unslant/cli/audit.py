@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from os import environ
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unslant.cli import options as o
 from unslant.cli.recording import recording
+
+if TYPE_CHECKING:
+    from unslant.models.base import ScoringModel
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +40,7 @@ def audit(
     dtype: o.Dtype = "auto",
     adapter: o.Adapter = None,
     trust_remote_code: o.RemoteCode = False,
+    base_url: o.BaseUrl = None,
     json: o.JsonOut = None,
     responses: o.ResponsesOut = None,
     html: o.HtmlOut = None,
@@ -46,7 +52,9 @@ def audit(
 
     Without arguments: the embedded model prefers-a on the embedded questions.
     """
+    from unslant.errors import InputError
     from unslant.models.loading import load_model
+    from unslant.models.served import KEY_VARIABLE, ServedModel
     from unslant.questions import load_questions
     from unslant.studies.audit import audit as run
 
@@ -55,7 +63,21 @@ def audit(
     fields = o.parse_fields(field)
     found = load_questions(questions, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
     pool = load_questions(shots_from, on_bad=on_bad) if shots_from else None
-    load = partial(load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
+    load: Callable[[], ScoringModel]
+    served: ServedModel | None = None
+    if base_url:
+        if adapter or trust_remote_code or dtype != "auto" or device != "auto":
+            raise InputError(
+                "--base-url: what a server runs cannot be changed from here; leave out --adapter, --device, "
+                "--dtype and --trust-remote-code"
+            )
+        key = next((name for name in ("UNSLANT_API_KEY", KEY_VARIABLE) if name in environ), KEY_VARIABLE)
+        served = ServedModel(model, base_url, key_variable=key)
+        load = partial(_same, served)
+    else:
+        load = partial(
+            load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code
+        )
     with recording(store, no_store, quiet) as record:
         result = run(
             record.loader(load, found),
@@ -76,5 +98,15 @@ def audit(
         result.to_json(json)
     if html:
         result.to_html(html)
+    if served is not None and served.censored:
+        typer.echo(
+            f"note: {served.censored:,} label scores are upper bounds: the label was not among the {served.top} most "
+            "probable tokens that the server returns",
+            err=True,
+        )
     if not quiet:
         o.show(result.summary)
+
+
+def _same(model: ScoringModel) -> ScoringModel:
+    return model

@@ -36,6 +36,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Adapter = Annotated[str | None, typer.Option(help="A peft adapter to put on the model: folder or Hub id.")]
 RemoteCode = Annotated[bool, typer.Option("--trust-remote-code", help="Run model code that comes with the weights.")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of an OpenAI-compatible server that knows MODEL and returns log-probabilities, such as "
+        "http://127.0.0.1:8080/v1; key: UNSLANT_API_KEY or OPENAI_API_KEY."
+    ),
+]
 JsonOut = Annotated[Path | None, typer.Option("--json", help="Write every number, with N and interval, to this file.")]
 ResponsesOut = Annotated[
     Path | None, typer.Option("--responses", help="Write the table of responses to this Parquet file.")

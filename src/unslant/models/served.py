@@ -10,20 +10,18 @@ what comes back is looked at, not trusted. The key is sent in the request's head
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
@@ -33,6 +31,7 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 TOP = 20
 """Most probable tokens asked for; 20 is what the OpenAI interface allows, some servers give more."""
 _RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
+_LONGEST_WAIT = 60.0
 _TOLERANCE = 1e-3
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 
@@ -127,8 +126,8 @@ class ServedModel:
             ModelError: see :meth:`score`.
         """
         started = time.monotonic()
-        with ThreadPoolExecutor(self.connections) as pool:
-            waiting = {pool.submit(self._bounds_of, prompt): i for i, prompt in enumerate(prompts)}
+        with httpx.Client(timeout=self.timeout) as client, ThreadPoolExecutor(self.connections) as pool:
+            waiting = {pool.submit(self._bounds_of, client, prompt): i for i, prompt in enumerate(prompts)}
             try:
                 for done in as_completed(waiting):
                     bounds = done.result()
@@ -141,56 +140,76 @@ class ServedModel:
                     future.cancel()
                 self._cost.seconds += time.monotonic() - started
 
-    def _bounds_of(self, prompt: Prompt) -> Bounds:
+    def _bounds_of(self, client: httpx.Client, prompt: Prompt) -> Bounds:
         place = f"question {prompt.group!r}" if prompt.group else "a prompt"
         try:
-            reply = self._post(prompt)
+            reply = self._post(client, prompt)
             return label_bounds(top_logprobs(reply), prompt.continuations)
         except ModelError as error:
             raise ModelError(f"{self.model} at {self.base_url}, {place}: {error}") from None
 
-    def _post(self, prompt: Prompt) -> Any:
+    def _post(self, client: httpx.Client, prompt: Prompt) -> Any:
         common = {"model": self.model, "max_tokens": 1, "temperature": 0}
         if prompt.messages:
             messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
             if prompt.text:
                 raise ModelError("a served chat cannot be continued in the middle of the assistant's turn")
-            return self._send(
-                "/chat/completions", {**common, "messages": messages, "logprobs": True, "top_logprobs": self.top}
-            )
-        return self._send("/completions", {**common, "prompt": prompt.text, "logprobs": self.top})
+            body = {**common, "messages": messages, "logprobs": True, "top_logprobs": self.top}
+            return self._send(client, "/chat/completions", body)
+        return self._send(client, "/completions", {**common, "prompt": prompt.text, "logprobs": self.top})
 
-    def _send(self, route: str, body: Mapping[str, Any]) -> Any:
+    def _send(self, client: httpx.Client, route: str, body: Mapping[str, Any]) -> Any:
         """POST ``body`` and return the decoded reply, repeating what may be transient."""
-        headers = {"Content-Type": "application/json"}
         key = os.environ.get(self.key_variable)
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self.base_url + route, json.dumps(body).encode(), headers)
-        wait, problem = self.wait, ""
-        for attempt in range(self.retries + 1):
-            if attempt:
-                time.sleep(wait)
-                wait *= 2
-            try:
-                with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                    return json.loads(response.read())
-            except urllib.error.HTTPError as error:
-                problem = f"HTTP {error.code} {error.reason}"
-                if error.code not in _RETRIED:
-                    detail = error.read(300).decode("utf-8", "replace")
-                    raise ModelError(f"{problem}: {detail}") from None
-                wait = _retry_after(error, wait)
-            except (OSError, HTTPException, json.JSONDecodeError) as error:
-                problem = f"{type(error).__name__}: {error}"
-        raise ModelError(f"no usable reply after {self.retries + 1} tries; the last one: {problem}")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        tries = Retrying(
+            retry=retry_if_exception_type(_Transient),
+            stop=stop_after_attempt(self.retries + 1),
+            wait=self._pause,
+            reraise=True,
+        )
+        try:
+            return tries(_sent, client, self.base_url + route, headers, body)
+        except _Transient as problem:
+            raise ModelError(f"no usable reply after {self.retries + 1} tries; the last one: {problem}") from None
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Seconds before the next try: what the server asked for, or twice as long each time."""
+        problem = state.outcome.exception() if state.outcome else None
+        if isinstance(problem, _Transient) and problem.after is not None:
+            return problem.after
+        return min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
 
 
-def _retry_after(error: urllib.error.HTTPError, wait: float) -> float:
+class _Transient(Exception):
+    """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
+
+    def __init__(self, problem: str, after: float | None = None) -> None:
+        super().__init__(problem)
+        self.after = after
+
+
+def _sent(client: httpx.Client, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Any:
     try:
-        return min(60.0, max(0.0, float(error.headers.get("Retry-After", ""))))
+        response = client.post(url, headers=headers, json=body)
+    except httpx.TransportError as error:
+        raise _Transient(f"{type(error).__name__}: {error}") from None
+    if response.is_success:
+        try:
+            return response.json()
+        except ValueError as error:
+            raise _Transient(f"{type(error).__name__}: {error}") from None
+    problem = f"HTTP {response.status_code} {response.reason_phrase}"
+    if response.status_code in _RETRIED:
+        raise _Transient(problem, _retry_after(response))
+    raise ModelError(f"{problem}: {response.text[:300]}")
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    try:
+        return min(_LONGEST_WAIT, max(0.0, float(response.headers.get("Retry-After", ""))))
     except ValueError:
-        return wait
+        return None
 
 
 def top_logprobs(reply: Any) -> dict[str, float]:

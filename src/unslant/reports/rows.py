@@ -79,8 +79,10 @@ def cost_line(result: AuditResult) -> str:
     cost = result.cost
     if not cost.prompts:
         return ""
-    each = max(1, cost.tokens)
+    each = cost.tokens
     seconds = f" in {cost.seconds:.1f} s" if cost.seconds else ""  # a file does not tell
+    if not each:  # a served model: the server counts
+        return f"{cost.prompts:,} prompts{seconds}"
     return (
         f"{cost.prompts:,} prompts{seconds}; {cost.tokens:,} tokens computed, "
         f"{cost.tokens_plain:,} if each prompt were run alone ({cost.tokens_plain / each:.1f}x), "
