@@ -167,7 +167,7 @@ def workload(questions: int) -> list[Prompt]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prompts", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -176,8 +176,8 @@ def main() -> None:
         own_time(arguments.prompts, folder)
         print("\nBy processor time:\n")
         print("| parameters | prompts | rate without | slower with the store | spread |\n|---|---|---|---|---|")
-        slowdown(random_model(3, 128), workload(100), folder, arguments.repeats)
-        slowdown(random_model(6, 256), workload(40), folder, arguments.repeats)
+        slowdown(random_model(3, 128), workload(400), folder, arguments.repeats)
+        slowdown(random_model(6, 256), workload(120), folder, arguments.repeats)
 
 
 if __name__ == "__main__":
