@@ -150,7 +150,8 @@ def _picture(cells: Sequence[dict[str, Any]], clock: str, path: Path) -> None:
         for ratios in [speedups(cell, name, clock)]
     ]
     order = list(dict.fromkeys(row["workload"] for row in rows))
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    # Layers must bring no data of their own, or every facet shows all of it.
+    base = alt.Chart().encode(
         y=alt.Y("over:N", title=None, sort=_others(cells)),
         color=alt.Color("over:N", sort=_others(cells), legend=None),
     )
@@ -160,7 +161,7 @@ def _picture(cells: Sequence[dict[str, Any]], clock: str, path: Path) -> None:
         shape=alt.Shape("size:N", title="parameters"),
     )
     ranges = base.mark_rule().encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    even = alt.Chart(alt.Data(values=[{"x": 1}])).mark_rule(strokeDash=[4, 4]).encode(x="x:Q")
+    even = alt.Chart().mark_rule(strokeDash=[4, 4]).encode(x=alt.XDatum(1))
     chart = (
         alt.layer(even, ranges, points, data=alt.Data(values=rows))
         .properties(width=420, height=80)
