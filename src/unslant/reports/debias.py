@@ -40,7 +40,7 @@ def _change(estimate: Estimate) -> str:
 
 def summary(result: DebiasResult, width: int = 100, color: bool = False) -> str:
     """The comparison as text."""
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [f"[bold]{escape(result.headline)}[/bold]", ""]
     own = [entry for entry in result.entries if not entry.transferred]
     for (model, questions), entries in _groups(own).items():
         n = entries[0].measures["pbm"].n

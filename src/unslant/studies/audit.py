@@ -31,6 +31,7 @@ from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
 from unslant.studies.corrections import Correction, corrections
+from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -49,7 +50,7 @@ class AuditSettings:
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(StudyResult):
     """What an audit found.
 
     Attributes:
@@ -95,10 +96,6 @@ class AuditResult:
             "corrections": [correction.to_dict() for correction in self.corrections],
         }
 
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of responses; :meth:`from_parquet` reads it back without the model."""
         self.responses.to_parquet(path)
@@ -119,12 +116,6 @@ class AuditResult:
         from unslant.reports.runs import named
 
         return panels_of(named([self]))
-
-    def to_html(self, path: str | Path) -> None:
-        """Write the report: one HTML file that works offline."""
-        from unslant.reports.report import Report
-
-        Report.of([self]).to_html(path)
 
 
 def audit(

@@ -26,6 +26,7 @@ from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
 from unslant.studies.base_rate_findings import ELICITATIONS, GIVEN, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate_paper import PublishedCell, published
+from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -45,7 +46,7 @@ class BaseRateSettings:
 
 
 @dataclass(frozen=True)
-class BaseRateResult:
+class BaseRateResult(StudyResult):
     """What the study found.
 
     Attributes:
@@ -64,6 +65,14 @@ class BaseRateResult:
     published: tuple[PublishedCell, ...]
     cost: Cost
     meta: dict[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """Which of the paper's hypotheses hold."""
+        verdicts: dict[str, list[str]] = {}
+        for hypothesis in self.hypotheses:
+            verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name)
+        return "Base rates: " + "; ".join(f"{' and '.join(names)}: {verdict}" for verdict, names in verdicts.items())
 
     def summary(self, width: int = 100, color: bool = False) -> str:
         """The outcome as text for a terminal."""
@@ -88,10 +97,6 @@ class BaseRateResult:
             "shortcuts": [shortcut.to_dict() for shortcut in self.shortcuts],
             "published": [cell.to_dict() for cell in self.published],
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of responses; :func:`base_rate_recorded` reads it back without the model."""

@@ -5,7 +5,6 @@ A score that measures ability must not rise because the published file was learn
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from unslant.prompts import Writer, load_template
 from unslant.questions import EMBEDDED
 from unslant.studies.asking import Watch, no_watch
 from unslant.studies.finetuning import Trained, Training, fine_tune
+from unslant.studies.result import StudyResult
 from unslant.studies.unbiased_evaluator import AnySet, UnbiasedResult, UnbiasedSettings, cut, loaded, plan, unbiased
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ContaminationResult:
+class ContaminationResult(StudyResult):
     """Two models on the same questions, as published and under interventions.
 
     Attributes:
@@ -65,12 +65,6 @@ class ContaminationResult:
 
         return panels(self)
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The outcome as text for a terminal."""
-        from unslant.reports.panel_text import text
-
-        return text(self.headline, self.panels(), width=width, color=color)
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
         return {
@@ -85,10 +79,6 @@ class ContaminationResult:
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def contamination(

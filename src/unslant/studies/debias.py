@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, QuestionSet
 from unslant.studies.asking import Watch, no_watch
 from unslant.studies.listings import MEASURES, Measured, changes, listing_scores, measured
+from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -81,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class DebiasResult:
+class DebiasResult(StudyResult):
     """What the study found.
 
     Attributes:
@@ -106,6 +105,16 @@ class DebiasResult:
             if own and entry.model == (model or entry.model) and entry.questions == (questions or entry.questions):
                 return entry
         raise KeyError(method)
+
+    @property
+    def headline(self) -> str:
+        """What each method does to PBM, and to accuracy, in the mean over models and sets."""
+        parts = [
+            f"{method} {100 * row['pbm'].value:+.0f} % ({100 * row['accuracy'].value:+.0f} %)"
+            for method, row in self.average.items()
+            if row["pbm"].defined and row["accuracy"].defined
+        ]
+        return "Change in PBM (and accuracy): " + (", ".join(parts) or "not defined for any method")
 
     def summary(self, width: int = 100, color: bool = False) -> str:
         """The comparison as text for a terminal."""
@@ -132,10 +141,6 @@ class DebiasResult:
             "average": plain(self.average),
             "transfer_average": plain(self.transfer_average),
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def debias_study(

@@ -5,7 +5,6 @@ Every model rephrases, every model judges, and the unbiased evaluator's output i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
 from unslant.questions.loaders import sample
 from unslant.studies.asking import Asked, Watch, no_watch
 from unslant.studies.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
+from unslant.studies.result import StudyResult
 from unslant.studies.score_table import ScoreTable, load_accuracy, load_scores
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ModelBias:
 
 
 @dataclass(frozen=True)
-class ProbeResult:
+class ProbeResult(StudyResult):
     """What the probe found, and the table it rests on."""
 
     table: ScoreTable
@@ -71,12 +71,6 @@ class ProbeResult:
 
         return panels(self)
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The outcome as text for a terminal."""
-        from unslant.reports.panel_text import text
-
-        return text(self.headline, self.panels(), width=width, color=color)
-
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         return {
@@ -96,10 +90,6 @@ class ProbeResult:
                 for name, bias in self.models.items()
             },
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def probe(

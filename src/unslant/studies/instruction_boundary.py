@@ -6,7 +6,6 @@ store: a run that is started again asks only for what got no reply.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from unslant.presentations.settings import BASELINE, SEED
 from unslant.questions.build_instruction_boundary import BoundarySet
 from unslant.responses.table import Responses
 from unslant.studies.instruction_boundary_plan import TEMPERATURE, plan, setting_names
+from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -56,7 +56,7 @@ class AskOptions:
 
 
 @dataclass(frozen=True)
-class BoundaryStudy:
+class BoundaryStudy(StudyResult):
     """What the study found.
 
     Attributes:
@@ -107,16 +107,6 @@ class BoundaryStudy:
         from unslant.reports.instruction_boundary import panels
 
         return panels(self)
-
-    def to_html(self, path: str | Path) -> None:
-        """Write the report: one HTML file that works offline."""
-        from unslant.reports.report import Report
-
-        Report.of([self]).to_html(path)
-
-    def to_json(self, path: str | Path) -> None:
-        """Write every number, with N and interval."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", "utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of responses."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unslant.errors import InputError
 from unslant.metrics.association import Association, agreement
 from unslant.questions.formats import read_records
+from unslant.studies.result import StudyResult
 from unslant.studies.unbiased_evaluator import UnbiasedResult
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class UnbiasedComparison:
+class UnbiasedComparison(StudyResult):
     """Results of several models on the same questions, the best under interventions first.
 
     Attributes:
@@ -45,12 +45,6 @@ class UnbiasedComparison:
 
         return comparison_panels(self)
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The outcome as text for a terminal."""
-        from unslant.reports.panel_text import text
-
-        return text(self.headline, self.panels(), width=width, color=color)
-
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         return {
@@ -60,10 +54,6 @@ class UnbiasedComparison:
             "vanilla_agreement": None if self.vanilla_agreement is None else self.vanilla_agreement.to_dict(),
             "ours_agreement": None if self.ours_agreement is None else self.ours_agreement.to_dict(),
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def compare_models(

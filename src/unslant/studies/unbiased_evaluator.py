@@ -40,6 +40,7 @@ from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
 from unslant.studies.asking import Asked, Watch, ask, no_watch
 from unslant.studies.replies import ask_in_words, read_labels
+from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -187,7 +188,7 @@ def alone_of(question: Question | MathQuestion) -> list[tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class UnbiasedResult:
+class UnbiasedResult(StudyResult):
     """What the study found.
 
     Attributes:
@@ -221,12 +222,6 @@ class UnbiasedResult:
 
         return panels(self)
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The outcome as text for a terminal."""
-        from unslant.reports.panel_text import text
-
-        return text(self.headline, self.panels(), width=width, color=color)
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
         return {
@@ -237,10 +232,6 @@ class UnbiasedResult:
             "cost": asdict(self.cost),
             "metrics": self.metrics.to_dict(),
         }
-
-    def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of responses; :meth:`from_parquet` reads it back without the model."""
