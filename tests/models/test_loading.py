@@ -142,6 +142,7 @@ def test_adapter_changes_scores_and_can_be_missing(zoo_model, tmp_path, monkeypa
     bare = load_model(str(folder))
     adapted = load_model(str(folder), adapter=str(tmp_path / "adapter"))
     assert adapted.engine == "tree"
+    assert adapted.name == f"{folder} + adapter"
     prompts = sample_prompts()[:6]
     one = {scored.index: scored.logprobs for scored in bare.score(prompts)}
     other = {scored.index: scored.logprobs for scored in adapted.score(prompts)}

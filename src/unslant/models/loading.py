@@ -57,10 +57,12 @@ def load_model(
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
     tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
     model = _load("model", name, AutoModelForCausalLM, source, dtype=kind, **options)
+    shown = name
     if adapter:
         model = _with_adapter(model, adapter)
+        shown = f"{name} + {Path(adapter).name}"  # or reports would show two models of one name
     return TransformersModel(
-        model.to(place).eval(), tokenizer, name, engine=engine, token_budget=token_budget, adapter=adapter or ""
+        model.to(place).eval(), tokenizer, shown, engine=engine, token_budget=token_budget, adapter=adapter or ""
     )
 
 
