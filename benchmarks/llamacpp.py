@@ -29,6 +29,7 @@ class LlamaCpp:
         settings.n_ctx, settings.n_parallel, settings.warmup = 4096, 1, False
         settings.n_batch = settings.n_ubatch = 2048
         settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+        settings.cache_ram_mib = 0  # or prompts of earlier runs would be found again
         settings.verbosity = -1
         self._server = xllamacpp.Server(settings)
         self._tokenizer = tokenizer

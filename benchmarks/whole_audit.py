@@ -48,6 +48,5 @@ def whole_audit(model: Any, words: Any, questions: int = 60) -> dict[str, Any]:
         "questions": questions,
         "tokens": tokens,
         "seconds": {name: float(np.median(values)) for name, values in seconds.items()},
-        "ratio": float(np.median(ratios)),
         "ratios": ratios,
     }

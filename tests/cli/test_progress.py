@@ -97,3 +97,17 @@ def test_a_terminal_gets_one_live_view(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert out == ""
     assert "scoring" in err
     assert "3/3" in err
+
+
+def test_a_phase_that_comes_again_ends_silently_and_is_timed_anew() -> None:
+    clock, lines = Clock(), list[str]()
+    view = Lines(lines.append, clock)
+    for _ in range(3):
+        clock.now += 1
+        view("scoring", 20, 20)
+    assert len(lines) == 1
+    clock.now += 60
+    view("scoring", 5, 20)
+    clock.now += 10
+    view("scoring", 10, 20)
+    assert lines[-1].startswith("scoring: 10 of 20, 1/s")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from os import environ
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +12,7 @@ from unslant.cli.recording import recording
 
 if TYPE_CHECKING:
     from unslant.models.base import ScoringModel
+    from unslant.models.served import ServedModel
 
 
 def register(app: typer.Typer) -> None:
@@ -52,9 +51,7 @@ def audit(
 
     Without arguments: the embedded model prefers-a on the embedded questions.
     """
-    from unslant.errors import InputError
     from unslant.models.loading import load_model
-    from unslant.models.served import KEY_VARIABLE, ServedModel
     from unslant.questions import load_questions
     from unslant.studies.audit import audit as run
 
@@ -63,21 +60,16 @@ def audit(
     fields = o.parse_fields(field)
     found = load_questions(questions, fields=fields, limit=limit, seed=seed, on_bad=on_bad)
     pool = load_questions(shots_from, on_bad=on_bad) if shots_from else None
-    load: Callable[[], ScoringModel]
-    served: ServedModel | None = None
+    served = None
     if base_url:
-        if adapter or trust_remote_code or dtype != "auto" or device != "auto":
-            raise InputError(
-                "--base-url: what a server runs cannot be changed from here; leave out --adapter, --device, "
-                "--dtype and --trust-remote-code"
-            )
-        key = next((name for name in ("UNSLANT_API_KEY", KEY_VARIABLE) if name in environ), KEY_VARIABLE)
-        served = ServedModel(model, base_url, key_variable=key)
-        load = partial(_same, served)
-    else:
-        load = partial(
-            load_model, model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code
+        local_only = adapter or trust_remote_code or dtype != "auto" or device != "auto"
+        served = _served(model, base_url, local_only=bool(local_only))
+
+    def load() -> ScoringModel:
+        return served or load_model(
+            model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code
         )
+
     with recording(store, no_store, quiet) as record:
         result = run(
             record.loader(load, found),
@@ -108,5 +100,15 @@ def audit(
         o.show(result.summary)
 
 
-def _same(model: ScoringModel) -> ScoringModel:
-    return model
+def _served(model: str, base_url: str, *, local_only: bool) -> ServedModel:
+    """The model behind a server, with the key that the environment has for it."""
+    from unslant.errors import InputError
+    from unslant.models.served import KEY_VARIABLE, ServedModel
+
+    if local_only:
+        raise InputError(
+            "--base-url: what a server runs cannot be changed from here; leave out --adapter, --device, --dtype and "
+            "--trust-remote-code"
+        )
+    key = "UNSLANT_API_KEY" if "UNSLANT_API_KEY" in environ else KEY_VARIABLE
+    return ServedModel(model, base_url, key_variable=key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import HasPanels
+    pass
 
 DEFAULT_MODEL = "prefers-a"
 DEFAULT_QUESTIONS = "embedded"
@@ -87,13 +87,6 @@ def check_writable(*paths: Path | None) -> None:
             raise InputError.at(path, "is a folder; give the name of a file to write")
         if not path.parent.is_dir():
             raise InputError.at(path, f"cannot be written: there is no folder {path.parent}")
-
-
-def write_report(result: HasPanels, path: Path) -> None:
-    """Write a study's result as a report that opens in a browser."""
-    from unslant.reports.report import Report
-
-    Report.of([result]).to_html(path)
 
 
 def show(summary: Callable[..., str]) -> None:

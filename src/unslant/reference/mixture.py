@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present
 from unslant.presentations.interventions import NAMES as INTERVENTIONS
 from unslant.presentations.interventions import Composed, apply, pool_of
-from unslant.presentations.interventions import wording as interventions_wording
+from unslant.presentations.interventions.choice import offer_none
 from unslant.presentations.interventions.matrix import draw
 from unslant.prompts.elicitation import Cloze, Counterfactual, Writer
 from unslant.prompts.templates import PromptTemplate, load_template
@@ -274,9 +274,7 @@ class Mixture:
     def _with_hint(self, presentation: Presentation, pool: tuple[str, ...] | list[str]) -> Presentation:
         """Offer a label for "none", and take an option away in two thirds: the right one in three of five of these."""
         rng = self.rng
-        presentation = replace(
-            presentation, hint=interventions_wording.none_hint(), none_label=interventions_wording.NONE_LABEL
-        )
+        presentation = offer_none(presentation)
         if rng.random() < 1 / 3:
             return presentation
         shown = list(presentation.shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,24 +12,24 @@ if TYPE_CHECKING:
     from unslant.reports.panels import Panel
 
 
-class StudyResult:
+class StudyResult(ABC):
     """What a study found: a sentence, sections of a report, and every number.
 
     Subclasses say what these are; writing them is the same for all.
     """
 
     @property
+    @abstractmethod
     def headline(self) -> str:
         """The outcome in one sentence."""
-        raise NotImplementedError
 
+    @abstractmethod
     def panels(self) -> Sequence[Panel]:
         """What a report shows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
-        raise NotImplementedError
 
     def summary(self, width: int = 100, color: bool = False) -> str:
         """The outcome as text for a terminal, led by the headline."""

@@ -113,7 +113,7 @@ def base_rate(
     if json:
         result.to_json(json)
     if html:
-        o.write_report(result, html)
+        result.to_html(html)
     if charts:
         from unslant.reports.charts_base_rate import save_charts
 

@@ -104,6 +104,6 @@ def probe(
     if json:
         result.to_json(json)
     if html:
-        o.write_report(result, html)
+        result.to_html(html)
     if not quiet:
         o.show(result.summary)
