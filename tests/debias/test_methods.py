@@ -27,8 +27,8 @@ from unslant.debias.vote import Vote
 from unslant.errors import InputError
 from unslant.metrics import OrderScores, vote
 from unslant.models.base import Cost
-from unslant.models.parallel import Segment, last_logits
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.parallel import Segment, last_logits
 from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response, Responses

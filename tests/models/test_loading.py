@@ -12,7 +12,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.models.samples import sample_prompts
 from unslant.errors import InputError, ModelError
-from unslant.models import load_model, loading
+from unslant.models import load_model
+from unslant.models.hf import loading
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +181,7 @@ def test_the_hub_is_asked_when_it_answers(monkeypatch):
 
 
 def test_context_limit_is_read_from_every_spelling():
-    from unslant.models.transformers_model import _context_limit
+    from unslant.models.hf.model import _context_limit
 
     assert _context_limit(AutoConfig.for_model("gpt2", n_positions=77)) == 77
     assert _context_limit(AutoConfig.for_model("llama", max_position_embeddings=99)) == 99

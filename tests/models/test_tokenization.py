@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
-from unslant.models.tokenization import Encoder
+from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
 
 NAMES = ("gpt2", "gpt-neox", "phi", "llama", "llama-deepseek", "phi3", "gemma2", "qwen2")

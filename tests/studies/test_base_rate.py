@@ -13,7 +13,8 @@ from tests.studies.guessers import RuleModel, always, knows, taste
 from unslant.errors import InputError
 from unslant.metrics.label_scores import TIE_RULES
 from unslant.questions import Question, QuestionSet, load_questions
-from unslant.studies.base_rate import BaseRateResult, base_rate, base_rate_recorded
+from unslant.studies.base_rate.result import BaseRateResult
+from unslant.studies.base_rate.study import base_rate, base_rate_recorded
 
 WORDS = "red green blue white black brown grey pink gold teal".split()
 
