@@ -1,4 +1,4 @@
-"""The two ways unslant fails on purpose; the command line turns both into one line and exit code 2."""
+"""The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
 
 
 class UnslantError(Exception):
@@ -21,3 +21,7 @@ class InputError(UnslantError):
 
 class ModelError(UnslantError):
     """A model or tokenizer that cannot be loaded or cannot do what was asked of it."""
+
+
+class OutputError(UnslantError):
+    """A file that could not be written. What stood there before is as it was."""
