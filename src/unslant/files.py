@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from unslant.errors import InputError, OutputError
+from unslant.errors import InputError, OutputError, shown
 
 MAX_BYTES = 1 << 30
 """Largest input read, in bytes, unpacked."""
@@ -26,7 +26,8 @@ _MAX_RATIO = 100
 _MAX_DEPTH = 32
 _MAX_DIGITS = 40
 _CHUNK = 1 << 20
-_PLACE = 200
+MAX_VALUES = 20_000_000
+"""Most values of one JSON text, cells of one table."""
 
 
 # Reading
@@ -48,7 +49,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
             raise InputError.at(path, f"has {_mb(status.st_size)}; at most {_mb(limit)} are read, so split it")
         content = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError.at(shown(path), _reason(error)) from None
+        raise InputError.at(path, _reason(error)) from None
     return _unpacked(content, path, limit) if path.suffix.lower() == ".gz" else content
 
 
@@ -61,8 +62,8 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     return decoded(read_bytes(path, limit), path)
 
 
-def decoded(content: bytes, path: object) -> str:
-    """UTF-8 text, with or without a byte order mark.
+def decoded(content: bytes, path: object, line: int = 1) -> str:
+    """UTF-8 text, with or without a byte order mark; ``line`` is the number of its first line.
 
     Raises:
         InputError: naming the first line that is no such text.
@@ -70,7 +71,7 @@ def decoded(content: bytes, path: object) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line += content.count(b"\n", 0, error.start)
         kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
         raise InputError.at(path, f"{kind} text; save the file as UTF-8", line=line) from None
 
@@ -83,14 +84,8 @@ def exists(path: str | Path) -> bool:
         return False
 
 
-def shown(path: object) -> str:
-    """A path for messages: as it is, or its beginning where it is longer than a file's name can be."""
-    text = str(path).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
-    return text if len(text) <= 4096 else text[:_PLACE] + "..."
-
-
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
-    limit = min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * len(content)))
+    limit = _most_unpacked(len(content), limit)
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
@@ -102,6 +97,10 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError.at(path, f"not a whole gzip file ({error}); download it again") from None
     return b"".join(parts)
+
+
+def _most_unpacked(packed: int, limit: int) -> int:
+    return min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * packed))
 
 
 def _mb(size: int) -> str:
@@ -116,16 +115,38 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {error}"
 
 
+def check_parquet(file: Any, size: int) -> None:
+    """Refuse a Parquet file whose few bytes stand for more than can be held.
+
+    Args:
+        file: pyarrow's ``ParquetFile``.
+        size: of the file, in bytes.
+
+    Raises:
+        ValueError: saying what is too much.
+        Exception: any other that pyarrow raises for a damaged file.
+    """
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    if sum(group.total_byte_size for group in groups) > _most_unpacked(size, MAX_BYTES):
+        raise ValueError("unpacks to more than can be read; split it")
+    file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
+    columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+    if sum(column.num_values for column in columns) > MAX_VALUES:
+        raise ValueError(f"holds more than {MAX_VALUES:,} values; split it")
+
+
 # JSON
 
 
-def parse_json(text: str) -> Any:
-    """A JSON value that the rest of the code can use: see :func:`check_plain`.
+def parse_json(text: str, *, check: bool = True) -> Any:
+    """A JSON value, with :func:`check_plain` unless the caller does that part by part.
 
     Raises:
         json.JSONDecodeError: if it is not JSON, naming line and column.
         ValueError: saying in words what is wrong with the value.
     """
+    if sum(map(text.count, "[{,")) > MAX_VALUES:
+        raise ValueError(f"holds more than {MAX_VALUES:,} values")
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -134,7 +155,8 @@ def parse_json(text: str) -> Any:
         raise ValueError("nested too deeply") from None
     except ValueError:  # Python's own limit, which names a setting of the interpreter
         raise ValueError(f"holds a number of more than {sys.get_int_max_str_digits()} digits") from None
-    check_plain(value)
+    if check:
+        check_plain(value)
     return value
 
 

@@ -46,19 +46,19 @@ def _passage_questions(record: Record) -> list[Record]:
 
 
 def _candidate_rows(records: Sequence[Record]) -> list[Record]:
-    groups: dict[tuple[Any, Any], dict[str, Any]] = {}
-    places: dict[tuple[Any, Any], str] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    places: dict[str, str] = {}
     bad: list[Record] = []
     for record in records:
         index = record.data.get("idx")
         if record.problem or not isinstance(index, Mapping):
             bad.append(record if record.problem else Record(record.place, {}, "has no idx of paragraph and question"))
             continue
-        key = (index.get("paragraph"), index.get("question"))
+        key = f"{index.get('paragraph')}/{index.get('question')}"
         data = groups.setdefault(
             key,
             {
-                "id": f"{key[0]}/{key[1]}",
+                "id": key,
                 "question": record.data.get("question"),
                 "context": record.data.get("paragraph"),
                 "options": [],
