@@ -60,9 +60,10 @@ def attack(part: str, reader: Reader, options: Options) -> Row:
                 start, peak = told["case"] + 1, max(peak, told["peak"])
                 refused += told["outcome"] == "refused"
                 if told["outcome"] == "failed":
-                    reasons[told["where"]] += 1
+                    where = told["where"].split(": ")[0]
+                    reasons[where] += 1
                     row.failures += 1
-                    if reasons[told["where"]] == 1 and len(row.examples) < 20:
+                    if reasons[where] == 1 and len(row.examples) < 20:
                         row.examples.append(f"case {told['case']}: {told['where']}")
         if start < options.cases:  # it died over this one
             row.fail(f"case {start}: the process ended with {child.returncode}")

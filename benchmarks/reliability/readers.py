@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.reliability import Options, Row
 from benchmarks.reliability.damage import damage_bytes, damage_gzip, damage_records, to_csv, to_json, to_parquet
 from benchmarks.reliability.fuzz import Reader, attack
+from benchmarks.reliability.tables import TABLES
 from unslant.questions import load_judging, load_math, load_questions
 
 Records = list[dict[str, Any]]
 
 QUESTIONS: tuple[Records, ...] = (
     [
-        {"id": f"q{i}", "question": f"Which is {i}?", "options": ["one", "two", "all of the above", "A and B"][: 2 + i % 3],
-         "answer": i % 2, "context": "Facts.", "subject": "arithmetic", "source": "made", "pinned": []}
+        {"id": f"q{i}", "question": f"Which is {i}?", "answer": i % 2,
+         "options": ["one", "two", "all of the above", "A and B"][: 2 + i % 3],
+         "context": "Facts.", "subject": "arithmetic", "source": "made", "pinned": []}
         for i in range(6)
     ],
     [{"question": f"Q{i}?", "A": "red", "B": "blue", "C": "none", "answer": "AB"[i % 2]} for i in range(5)],
@@ -80,18 +83,14 @@ def use_questions(path: Path) -> None:
                 tokenizer().encode(prompt.text)
 
 
+@cache
 def tokenizer() -> Any:
     """The reference models' tokenizer, which takes no text that is not Unicode."""
-    from functools import cache
-
     from tokenizers import Tokenizer
 
     from unslant.reference import reference_path
 
-    global tokenizer
-    loaded = Tokenizer.from_file(str(reference_path("fair") / "tokenizer.json"))
-    tokenizer = cache(lambda: loaded)
-    return loaded
+    return Tokenizer.from_file(str(reference_path("fair") / "tokenizer.json"))
 
 
 def use_loaded(load: Callable[..., Any]) -> Callable[[Path], None]:
@@ -111,6 +110,7 @@ _ALL = (
     *(_of_records(f"questions {k}", QUESTIONS, k, use_questions) for k in ("jsonl", "json", "csv", "tsv", "parquet")),
     *(_of_records(f"maths {k}", MATHS, k, use_loaded(load_math)) for k in ("jsonl", "csv", "parquet")),
     *(_of_records(f"judging {k}", JUDGING, k, use_loaded(load_judging)) for k in ("jsonl", "csv", "parquet")),
+    *TABLES,
 )
 READERS = {reader.name: reader for reader in _ALL}
 

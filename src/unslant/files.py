@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from unslant.errors import InputError, OutputError, shown
+from unslant.errors import InputError, OutputError, first_line, shown
 
 MAX_BYTES = 1 << 30
 """Largest input read, in bytes, unpacked."""
@@ -133,6 +133,26 @@ def check_parquet(file: Any, size: int) -> None:
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]
     if sum(column.num_values for column in columns) > MAX_VALUES:
         raise ValueError(f"holds more than {MAX_VALUES:,} values; split it")
+
+
+def read_parquet(path: Path) -> Any:
+    """The whole of a Parquet file (also ``.gz``) as a table whose every value is in order.
+
+    Raises:
+        InputError: if it is none, is damaged, or holds too much.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = read_bytes(path)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        check_parquet(file, len(content))
+        table = file.read()
+        table.validate(full=True)
+    except Exception as error:  # a damaged file fails in the library in many ways
+        raise InputError.at(path, f"not a Parquet file that can be read: {first_line(error)}") from None
+    return table
 
 
 # JSON

@@ -14,17 +14,17 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template, TemplateSyntaxError, meta
 
 from unslant.errors import InputError
+from unslant.files import read_text
 from unslant.presentations.labels import ALPHABETS, alphabetical
 from unslant.presentations.presentation import Presentation, ShownOption
+from unslant.prompts.rendering import PromptEnvironment
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-)
+_ENVIRONMENT = PromptEnvironment()
 _SUFFIX = ".toml"
+_LARGEST = 1 << 20
 
 VARIABLES: dict[str, frozenset[str]] = {
     "instruction": frozenset({"labels", "none_label"}),
@@ -215,12 +215,7 @@ def load_template(name_or_path: str) -> PromptTemplate:
     """
     if name_or_path.endswith(_SUFFIX):
         path = Path(name_or_path)
-        if not path.is_file():
-            raise InputError.at(path, "no such template file")
-        try:
-            text = path.read_text("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError.at(path, f"not UTF-8 text: {error.reason} at byte {error.start}") from None
+        text = read_text(path, _LARGEST)
         return _parse(text, path, path.stem)
     if name_or_path not in template_names():
         raise InputError(
@@ -235,6 +230,8 @@ def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError.at(path, f"not valid TOML: {error}") from None
+    except (ValueError, RecursionError):
+        raise InputError.at(path, "not usable TOML: holds a number too long, or is nested too deeply") from None
     _refuse_unknown(
         data, {"name", "description", "instruction", "question", "shot_separator", "cloze", "counterfactual"}, path
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from unslant.files import dump_json, write_atomically
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Panel
@@ -38,8 +39,12 @@ class StudyResult(ABC):
         return text(self.headline, self.panels(), width=width, color=color)
 
     def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        """Write :meth:`to_dict`.
+
+        Raises:
+            OutputError: if the file cannot be written.
+        """
+        write_atomically(path, dump_json(self.to_dict()))
 
     def to_html(self, path: str | Path) -> None:
         """Write the report: one HTML file that works offline."""

@@ -103,8 +103,7 @@ class AuditResult(StudyResult):
 
 def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
-    spent = responses.meta.get("cost")
-    cost = Cost(**spent) if isinstance(spent, dict) else Cost()
+    cost = Cost.of(responses.meta.get("cost"))
     scores = OrderScores.from_responses(responses)
     return AuditResult(
         responses,

@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.questions.formats import read_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
 from unslant.questions.question import JudgingQuestion, Question
-from unslant.questions.question_set import canonical_line
+from unslant.questions.question_set import canonical_line, question_of
 from unslant.questions.statements import load_judging
 
 SEED = 42
@@ -145,7 +146,7 @@ class BoundarySet:
     def write(self, path: str | Path) -> None:
         """Write one JSON line a question (gzipped if the path ends in ``.gz``); :func:`load_boundary` reads it back."""
         content = "".join(line + "\n" for line in self._lines()).encode()
-        Path(path).write_bytes(gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+        write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
 
     def _lines(self) -> list[str]:
         return [
@@ -229,25 +230,14 @@ def _read_back(records: Iterable[Any]) -> BoundarySet:
     for record in records:
         data = dict(record.data)
         part = data.pop("part", "")
+        if record.problem:
+            raise InputError.at(record.place, record.problem)
         if part not in PARTS:
             raise InputError.at(record.place, f"{part!r} is not one of {', '.join(PARTS)}", field="part")
         try:
-            if part == "judging":
-                parts[part].append(JudgingQuestion(**data))
-            else:
-                answer = data.pop("answer")
-                answers = frozenset([answer] if isinstance(answer, int) else answer)
-                parts[part].append(
-                    Question(
-                        stem=data.pop("question"),
-                        options=tuple(data.pop("options")),
-                        answers=answers,
-                        pinned=tuple(data.pop("pinned", ())),
-                        **data,
-                    )
-                )
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError.at(record.place, f"not a question: {error}") from None
+            parts[part].append(question_of(data, JudgingQuestion) if part == "judging" else question_of(data))
+        except ValueError as error:
+            raise InputError.at(record.place, str(error)) from None
     return BoundarySet(**{part: tuple(questions) for part, questions in parts.items()})
 
 

@@ -81,6 +81,6 @@ def result_of(responses: Responses) -> UnbiasedResult:
         responses,
         boat_metrics(responses),
         counts if isinstance(counts, dict) else {},
-        Cost(**cost) if isinstance(cost, dict) else Cost(),
+        Cost.of(cost),
         meta,
     )
