@@ -75,7 +75,7 @@ def test_what_does_too_much_is_refused(source: str):
         ("{% set j = joiner('; ') %}{% for l in labels %}{{ j() }}{{ loop.cycle('x', 'y') }}{% endfor %}", "x; y"),
         ("{% set ns = namespace(n=0) %}{% for l in labels %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}", "2"),
         (
-            "{{ labels | join(', ') }} {{ '-'.join(labels) }} {{ options | map(attribute='label') | join }}",
+            "{{ labels | join(', ') }}{{ '-'.join(labels) }} {{ options | map(attribute='label') | join }}",
             "A, BA-B AB",
         ),
         ("{{ '%s) %s' % (labels[0], 3) }} {{ '%s)' | format('x') }} {{ stem[:2] ~ 1 ~ 'y' }}", "A) 3 x) ss1y"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.reports.panels import Chart, HasPanels, Panel, Table
 from unslant.studies.audit.runs import Run, named
 
@@ -87,7 +88,7 @@ class Report:
         """Write the page: one file that needs no other, and no network."""
         from unslant.reports.html import render
 
-        Path(path).write_text(render(self.runs, self.panels, self.headline), "utf-8")
+        write_atomically(path, render(self.runs, self.panels, self.headline))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """Write every chart as SVG and PNG; see :func:`unslant.reports.figures.save_figures`."""

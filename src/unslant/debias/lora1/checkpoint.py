@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.questions.question import Question
 from unslant.questions.question_set import canonical_line
 
@@ -58,19 +58,21 @@ class Checkpoint:
             return None
         try:
             data = torch.load(self.path, weights_only=True, map_location="cpu")
+            settings, log = TrainSettings(**data["settings"]), tuple(map(Epoch.from_dict, data["log"]))
+            saved = Saved(data["adapter"], data["optimizer"], log)
+            digest = data["digest"]
         except Exception as error:  # a file of another make fails in many ways
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
-        other = self.settings.differences(TrainSettings(**data["settings"]))
+        other = self.settings.differences(settings)
         if other:
             raise InputError.at(
                 self.path, f"was trained with another {', '.join(other)}; use the same, or another --out"
             )
-        if data["digest"] != self.digest:
+        if digest != self.digest:
             raise InputError.at(self.path, "was trained on other questions or another model; use another --out")
-        log = tuple(Epoch(**entry) for entry in data["log"])
         if len(log) > self.settings.epochs + 1:
             raise InputError.at(self.path, f"has {len(log) - 1} epochs already; use another --out for fewer")
-        return Saved(data["adapter"], data["optimizer"], log)
+        return saved
 
     def save(self, adapter: dict[str, Any], optimizer: dict[str, Any], log: Sequence[Epoch]) -> None:
         """Write the state; a crash leaves the old file or the new one."""
@@ -81,6 +83,4 @@ class Checkpoint:
             "optimizer": optimizer,
             "log": [asdict(entry) for entry in log],
         }
-        scratch = self.path.with_suffix(".tmp")
-        torch.save(data, scratch)
-        os.replace(scratch, self.path)
+        write_atomically(self.path, lambda file: torch.save(data, file))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
 from unslant.debias.asking import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
+from unslant.files import write_atomically
 from unslant.metrics.estimate import json_number
 from unslant.metrics.permutation import pbm
 from unslant.metrics.ties import credit
@@ -53,6 +54,28 @@ class Epoch:
     def to_dict(self) -> dict[str, object]:
         """For JSON: ``nan`` becomes ``None``."""
         return {name: json_number(v) if isinstance(v, float) else v for name, v in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: object) -> Epoch:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ValueError: naming the value that is missing, unknown or no number.
+        """
+        if not isinstance(values, Mapping):
+            raise ValueError("is no object")
+        counts, read = ("epoch", "n", "accuracy_n"), {}
+        for field in fields(cls):
+            value = values.get(field.name)
+            if field.name in counts:
+                if type(value) is not int or not 0 <= value < 1 << 31:
+                    raise ValueError(f"{field.name} is {value!r}, not a whole number from 0")
+            elif value is not None and (type(value) not in (int, float) or math.isinf(value)):
+                raise ValueError(f"{field.name} is {value!r}, not a number")
+            read[field.name] = math.nan if value is None else value
+        if unknown := sorted(set(values) - set(read)):
+            raise ValueError(f"{unknown[0]!r} is no part of it")
+        return cls(**read)
 
 
 def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
@@ -128,4 +151,4 @@ def write_graph(log: Sequence[Epoch], path: Path) -> None:
         for title in names.values()
     ]
     chart = alt.concat(*panels, columns=2).properties(title=f"{log[-1].n} held-out questions")
-    chart.save(str(path), inline=True)
+    write_atomically(path, str(chart.to_html(inline=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +19,7 @@ from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
+from unslant.files import dump_json, make_folder, write_atomically
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions.question import Question
 
@@ -160,7 +161,10 @@ def save(adapted: Adapted, out: Path, settings: TrainSettings, log: Sequence[Epo
     """Write the adapter as peft does, the log, and its graph where altair is installed."""
     from unslant.debias.lora1.progress import write_graph
 
-    adapted.peft_model.save_pretrained(str(out))
-    (out / "training.json").write_text(json.dumps(asdict(settings), indent=2) + "\n", "utf-8")
-    (out / "log.jsonl").write_text("".join(json.dumps(entry.to_dict()) + "\n" for entry in log), "utf-8")
+    with tempfile.TemporaryDirectory(dir=make_folder(out), prefix=".unslant-") as scratch:
+        adapted.peft_model.save_pretrained(scratch)
+        for file in sorted(Path(scratch).iterdir()):
+            write_atomically(out / file.name, file.read_bytes())
+    write_atomically(out / "training.json", dump_json(asdict(settings)))
+    write_atomically(out / "log.jsonl", "".join(dump_json(entry.to_dict(), indent=None) for entry in log))
     write_graph(log, out / "log.html")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from unslant.asking import Asked
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.prompts import load_template
 from unslant.questions.formats import read_records
+from unslant.reports.escape import csv_text
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.unbiased.metrics import BOAT
 from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
@@ -18,8 +19,6 @@ from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 YES = ("yes", "y", "right", "true", "1", "1.0")
 NO = ("no", "n", "wrong", "false", "0", "0.0")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula at the start of a cell."""
 
 
 def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
@@ -57,10 +56,8 @@ def _rank(asked: Asked, seed: int) -> bytes:
 
 def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
     """Write the sheet as CSV; a cell that a spreadsheet would run as a formula gets an apostrophe in front."""
-    with Path(path).open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows({k: f"'{v}" if v.startswith(_FORMULA) else v for k, v in row.items()} for row in rows)
+    text = csv_text(COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
+    write_atomically(path, text.encode("utf-8-sig"))
 
 
 def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:

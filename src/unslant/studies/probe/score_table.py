@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.presentations.seeds import question_rng
 from unslant.questions.formats import read_records
+from unslant.reports.escape import csv_text
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
 Floats = NDArray[np.float64]
@@ -77,10 +78,8 @@ class ScoreTable:
 
     def to_csv(self, path: str | Path) -> None:
         """Write ``COLUMNS``; :func:`load_scores` reads it back."""
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows([*row[:-1], "" if math.isnan(row[-1]) else f"{row[-1]:g}"] for row in self.rows())
+        rows = ([*row[:-1], "" if math.isnan(row[-1]) else f"{row[-1]:g}"] for row in self.rows())
+        write_atomically(path, csv_text(COLUMNS, rows))
 
 
 def load_scores(path: str | Path) -> ScoreTable:
