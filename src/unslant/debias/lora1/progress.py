@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,8 @@ class Epoch:
         """
         if not isinstance(values, Mapping):
             raise ValueError("is no object")
-        counts, read = ("epoch", "n", "accuracy_n"), {}
+        counts = ("epoch", "n", "accuracy_n")
+        read: dict[str, Any] = {}
         for field in fields(cls):
             value = values.get(field.name)
             if field.name in counts:
