@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from unslant.arrays import json_number
 from unslant.metrics import Estimate
-from unslant.metrics.estimate import json_number
 from unslant.reports.panels import Cell, Table
 
 DASH = "–"
