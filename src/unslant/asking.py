@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.models.base import ScoringModel
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Elicitation
@@ -55,9 +55,9 @@ def ask(
 
 def score_all(
     model: ScoringModel, prompts: Sequence[Prompt], *, watch: Watch = no_watch, phase: str = "scoring"
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Scores of all prompts, in their order."""
-    scores: list[NDArray[np.float64]] = [np.empty(0)] * len(prompts)
+    scores: list[Floats] = [np.empty(0)] * len(prompts)
     watch(phase, 0, len(prompts))
     for done, result in enumerate(model.score(prompts), start=1):
         scores[result.index] = result.logprobs

@@ -14,6 +14,8 @@ from benchmarks.workloads import WORKLOADS
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def words():

@@ -52,7 +52,7 @@ _CANDIDATES = st.lists(
 PROMPTS = st.lists(st.builds(Encoded, _IDS, _CANDIDATES), min_size=1, max_size=12)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     calls=st.lists(PROMPTS, min_size=1, max_size=3),
     budget=st.sampled_from([1, 2, 5, 13, 40, 1000]),

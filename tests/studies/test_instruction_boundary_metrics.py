@@ -127,7 +127,7 @@ def test_repeated_samples_are_averaged_by_question():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["single", "several", "none"]), st.booleans()), min_size=2, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_rates_agree_with_each_other(questions):
     truths = {"single": {0}, "several": {0, 1}, "none": {NONE}}
     rows = [row(i, truths[form], truths[form] if right else {2}) for i, (form, right) in enumerate(questions)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unslant.debias.asking import Asker, Floats, ask_orders
+from unslant.arrays import Floats
+from unslant.debias.asking import Asker, ask_orders
 from unslant.debias.base import Outcome, Traits, Unchanged
 from unslant.errors import InputError
 from unslant.metrics.vote import mean_over_orders

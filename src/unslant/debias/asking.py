@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.models.base import Cost, ScoringModel
@@ -16,7 +16,6 @@ from unslant.presentations import ALPHABETS, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions.question import Question
 
-Floats = NDArray[np.float64]
 Watch = Callable[[str, int, int], None]
 """Called with the phase's name, the prompts done and the prompts in all."""
 

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.debias.asking import Asker
 from unslant.metrics.ties import choose
 from unslant.models.base import Cost
 from unslant.questions.question import Question
 from unslant.responses.table import text_ranks
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

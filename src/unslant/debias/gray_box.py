@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.debias.asking import Asker, Floats, ask_orders
+from unslant.arrays import Floats
+from unslant.debias.asking import Asker, ask_orders
 from unslant.debias.base import Outcome, Traits, Unchanged
 from unslant.debias.pride import drawn
 from unslant.presentations import given_order, reversed_order

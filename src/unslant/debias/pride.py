@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unslant.debias.asking import Asker, Floats, ask_orders, normalised
+from unslant.arrays import Floats
+from unslant.debias.asking import Asker, ask_orders, normalised
 from unslant.debias.base import Outcome, Traits, Unchanged
 from unslant.errors import InputError
 from unslant.presentations import cyclic_orders, given_order, question_rng

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from unslant.debias.asking import Asker, Floats, normalised
+from unslant.arrays import Floats
+from unslant.debias.asking import Asker, normalised
 from unslant.debias.base import Outcome, Traits
 from unslant.debias.model_pass import loaded_model
 from unslant.errors import InputError, ModelError

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import choose, credit
 from unslant.metrics.vote import Vote
 
-Floats = NDArray[np.float64]
 TieRule = Literal["first", "last", "split"]
 
 

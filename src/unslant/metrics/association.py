@@ -9,13 +9,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.arrays import Jsonable
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 
 MIN_PAIRS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Association:
+class Association(Jsonable):
     """Pearson and Kendall correlation of the same pairs.
 
     Attributes:
@@ -28,15 +29,6 @@ class Association:
     pearson_p: float
     kendall: Estimate
     kendall_p: float
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "pearson": self.pearson.to_dict(),
-            "pearson_p": json_number(self.pearson_p),
-            "kendall": self.kendall.to_dict(),
-            "kendall_p": json_number(self.kendall_p),
-        }
 
 
 def associate(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE) -> Association:

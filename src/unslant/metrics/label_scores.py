@@ -11,13 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
 from unslant.metrics.ties import choose, credit, is_tie
 from unslant.responses.table import Responses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 TIE_RULES = ("first", "split", "last")
 """Who wins a tie: the first label shown, each tied label in part, or the last."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import choose
 
-Floats = NDArray[np.float64]
 CKLD_PSEUDO_COUNT = 1.0
 
 

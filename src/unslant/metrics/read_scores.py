@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
-from unslant.metrics.scores import Block, Bools, Floats, Ints, OrderScores, View
+from unslant.metrics.scores import Block, OrderScores, View
 from unslant.responses.table import Responses
 
 ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed")
@@ -112,7 +113,7 @@ def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...]) -> _Quest
     return _Questions(ids, tuple(row["subject"] for row in first_rows), n_options, answers, pinned, ranks)
 
 
-def _lists(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Any]:
+def _lists(column: pa.ChunkedArray) -> tuple[Ints, Any]:
     """Offsets (R + 1,) and flat values of a column of lists (a null list has no values)."""
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps a chunked array where it has no chunk at all
@@ -120,7 +121,7 @@ def _lists(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Any]:
     return np.asarray(array.offsets, np.int64), array.values
 
 
-def _encoded_labels(table: pa.Table) -> tuple[list[str], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _encoded_labels(table: pa.Table) -> tuple[list[str], tuple[Ints, Ints]]:
     offsets, values = _lists(table["labels"])
     encoded = values.dictionary_encode()
     return encoded.dictionary.to_pylist(), (offsets, np.asarray(encoded.indices, np.int64))
@@ -132,7 +133,7 @@ def _rows_of(
     codes: NDArray[np.intp],
     role: Ints,
     questions: _Questions,
-    labels: tuple[NDArray[np.int64], NDArray[np.int64]],
+    labels: tuple[Ints, Ints],
 ) -> _Rows:
     rows = np.flatnonzero(questions.n_options[codes] == n)
     code = codes[rows]

@@ -9,11 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints
 from unslant.responses.table import Response, Responses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import json_fields
 from unslant.metrics.accuracy import OrderAccuracy, order_accuracy
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.measures import Measures, QuestionMeasures, measure
 from unslant.metrics.preference import Preference, preference
@@ -91,23 +93,9 @@ class Metrics:
     pbm_accuracy: Correlation
     questions: QuestionMeasures
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "questions"} | {
-            "phrase": self.preference.phrase
-        }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Estimate):
-        return value.to_dict()
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return json_number(value) if isinstance(value, float) else value
+        return json_fields(self, omit=("questions",)) | {"phrase": self.preference.phrase}
 
 
 def compute(

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import choose, credit, is_tie
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Vote:
 
     content: NDArray[np.intp]
     shares: Floats
-    tied: NDArray[np.bool_]
+    tied: Bools
 
 
 def mean_over_orders(probs: Floats) -> Floats:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from unslant.arrays import Floats
 from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
 
@@ -49,7 +47,7 @@ class Scored:
     summed over its tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``."""
 
     index: int
-    logprobs: NDArray[np.float64]
+    logprobs: Floats
 
 
 class ScoringModel(Protocol):

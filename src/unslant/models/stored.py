@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.models.base import Cost, ResumableModel, Scored, ScoringModel
 from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
@@ -103,7 +103,7 @@ class _Call:
         self.before = owner.cost.copy()
         self.earlier = Cost(**found.cost)
         self.inner_before = owner.model_asked.cost.copy()
-        self.rows: list[tuple[int, NDArray[np.float64]]] = []
+        self.rows: list[tuple[int, Floats]] = []
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done

@@ -7,8 +7,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from unslant.arrays import json_number
 from unslant.metrics import Estimate
-from unslant.metrics.estimate import json_number
 from unslant.reports.numbers import Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 

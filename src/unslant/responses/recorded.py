@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
 from unslant.errors import InputError
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
@@ -56,8 +56,8 @@ class _Rows:
     lines: list[int]
     columns: dict[str, list[str]]
     labels: tuple[str, ...]
-    logprobs: NDArray[np.float64]
-    present: NDArray[np.bool_]
+    logprobs: Floats
+    present: Bools
     """(R, N) whether the label is an option at all, scored or not."""
     unique: dict[str, list[str]] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ def _texts(table: pa.Table, names: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _numbers(table: pa.Table, column: str, path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _numbers(table: pa.Table, column: str, path: Path) -> tuple[Floats, Bools]:
     """A column as log-probabilities and whether each line has one (``nan`` counts as none)."""
     values = table[column].to_pylist()
     numbers = np.full(len(values), np.nan)

@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
@@ -61,7 +61,7 @@ class Response:
     contents: tuple[int, ...]
     answers: frozenset[int]
     n_options: int
-    logprobs: NDArray[np.float64] | None = None
+    logprobs: Floats | None = None
     chosen: frozenset[int] | None = None
     status: str = "ok"
     raw: str | None = None
@@ -79,9 +79,7 @@ class Response:
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
 
     @classmethod
-    def scored(
-        cls, question: Question, presentation: Presentation, elicitation: str, logprobs: NDArray[np.float64]
-    ) -> Response:
+    def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
         """A row of label log-probabilities, aligned with ``presentation.labels``."""
         return cls(
             question_id=question.id,

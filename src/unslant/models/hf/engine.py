@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost
 from unslant.models.hf import attention
 from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
@@ -82,7 +82,7 @@ class TreeEngine:
         """Forget what was kept from earlier calls."""
         self._spine, self._known = [], np.empty(0, dtype=np.int32)
 
-    def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.float64], list[Any]]:
+    def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
             device = logits.device
@@ -93,9 +93,7 @@ class TreeEngine:
             scores = logits[row, token] - total[row]
             return scores.double().cpu().numpy(), context.keep
 
-    def forward(
-        self, batch: Batch, spine: list[tuple[Tensor, Tensor]]
-    ) -> tuple[Tensor, NDArray[np.int64], attention.TreeContext]:
+    def forward(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Ints, attention.TreeContext]:
         """One pass: float32 logits at the rows that are read, and which of those rows each read uses.
 
         Differentiable when gradients are enabled. The model must be set to the tree attention (:func:`using`).

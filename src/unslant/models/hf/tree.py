@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Ints
 from unslant.models.hf.tokenization import Encoded, Ids, common_prefix
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unslant.arrays import Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 
@@ -16,7 +17,7 @@ Verdicts = Mapping[str, Mapping[str, bool]]
 
 
 @dataclass(frozen=True)
-class AnnotationAgreement:
+class AnnotationAgreement(Jsonable):
     """How often people confirm the expected answers, and how far they agree with each other.
 
     Attributes:

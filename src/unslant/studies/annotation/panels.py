@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from unslant.metrics.estimate import json_number
 from unslant.reports.panel_text import text
 from unslant.reports.panels import Cell, Column, Panel, Table
 from unslant.studies.annotation.metrics import AnnotationAgreement
@@ -25,15 +22,3 @@ def summary(found: AnnotationAgreement) -> str:
         notes.append(f"Called wrong by someone ({len(found.disputed)}): {', '.join(found.disputed[:10])}")
     headline = f"Expected answers confirmed: {100 * found.confirmed.value:.1f} % of {found.confirmed.n:,} items"
     return text(headline, [Panel("annotation", "", "", tables=(table,), notes=tuple(notes))])
-
-
-def to_dict(found: AnnotationAgreement) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {
-        "confirmed": found.confirmed.to_dict(),
-        "by_annotator": {name: estimate.to_dict() for name, estimate in found.by_annotator.items()},
-        "by_intervention": {name: estimate.to_dict() for name, estimate in found.by_intervention.items()},
-        "agreement": found.agreement.to_dict(),
-        "kappa": json_number(found.kappa),
-        "disputed": list(found.disputed),
-    }

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Jsonable
 from unslant.debias import RecordedAsker, debias, method_named
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure
 from unslant.presentations import Order, cyclic_orders, given_order, reversed_order
@@ -21,7 +21,7 @@ ORDERS_WANTED: dict[str, Callable[[Question], list[Order]]] = {
 
 
 @dataclass(frozen=True)
-class Correction:
+class Correction(Jsonable):
     """One method on the questions whose recorded orders suffice for it.
 
     Attributes:
@@ -35,15 +35,6 @@ class Correction:
     change: Estimate
     orders: float
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "method": self.method,
-            "accuracy": self.accuracy.to_dict(),
-            "change": self.change.to_dict(),
-            "orders": self.orders,
-        }
-
 
 def corrections(scores: OrderScores, *, seed: int = 0) -> tuple[Correction, ...]:
     """Vote, PriDe and gray-box read off the table; a method without a single usable question is left out.
@@ -55,7 +46,7 @@ def corrections(scores: OrderScores, *, seed: int = 0) -> tuple[Correction, ...]
     bootstrap = Bootstrap(len(scores), scores.subjects, seed=seed)
     measures = measure(scores)
 
-    def correction(method: str, right: NDArray[np.float64], orders: float) -> Correction:
+    def correction(method: str, right: Floats, orders: float) -> Correction:
         change = bootstrap.mean(right - measures.accuracy, share=False)
         return Correction(method, bootstrap.mean(right), change, orders)
 
@@ -69,7 +60,7 @@ def corrections(scores: OrderScores, *, seed: int = 0) -> tuple[Correction, ...]
         if not any(not asker.questions[q].pinned for q in usable):
             continue
         answers = debias(method_named(method), asker, [asker.questions[q] for q in usable])
-        right: NDArray[np.float64] = np.full(len(scores), np.nan)
+        right: Floats = np.full(len(scores), np.nan)
         for q, outcome in zip(usable, answers.outcomes, strict=True):
             right[q] = outcome.choice in asker.questions[q].answers
         found.append(correction(method, right, answers.forwards_per_question))

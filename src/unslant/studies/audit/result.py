@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import unslant
+from unslant.arrays import json_fields
 from unslant.metrics import Metrics, OrderScores, compute
 from unslant.metrics.base_rate import BaseRates, base_rates
 from unslant.metrics.nvr import Nvr, nvr_from_scores
@@ -72,11 +73,7 @@ class AuditResult(StudyResult):
             "unslant": unslant.__version__,
             "headline": self.headline,
             **self.meta,
-            "cost": asdict(self.cost),
-            "metrics": self.metrics.to_dict(),
-            "nvr": self.nvr.to_dict(),
-            "base_rates": {str(n): rates.to_dict() for n, rates in self.base_rates.items()},
-            "corrections": [correction.to_dict() for correction in self.corrections],
+            **json_fields(self, omit=("responses", "meta")),
         }
 
     def to_parquet(self, path: str | Path) -> None:

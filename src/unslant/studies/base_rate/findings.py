@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from unslant.arrays import Jsonable, json_fields
 from unslant.errors import InputError
 from unslant.metrics.base_rate import BaseRates, base_rates
 from unslant.metrics.bootstrap import Bootstrap
@@ -64,15 +65,9 @@ class Findings:
         return next((found for found in self.cells if found.presentation == presentation), None)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "n_options": self.n_options,
-            "base_rates": {str(n): rates.to_dict() for n, rates in self.base_rates.items()},
-            "cells": [found.to_dict() for found in self.cells],
-            "accuracy_by_gold_label": self.gold.to_dict(),
-            "correlation": self.correlation.to_dict() if self.correlation else None,
-            "nvr": self.nvr.to_dict() if self.nvr else None,
-            "nvr_by_subject": self.nvr_by_subject.to_dict(),
+        """Plain values for JSON; ``gold`` is called ``accuracy_by_gold_label``, the scores are left out."""
+        return json_fields(self, omit=("elicitation", "gold", "given")) | {
+            "accuracy_by_gold_label": self.gold.to_dict()
         }
 
 
@@ -140,7 +135,7 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(Jsonable):
     """One of the paper's hypotheses, decided.
 
     Attributes:
@@ -154,10 +149,6 @@ class Hypothesis:
     claim: str
     verdict: Verdict
     words: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Plain values for JSON."""
-        return {"name": self.name, "claim": self.claim, "verdict": self.verdict, "words": self.words}
 
 
 def hypotheses(found: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:

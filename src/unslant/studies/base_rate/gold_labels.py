@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Ints, json_fields
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate, json_number, wilson
+from unslant.metrics.estimate import Estimate, wilson
 from unslant.metrics.label_scores import LabelScores
-
-Floats = NDArray[np.float64]
 
 MODERATE = 0.3
 """H2 asks for a correlation of at least so much (a moderate one after Cohen 1988; 9 % of the variance)."""
@@ -41,7 +39,7 @@ class GoldAccuracy:
     gap: Estimate
     subjects: tuple[str, ...]
     accuracy: Floats
-    counts: NDArray[np.int64]
+    counts: Ints
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -133,15 +131,7 @@ class Correlation:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "r": self.r.to_dict(),
-            "p": json_number(self.p),
-            "assignment_p": json_number(self.assignment_p),
-            "pairs": self.pairs,
-            "n_subjects": self.n_subjects,
-            "n_labels": self.n_labels,
-            "holds": self.holds,
-        }
+        return json_fields(self, also=("holds",))
 
 
 def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> Correlation:

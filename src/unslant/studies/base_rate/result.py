@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import unslant
+from unslant.arrays import json_fields, jsonable
 from unslant.errors import InputError
 from unslant.models.base import Cost
 from unslant.questions import Question
@@ -82,11 +83,8 @@ class BaseRateResult(StudyResult):
         return {
             "unslant": unslant.__version__,
             **self.meta,
-            "cost": asdict(self.cost),
-            "hypotheses": [hypothesis.to_dict() for hypothesis in self.hypotheses],
-            "elicitations": {name: found.to_dict() for name, found in self.found.items()},
-            "shortcuts": [shortcut.to_dict() for shortcut in self.shortcuts],
-            "published": [cell.to_dict() for cell in self.published],
+            **json_fields(self, omit=("responses", "found", "meta")),
+            "elicitations": jsonable(self.found),
         }
 
     def to_parquet(self, path: str | Path) -> None:

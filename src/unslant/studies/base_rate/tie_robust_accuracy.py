@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, json_fields
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import TIE_RULES, LabelScores
@@ -55,17 +55,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "presentation": self.presentation,
-            "elicitation": self.elicitation,
-            "accuracy": {rule: estimate.to_dict() for rule, estimate in self.accuracy.items()},
-            "by_subject": {rule: estimate.to_dict() for rule, estimate in self.by_subject.items()},
-            "tie_rate": self.tie_rate.to_dict(),
-            "all_tied": self.all_tied.to_dict(),
-            "n_failed": self.n_failed,
-            "trusted": not self.doubt,
-            "doubt": self.doubt,
-        }
+        return json_fields(self, also=("doubt",)) | {"trusted": not self.doubt}
 
 
 def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
@@ -85,7 +75,7 @@ def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int 
     )
 
 
-def subject_mean(values: NDArray[np.float64], subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
+def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
     """Unweighted mean over subjects of each subject's mean, with the bootstrap interval over subjects.
 
     Args:

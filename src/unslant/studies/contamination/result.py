@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import unslant
+from unslant.arrays import json_fields
 from unslant.metrics.estimate import Estimate
 from unslant.studies.contamination.finetuning import Trained, Training
 from unslant.studies.result import StudyResult
@@ -56,11 +57,5 @@ class ContaminationResult(StudyResult):
             "unslant": unslant.__version__,
             "study": "contamination",
             "headline": self.headline,
-            "vanilla_gain": self.vanilla_gain.to_dict(),
-            "ours_gain": self.ours_gain.to_dict(),
-            "excess": self.excess.to_dict(),
-            "training": None if self.training is None else asdict(self.training),
-            "trained": None if self.trained is None else asdict(self.trained),
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
+            **json_fields(self),
         }

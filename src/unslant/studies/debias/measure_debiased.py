@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.debias import Debiaser, Outcome
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
 from unslant.metrics.accuracy import order_accuracy
@@ -94,7 +94,7 @@ def _agreed(
     ]
 
 
-def _weights(outcome: Outcome) -> NDArray[np.float64]:
+def _weights(outcome: Outcome) -> Floats:
     """Probabilities in which the method's own way of breaking a tie shows, by a hair."""
     weights = outcome.probs.copy()
     weights[outcome.choice] *= _DECISIVE
@@ -157,8 +157,8 @@ def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
     return found
 
 
-def _relative(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def _relative(totals: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        change: NDArray[np.float64] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
+        change: Floats = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
     change[~np.isfinite(change)] = np.nan
     return change

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import unslant
+from unslant.arrays import Jsonable, json_fields
 from unslant.metrics import Estimate
 from unslant.studies.debias.measure_debiased import MEASURES
 from unslant.studies.result import StudyResult
@@ -37,7 +38,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Jsonable):
     """One method, fitted on one set and measured on one.
 
     Attributes:
@@ -57,13 +58,6 @@ class Entry:
     spent: Spent
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values: dict[str, Any] = asdict(replace(self, measures={}, change={}))
-        values["measures"] = {name: estimate.to_dict() for name, estimate in self.measures.items()}
-        values["change"] = {name: estimate.to_dict() for name, estimate in self.change.items()}
-        return values
 
 
 @dataclass(frozen=True)
@@ -117,17 +111,7 @@ class DebiasResult(StudyResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
-
-        def plain(table: Mapping[str, Mapping[str, Estimate]]) -> dict[str, Any]:
-            return {method: {name: e.to_dict() for name, e in row.items()} for method, row in table.items()}
-
-        return {
-            "unslant": unslant.__version__,
-            **self.meta,
-            "entries": [entry.to_dict() for entry in self.entries],
-            "average": plain(self.average),
-            "transfer_average": plain(self.transfer_average),
-        }
+        return {"unslant": unslant.__version__, **self.meta, **json_fields(self, omit=("meta",))}
 
 
 def averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.pairs import mcnemar
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import JudgingQuestion
@@ -28,11 +28,10 @@ WORDS, JUDGED = "words", "words/judge"
 """Elicitation of a row: read by the patterns, or by a judge."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SettingMetrics:
+class SettingMetrics(Jsonable):
     """One setting, one kind of question. All shares are in [0, 1].
 
     Attributes:
@@ -69,13 +68,9 @@ class SettingMetrics:
         """Share of answers of a usual form; ``nan`` if there are no answers."""
         return sum(share.value for form, share in self.outputs.items() if form in DENSE)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 @dataclass(frozen=True)
-class Change:
+class Change(Jsonable):
     """What one setting changes against vanilla, on the questions both were asked.
 
     Attributes:
@@ -91,13 +86,9 @@ class Change:
     lost: int
     p_value: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 @dataclass(frozen=True)
-class BoundaryMetrics:
+class BoundaryMetrics(Jsonable):
     """Everything measured on one model.
 
     Attributes:
@@ -128,10 +119,6 @@ class BoundaryMetrics:
             for row in self.settings
             if row.setting in SETTINGS and SETTINGS[row.setting].disturbing
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
 
 
 def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
@@ -232,7 +219,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _features(right: Floats, dense: NDArray[np.bool_]) -> Floats:
+def _features(right: Floats, dense: Bools) -> Floats:
     """(Q, 4): right and asked among dense, right and asked among sparse."""
     asked = ~np.isnan(right)
     value = np.where(asked, right, 0.0)
@@ -245,7 +232,7 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
-def _harmonic(bootstrap: Bootstrap, right: Floats, dense: NDArray[np.bool_]) -> Estimate:
+def _harmonic(bootstrap: Bootstrap, right: Floats, dense: Bools) -> Estimate:
     n = int((~np.isnan(right)).sum())
     if not dense.any() or dense.all():
         return Estimate.undefined("needs questions of both usual and unusual form", n)
@@ -295,7 +282,7 @@ def _change(
 
 
 @dataclass(frozen=True)
-class AcrossModels:
+class AcrossModels(Jsonable):
     """What one setting changes, each model being one observation (P3, appendix G).
 
     Attributes:
@@ -308,10 +295,6 @@ class AcrossModels:
     difference: Estimate
     t: float
     p_value: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
 
 
 def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
@@ -349,7 +332,7 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Jsonable):
     """How alike two rankings of models are.
 
     Attributes:
@@ -362,10 +345,6 @@ class Agreement:
     spearman: Estimate
     kendall_p: float
     spearman_p: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
 
 
 def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
@@ -402,22 +381,3 @@ def _correlation(value: float, variance: float, n: int) -> Estimate:
     spread = 1.959964 * math.sqrt(variance)
     centre = math.atanh(value)
     return Estimate(value, math.tanh(centre - spread), math.tanh(centre + spread), n, "Fisher's z")
-
-
-def _plain_fields(value: Any) -> dict[str, Any]:
-    return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses of this module as JSON-able values."""
-    if isinstance(value, Estimate):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return json_number(value)
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain_fields(value)
-    return value

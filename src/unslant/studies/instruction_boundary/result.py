@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unslant.arrays import json_fields
 from unslant.responses.table import Responses
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
 from unslant.studies.result import StudyResult
@@ -44,9 +45,7 @@ class BoundaryStudy(StudyResult):
             "study": "instruction-boundary",
             "model": self.model,
             "meta": dict(self.responses.meta),
-            "statuses": dict(self.statuses),
-            "asked_now": self.asked_now,
-            "notes": list(self.notes),
+            **json_fields(self, omit=("model", "metrics", "responses", "log_dir")),
             **self.metrics.to_dict(),
         }
 

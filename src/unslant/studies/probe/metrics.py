@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Jsonable
 from unslant.metrics.association import Association, associate
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
+from unslant.metrics.estimate import Estimate
 
-Floats = NDArray[np.float64]
 LOWEST, HIGHEST = 1, 10
 NO_AT_MOST = 5.0
 """A confidence up to here is a "no" (P4: upper threshold of "NO")."""
@@ -25,7 +24,7 @@ YES_AT_LEAST = 6.0
 
 
 @dataclass(frozen=True)
-class ConsensusRates:
+class ConsensusRates(Jsonable):
     """Rates of one rephrasing model at one strength.
 
     Attributes:
@@ -41,13 +40,6 @@ class ConsensusRates:
     ucr: Estimate
     rejected: Estimate
     by_subject: Mapping[str, float]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            **{name: getattr(self, name).to_dict() for name in ("cer", "ocr", "ucr", "rejected")},
-            "by_subject": {name: json_number(value) for name, value in self.by_subject.items()},
-        }
 
 
 def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
@@ -124,7 +116,7 @@ def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Associ
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(Jsonable):
     """Mean squared bias of a new protocol in three terms (P4, prop. 3.1).
 
     ``total`` = ``original`` + ``related`` + ``independent``, where bias is (expected score - true ability) under the
@@ -141,10 +133,6 @@ class Decomposition:
     related: Estimate
     independent: Estimate
     total: Estimate
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {name: getattr(self, name).to_dict() for name in Decomposition.__dataclass_fields__}
 
 
 def decompose(

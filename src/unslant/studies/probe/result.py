@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import unslant
+from unslant.arrays import json_fields
 from unslant.metrics.association import Association
 from unslant.studies.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.probe.score_table import ScoreTable
@@ -62,16 +63,7 @@ class ProbeResult(StudyResult):
             **self.meta,
             "questions_judged": len(self.table.ids),
             "confidences_missing": self.table.missing,
-            "accuracy": {model: dict(by_subject) for model, by_subject in self.accuracy.items()},
-            "models": {
-                name: {
-                    "rates": {str(p): rates.to_dict() for p, rates in bias.rates.items()},
-                    "boat_rates": {str(p): rates.to_dict() for p, rates in bias.boat_rates.items()},
-                    "data_bias": bias.data_bias.to_dict(),
-                    "boat_data_bias": None if bias.boat_data_bias is None else bias.boat_data_bias.to_dict(),
-                }
-                for name, bias in self.models.items()
-            },
+            **json_fields(self, omit=("table", "meta")),
         }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unslant.arrays import json_fields
 from unslant.errors import InputError
 from unslant.metrics.association import Association, agreement
 from unslant.questions.formats import read_records
@@ -51,8 +52,7 @@ class UnbiasedComparison(StudyResult):
             "study": "unbiased-compare",
             "headline": self.headline,
             "models": {result.model: result.to_dict() for result in self.results},
-            "vanilla_agreement": None if self.vanilla_agreement is None else self.vanilla_agreement.to_dict(),
-            "ours_agreement": None if self.ours_agreement is None else self.ours_agreement.to_dict(),
+            **json_fields(self, omit=("results",)),
         }
 
 

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, json_fields, jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
+from unslant.metrics.estimate import Estimate
 from unslant.metrics.ties import choose
 from unslant.presentations.presentation import NONE
 from unslant.responses.table import Response, Responses
 
-Floats = NDArray[np.float64]
 VANILLA, BOAT, ONLY = "vanilla", "boat", "only"
 
 
@@ -103,26 +102,9 @@ class BoatMetrics:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON: no nan, no infinity."""
-        return {
-            "vanilla": self.vanilla.to_dict(),
-            "ours": self.ours.to_dict(),
-            "drop": self.drop.to_dict(),
-            "runs": [json_number(value) for value in self.spread.runs],
-            "run_mean": json_number(self.spread.mean),
-            "run_std": json_number(self.spread.std),
-            "vanilla_chance": self.vanilla_chance.to_dict(),
-            "ours_chance": self.ours_chance.to_dict(),
-            "none_found": self.none_found.to_dict(),
-            "none_invented": self.none_invented.to_dict(),
-            "items": self.items.to_dict(),
-            "alone": {
-                code: {"accuracy": a.accuracy.to_dict(), "vanilla": a.vanilla.to_dict(), "change": a.change.to_dict()}
-                for code, a in self.alone.items()
-            },
-            "confusion": {name: getattr(self.confusion, name).to_dict() for name in Confusion.__dataclass_fields__},
-            "by_subject": {s: {"vanilla": v.to_dict(), "ours": o.to_dict()} for s, (v, o) in self.by_subject.items()},
-            "failed": self.failed,
-        }
+        runs = {"runs": self.spread.runs, "run_mean": self.spread.mean, "run_std": self.spread.std}
+        subjects = {s: {"vanilla": vanilla, "ours": ours} for s, (vanilla, ours) in self.by_subject.items()}
+        return {**json_fields(self, omit=("spread",)), **jsonable({**runs, "by_subject": subjects})}
 
 
 def correct(row: Response) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from unslant.arrays import json_fields
 from unslant.asking import Asked
 from unslant.errors import InputError
 from unslant.presentations.interventions import (
@@ -68,11 +69,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """Counts only."""
-        return {
-            "drawn": dict(self.drawn),
-            "not_applicable": dict(self.not_applicable),
-            "left_out": {code: dict(reasons) for code, reasons in self.left_out.items()},
-        }
+        return json_fields(self, omit=("asked",))
 
 
 def plan(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import unslant
+from unslant.arrays import json_fields
 from unslant.models.base import Cost
 from unslant.responses.table import Responses
 from unslant.studies.result import StudyResult
@@ -58,9 +59,7 @@ class UnbiasedResult(StudyResult):
             "unslant": unslant.__version__,
             "headline": self.headline,
             **self.meta,
-            "counts": dict(self.counts),
-            "cost": asdict(self.cost),
-            "metrics": self.metrics.to_dict(),
+            **json_fields(self, omit=("responses", "meta")),
         }
 
     def to_parquet(self, path: str | Path) -> None:
