@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from unslant.metrics import Metrics, OrderScores
+from unslant.metrics import Metrics, OrderScores, read_scores
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
@@ -23,7 +23,7 @@ class Run:
 
     @cached_property
     def scores(self) -> OrderScores:
-        return OrderScores.from_responses(self.result.responses)
+        return read_scores(self.result.responses)
 
     @property
     def metrics(self) -> Metrics:
