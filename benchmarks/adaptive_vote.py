@@ -21,7 +21,7 @@ import numpy as np
 from unslant.debias import ModelAsker, RecordedAsker, debias
 from unslant.debias.adaptive import AdaptiveVote, step_ends
 from unslant.debias.vote import Vote
-from unslant.metrics import OrderScores, wilson
+from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tree import plan
 from unslant.presentations import present
@@ -62,7 +62,7 @@ def main() -> None:
     arguments = parser.parse_args()
     asker: ModelAsker | RecordedAsker
     if arguments.responses:
-        asker = RecordedAsker(OrderScores.from_responses(Responses.from_parquet(arguments.responses)))
+        asker = RecordedAsker(read_scores(Responses.from_parquet(arguments.responses)))
         questions, tokens = list(asker.questions), None
     elif arguments.model:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

@@ -25,7 +25,7 @@ from unslant.debias.pride import Pride
 from unslant.debias.set_based import SetBased
 from unslant.debias.vote import Vote
 from unslant.errors import InputError
-from unslant.metrics import OrderScores, vote
+from unslant.metrics import read_scores, vote
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.parallel import Segment, last_logits
@@ -67,7 +67,7 @@ def recorded_asker(recorded: list[dict]) -> RecordedAsker:
         question = Question(f"arc-{record['idx']:02d}", "?", tuple(record["options"]), gold)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True):
             rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    return RecordedAsker(OrderScores.from_responses(Responses.from_rows(rows)))
+    return RecordedAsker(read_scores(Responses.from_rows(rows)))
 
 
 def test_pride_on_recorded_questions_equals_a_computation_of_its_own(
@@ -175,7 +175,7 @@ def test_vote_is_the_metrics_vote(rule: str, recorded_asker: RecordedAsker, reco
         for order in all_orders(question):
             (probs,) = recorded_asker.ask([present(question, order)])
             rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    scores = OrderScores.from_responses(Responses.from_rows(rows))
+    scores = read_scores(Responses.from_rows(rows))
     assert list(vote(scores, rule).content) == [o.choice for o in answers.outcomes]  # type: ignore[arg-type]
 
 

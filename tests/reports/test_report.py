@@ -23,7 +23,7 @@ from unslant import InputError, Question
 from unslant.cli import app
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.training_log import TrainingLog
-from unslant.metrics import OrderScores, paired_difference
+from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions
 from unslant.reports.panels import Chart, Column, Panel, Table
@@ -233,9 +233,7 @@ def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, othe
     report = Report.of([result, other])
     (panel,) = [panel for panel in report.panels if panel.id == "differences"]
     (table,) = panel.tables
-    expected = paired_difference(
-        OrderScores.from_responses(other.responses), OrderScores.from_responses(result.responses), "robust_accuracy"
-    )
+    expected = paired_difference(read_scores(other.responses), read_scores(result.responses), "robust_accuracy")
     (row,) = [row for row in table.rows if row[0] == "right in every order"]
     assert row[4] == expected.difference
     assert row[5:7] == (expected.only_a, expected.only_b)

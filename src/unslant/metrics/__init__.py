@@ -8,6 +8,7 @@ from unslant.metrics.measures import QuestionMeasures, measure
 from unslant.metrics.pairs import PairedDifference, mcnemar, paired_difference
 from unslant.metrics.permutation import consistent, normalised_pbm, pbm
 from unslant.metrics.preference import Preference, SlotPreference, preference
+from unslant.metrics.read_scores import read_scores
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.summary import Correlation, Counts, Metrics, compute
 from unslant.metrics.vote import Vote, vote
@@ -37,6 +38,7 @@ __all__ = [
     "paired_difference",
     "pbm",
     "preference",
+    "read_scores",
     "vote",
     "wilson",
 ]

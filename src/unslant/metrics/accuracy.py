@@ -31,7 +31,7 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
         right = np.zeros(len(scores))
         right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
     else:
-        chosen = choose(view.probs, view.positions if ties == "first" else -view.positions)
+        chosen = view.chosen if ties == "first" else choose(view.probs, -view.positions)
         right = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[:, 0].astype(np.float64)
     right[~view.ok | ~scores.has_answer] = np.nan
     return right
@@ -39,8 +39,7 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
 
 def correct_under_orders(block: Block) -> Floats:
     """(Q, K) whether each question is right under each order; rows of nan where no option is right."""
-    chosen = choose(block.probs, block.positions)
-    right = np.take_along_axis(block.answers, chosen, axis=1).astype(np.float64)
+    right = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
     right[~block.answers.any(axis=1)] = np.nan
     return right
 

@@ -15,7 +15,6 @@ from unslant.arrays import Bools, Floats, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores
-from unslant.metrics.ties import choose
 from unslant.presentations.nvr import pick_nvr_order
 
 MATERIAL = 0.02
@@ -205,15 +204,13 @@ def nvr_from_scores(
         right[block.index, : block.n] = values
     given = scores.given
     ok = given.ok & scores.has_answer
-    chosen = choose(given.probs, given.positions)
-    plain[ok] = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[ok, 0]
+    plain[ok] = np.take_along_axis(scores.answers, given.chosen[:, None], axis=1)[ok, 0]
     return nvr(right, plain, scores.n_options, scores.labels, bootstrap)
 
 
 def _right_by_order(block: Block) -> tuple[Floats, Bools]:
     """(Q, K) whether each order is answered right, ties to the first label; (Q, K, n) where right options stand."""
-    chosen = choose(block.probs, block.positions)
-    hits = np.take_along_axis(block.answers, chosen, axis=1).astype(np.float64)
+    hits = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
     answers = np.broadcast_to(block.answers[:, None], block.contents.shape)
     return hits, np.take_along_axis(answers, block.contents, axis=2)
 

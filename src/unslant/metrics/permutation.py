@@ -72,8 +72,7 @@ def flipped(scores: OrderScores, other: View) -> Floats:
         (Q,) 0, 1, or nan where either answer is missing or the view cannot differ (fewer than two movable options and
         the labels in place).
     """
-    given = choose(scores.given.probs, scores.given.positions)
-    differs: Floats = (given != choose(other.probs, other.positions)).astype(np.float64)
+    differs: Floats = (scores.given.chosen != other.chosen).astype(np.float64)
     same_page = (scores.given.positions == other.positions).all(axis=1) & (scores.given.labels == other.labels).all(
         axis=1
     )

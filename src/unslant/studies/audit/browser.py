@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from unslant.metrics import OrderScores, View, vote
 from unslant.metrics.scores import Block
-from unslant.metrics.ties import choose
 from unslant.studies.audit.runs import Run
 
 LEVELS = 65535
@@ -90,7 +89,7 @@ def _block(block: Block) -> dict[str, Any]:
         "shared": block.same_orders,
         "contents": _bytes(contents, np.uint8),  # at each position, from the top
         "probs": _bytes(np.rint(block.probs * LEVELS), np.dtype("<u2")),  # of each content
-        "chosen": _bytes(choose(block.probs, block.positions), np.uint8),
+        "chosen": _bytes(block.chosen, np.uint8),
     }
 
 
@@ -105,7 +104,7 @@ def _view(scores: OrderScores, view: View, words: str) -> dict[str, Any]:
         "contents": _bytes(contents, np.uint8),
         "labels": _bytes(np.take_along_axis(view.labels, contents, axis=1), np.uint8),  # at each position
         "probs": _bytes(np.rint(view.probs * LEVELS), np.dtype("<u2")),
-        "chosen": _bytes(choose(view.probs, view.positions), np.uint8),
+        "chosen": _bytes(view.chosen, np.uint8),
     }
 
 

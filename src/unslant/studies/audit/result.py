@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import unslant
 from unslant.arrays import json_fields
-from unslant.metrics import Metrics, OrderScores, compute
+from unslant.metrics import Metrics, compute, read_scores
 from unslant.metrics.base_rate import BaseRates, base_rates
 from unslant.metrics.nvr import Nvr, nvr_from_scores
 from unslant.models.base import Cost
@@ -102,7 +102,7 @@ def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
     spent = responses.meta.get("cost")
     cost = Cost(**spent) if isinstance(spent, dict) else Cost()
-    scores = OrderScores.from_responses(responses)
+    scores = read_scores(responses)
     return AuditResult(
         responses,
         compute(scores),

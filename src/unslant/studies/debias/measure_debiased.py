@@ -9,7 +9,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.debias import Debiaser, Outcome
-from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure, read_scores
 from unslant.metrics.accuracy import order_accuracy
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import given_slots, label_bias
@@ -72,7 +72,7 @@ def listing_scores(
             shown = present(question, order, alphabet, name)
             with np.errstate(divide="ignore"):
                 rows.append(Response.scored(question, shown, "cloze", np.log(_weights(outcome))))
-    return OrderScores.from_responses(Responses.from_rows(rows))
+    return read_scores(Responses.from_rows(rows))
 
 
 def _agreed(
