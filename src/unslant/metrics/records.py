@@ -28,6 +28,7 @@ class Metric:
         share: whether it is a share, 0 to 1.
         source: paper and equation, or other reference.
         signed: whether it is a difference, written with its sign.
+        minute: whether it may be minute and yet not 0, as p-values; others are taken for rounding errors below 1e-12.
         short: name where the context says the rest, such as the head of a column.
     """
 
@@ -40,6 +41,7 @@ class Metric:
     source: str = ""
     signed: bool = False
     short: str = ""
+    minute: bool = False
 
     @property
     def label(self) -> str:
@@ -61,7 +63,7 @@ def _difference(key: str, name: str, meaning: str, source: str = "", short: str 
 
 
 def _p(key: str, meaning: str, source: str = "") -> Metric:
-    return Metric(key, "p", meaning, share=True, source=source)
+    return Metric(key, "p", meaning, share=True, source=source, minute=True)
 
 
 GROUPS: Mapping[str, tuple[Metric, ...]] = {
@@ -76,7 +78,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("hard_vote_accuracy", "accuracy, voted by counts", "the option chosen under most orders"),
         _share("over_orders.worst", "accuracy, worst order", "whole set under one order", short="worst order"),
         _share("over_orders.best", "accuracy, best order", "whole set under one order", short="best order"),
-        Metric("over_orders.std", "AccStd", "spread of accuracy over the orders", 4, source="P1 sec. 4"),
+        Metric("acc_std", "AccStd", "spread of accuracy over the orders", 4, source="P1 sec. 4"),
         _difference("order_advantage", "order advantage", "as reported less the mean over orders"),
         _share("accuracy_last_tie", "accuracy, last label wins ties", "as reported, ties to the last label shown"),
         _share("accuracy_split_tie", "accuracy, ties share", "as reported, tied options share the credit"),
@@ -150,12 +152,17 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("all_tied", "all tied", "questions where all labels are equally probable"),
         _share("accuracy_by_gold_label.by_label", "accuracy by gold label",
                "accuracy where the right option stands under that label", "P5 fig. 1"),
-        _share("accuracy_by_gold_label.by_subject.accuracy", "accuracy by gold label and subject", "the same by subject"),
-        _difference("gap", "gap between gold labels", "highest less lowest accuracy by gold label"),
-        Metric("correlation.r", "base rate against accuracy, r", "over pairs of subject and label", 2,
-               source="P5 sec. 3.1.1", short="r"),
-        _p("correlation.p", "of r, were all pairs independent"),
-        Metric("assignment_p", "assignments as high", "ways to deal the base rates out with r as high", share=True),
+        _share("by_subject.accuracy", "accuracy by gold label, one subject", "the same in one subject"),
+        _share("accuracy_by_gold_label.gap", "gap between gold labels", "highest less lowest accuracy by gold label"),
+        Metric("pooled_correlation_own_base_rates.r", "base rate against accuracy, pooled r",
+               "over pairs of subject and label", 2),
+        _p("pooled_correlation_own_base_rates.p", "of the pooled r, were all pairs independent"),
+        Metric("assignment_p", "assignments with r as high", "share of all ways to assign the base rates to labels",
+               share=True),
+        Metric("median", "base rate against accuracy, median r", "over subjects, of r within each", 2,
+               source="P5 fig. 1"),
+        Metric("subject_correlation_cloze_base_rates.by_subject", "r within a subject", "over its labels", 2,
+               source="P5 fig. 1"),
         _share("published", "paper", "as published", "P5 table 3"),
         _share("published.ours", "here", "from the scores at hand"),
         Metric("published.difference", "difference", "here less the paper", 4, signed=True),
@@ -242,7 +249,8 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("rejected", "rejected by all", "questions that both reject, unweighted"),
     ),
     "Annotation": (
-        _share("confirmed", "expected answers confirmed", "verdicts that call the expected answer right", "P4 sec. 6.7"),
+        _share("confirmed", "expected answers confirmed", "verdicts that call the expected answer right",
+               "P4 sec. 6.7"),
         _share("by_annotator", "confirmed by one person", "the same for one annotator"),
         _share("by_intervention", "confirmed under one combination", "the same for one combination of interventions"),
         _share("agreement", "pairs of people that agree", "over items with two verdicts or more"),

@@ -1,4 +1,4 @@
-"""The browser of single questions: what a study says it can be searched and sorted by, and its data packed for a page."""
+"""The browser of single questions: what it can be filtered and sorted by, and its data packed for a page."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MOST_ROWS = 15
 
 
 def first_rows(total: int, thing: str = "subject") -> str:
-    """What a chart's title says of the rows it shows: `` (the first 15 of 57 subjects)``, or nothing where it has all."""
+    """What a chart's title says of its rows: `` (the first 15 of 57 subjects)``, or nothing where it has all."""
     return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
 
 
@@ -181,7 +181,9 @@ def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis:
     return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
 
 
-def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3) -> Any:
+def scatter(
+    rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3
+) -> Any:
     """One point per name at two estimates (x, then y)."""
     import altair as alt
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.records import Metric
+from unslant.metrics.records import METRICS, Metric
 
 Cell: TypeAlias = str | int | float | Estimate | None
 """What stands in a table; ``None`` is shown as a dash."""
@@ -22,8 +22,8 @@ _SPACE = "\N{NO-BREAK SPACE}"
 def number(value: Cell, how: How = 3) -> str:
     """A value as a person reads it, without its interval.
 
-    A number that is not 0 never reads as 0 (``<0.001``), and what rounding leaves of 0 does; infinite is ``∞``, undefined a
-    dash. Differences have their sign, relative changes are percentages.
+    A number that is not 0 never reads as 0 (``<0.001``), and what rounding errors make of 0 does; infinite is ``∞``,
+    undefined a dash. Differences have their sign, relative changes are percentages.
     """
     plain = value.value if isinstance(value, Estimate) else value
     if plain is None or plain != plain:
@@ -32,8 +32,10 @@ def number(value: Cell, how: How = 3) -> str:
         return plain
     if isinstance(plain, int):
         return f"{plain:,}".replace("-", "−")
-    digits, signed, percent = (how, False, False) if isinstance(how, int) else (how.digits, how.signed, how.unit == "%")
-    return _written(plain, digits, "+" if signed else "", percent)
+    if isinstance(how, int):
+        return _written(plain, how)
+    noise = 0.0 if how.minute else _NOISE
+    return _written(plain, how.digits, "+" if how.signed else "", how.unit == "%", noise)
 
 
 def interval(estimate: Estimate, how: How = 3) -> str:
@@ -42,7 +44,8 @@ def interval(estimate: Estimate, how: How = 3) -> str:
         return ""
     digits, percent = (how, False) if isinstance(how, int) else (how.digits, how.unit == "%")
     joined = "–" if estimate.low >= 0 else "to"
-    return f"{_written(estimate.low, digits, '', percent)} {joined} {_written(estimate.high, digits, '', percent)}"
+    low, high = (_written(bound, digits, percent=percent) for bound in (estimate.low, estimate.high))
+    return f"{low} {joined} {high}"
 
 
 def with_interval(estimate: Estimate, how: How = 3) -> str:
@@ -57,12 +60,12 @@ def has_interval(cell: Cell) -> bool:
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in running text: ``53 %``."""
-    return _written(share, digits, "", True)
+    return _written(share, digits, percent=True)
 
 
 def p_words(p: float) -> str:
     """``p = 0.012`` or ``p < 0.001``, for running text."""
-    shown = number(p)
+    shown = number(p, METRICS["p_value"])
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
 
@@ -78,12 +81,12 @@ def listed(words: Sequence[str], most: int = 6) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _written(value: float, digits: int, sign: str, percent: bool) -> str:
+def _written(value: float, digits: int, sign: str = "", percent: bool = False, noise: float = _NOISE) -> str:
     unit = f"{_SPACE}%" if percent else ""
     value *= 100 if percent else 1
     if math.isinf(value):
         return f"{sign}∞" if value > 0 else "−∞"
-    if abs(value) <= _NOISE:
+    if abs(value) <= noise:
         return f"{0:.{digits}f}{unit}"
     text = f"{value:{sign},.{digits}f}"
     if not any(character in "123456789" for character in text):

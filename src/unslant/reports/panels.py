@@ -1,13 +1,13 @@
-"""What a report is made of. A study describes itself once, as a :class:`Page`; the terminal and the HTML report are drawn
-from it, and know no study.
+"""What a report is made of.
 
-Texts are plain text: the renderers escape them.
+A study describes itself once, as a :class:`Page`; the terminal and the HTML report are drawn from it, and know no
+study. Texts are plain text: the renderers escape them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from unslant.metrics.estimate import Estimate
@@ -99,26 +99,47 @@ class Table:
                 raise ValueError(f"table {self.id!r}: a row of {len(row)} cells under {len(self.columns)} columns")
 
     @classmethod
-    def of_metrics(cls, id: str, title: str, found: Iterable[tuple[str, Cell]], **options: Any) -> Table:
-        """One metric a row, by key, with its value and meaning; undefined ones are left out."""
-        rows = [(METRICS[key], value) for key, value in found if defined(value)]
-        cells = tuple((m.name, value, m.meaning + f", in {m.unit}" * bool(m.unit)) for m, value in rows)
-        columns = (Column("metric"), Column("value"), Column("meaning"))
-        return cls(id, title, columns, cells, by_row=tuple(m for m, _ in rows), **options)
+    def of_metrics(
+        cls, id: str, title: str, by_column: Mapping[str, Mapping[str, Cell]], methods: bool = False, **options: Any
+    ) -> Table:
+        """One metric a row, by key, with its values and meaning; those defined nowhere are left out.
+
+        Args:
+            by_column: name of a column of values -> key of a metric -> value.
+            methods: a column too that tells how the intervals were made.
+        """
+        keys = dict.fromkeys(key for found in by_column.values() for key, value in found.items() if defined(value))
+        rows: list[tuple[Cell, ...]] = []
+        for metric in (METRICS[key] for key in keys):
+            values = [found.get(metric.key) for found in by_column.values()]
+            unit = f", in {metric.unit}" if metric.unit not in ("", "%") else ""
+            method = next((value.method for value in values if isinstance(value, Estimate)), "")
+            rows.append((metric.name, *values, metric.meaning + unit, *([method] if methods else [])))
+        names = ("metric", *by_column, "meaning", *(["interval by"] if methods else []))
+        by_row = tuple(METRICS[key] for key in keys)
+        return cls(id, title, tuple(map(Column, names)), tuple(rows), by_row=by_row, **options)
 
     def how(self, row: int, column: int) -> How:
-        """How one cell is written."""
-        return self.by_row[row] if self.by_row else self.columns[column].how
+        """How one cell is written: as its column's metric says, else its row's; differences have the row's digits."""
+        own = self.columns[column].how
+        if not self.by_row or (isinstance(own, Metric) and not own.signed):
+            return own
+        return replace(self.by_row[row], signed=True) if isinstance(own, Metric) else self.by_row[row]
+
+    def column(self, index: int) -> list[Cell]:
+        """The cells of one column."""
+        return [row[index] for row in self.rows]
 
     @property
     def estimate_columns(self) -> list[int]:
         """Which columns hold estimates."""
-        return [i for i in range(len(self.columns)) if any(isinstance(row[i], Estimate) for row in self.rows)]
+        return [i for i in range(len(self.columns)) if any(isinstance(cell, Estimate) for cell in self.column(i))]
 
     @property
     def numeric(self) -> list[bool]:
         """For each column whether it holds no text."""
-        return [bool(self.rows) and not any(isinstance(row[i], str) for row in self.rows) for i in range(len(self.columns))]
+        columns = map(self.column, range(len(self.columns)))
+        return [bool(cells) and not any(isinstance(cell, str) for cell in cells) for cells in columns]
 
     @property
     def one_n(self) -> bool:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from unslant.reports.panels import Describes, Page, Panel
+from unslant.reports.panels import Chart, Describes, Page, Panel, Table
+
+Item = TypeVar("Item", Panel, Chart, Table)
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ class Report:
 def _unique(panel: Panel, seen: Counter[tuple[type, str]]) -> Panel:
     """The same panel with numbers behind ids that occur again, so that anchors and files are told apart."""
 
-    def own(item: Any) -> Any:
+    def own(item: Item) -> Item:
         seen[type(item), item.id] += 1
         times = seen[type(item), item.id]
         return item if times == 1 else replace(item, id=f"{item.id}-{times}")
 
-    charts, tables = (tuple(own(item) for item in items) for items in (panel.charts, panel.tables))
+    charts, tables = tuple(map(own, panel.charts)), tuple(map(own, panel.tables))
     return replace(own(panel), charts=charts, tables=tables)

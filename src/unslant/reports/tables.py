@@ -65,7 +65,9 @@ def to_latex(table: Table) -> str:
     estimates, single = table.estimate_columns, table.one_n
     align = ["right" if numeric else "left" for numeric in table.numeric]
     heads = [column.name for column in table.columns]
-    rows = [[_cell(cell, table.how(r, c), not single) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)]
+    rows = [
+        [_cell(cell, table.how(r, c), not single) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)
+    ]
     if single:
         at = estimates[-1] + 1
         align.insert(at, "right")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics.estimate import Estimate
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
+RANGE = "smallest and largest"
+"""Method of an interval that is none: what it goes from and to."""
 SCREEN = 24
 """Lines of a terminal that nobody has made larger."""
 _LEAST_ROWS = 3
+_LEAST_WORDS = 20
 _MOST_NOTES = 5
 _GAP = 2
 _NAME, _WORDS = 44, 26
@@ -38,8 +42,10 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
 def _everything(page: Page, width: int, color: bool) -> list[str]:
     lines = [*_head(page, width, color), *([*_drawn(page.lead, width), ""] if page.lead else [])]
     if page.tiles:
-        lines += [*_drawn(_tiles(page, False), width, color), ""]
+        lines += [*_drawn(_tiles(page, width, False), width, color), ""]
     for panel in page.sections:
+        if not (panel.tables or panel.notes):
+            continue
         lines += [*_drawn(_bold(panel.title), width, color), *_drawn(panel.explanation, width)]
         for table in panel.tables:
             lines += ["", *_titled(table, width, color)]
@@ -52,8 +58,7 @@ def _everything(page: Page, width: int, color: bool) -> list[str]:
 
 def _first_screen(page: Page, width: int, color: bool) -> list[str]:
     lines = _head(page, width, color)
-    if page.tiles:
-        lines += _drawn(_tiles(page, True), width, color)
+    lines = lines + _drawn(_tiles(page, width, True), width, color) if page.tiles else lines[:-1]
     notes = _notes(page.notes[:_MOST_NOTES], width)
     more = len(page.notes) - _MOST_NOTES
     notes += [f"... and {count(more, 'more note')}"] if more > 0 else []
@@ -101,15 +106,21 @@ def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
         yield from _drawn(block, width, color)
 
 
-def _tiles(page: Page, brief: bool) -> RichTable:
+def _tiles(page: Page, width: int, brief: bool) -> RichTable:
+    """The tiles, a line each where it has to be brief: what a number means is then cut to the room there is."""
+    rows = [(t.metric.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
+    cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
+    heads = ("", "value", "95 % interval", "N")
+    used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
     drawn = _grid()
-    for name, right in (("", False), ("value", True), ("95 % interval", True), ("N", True)):
-        drawn.add_column(name, justify="right" if right else "left", no_wrap=True)
-    drawn.add_column("", no_wrap=brief, overflow="ellipsis" if brief else "fold")
-    for tile in page.tiles:
-        metric, found = tile.metric, tile.estimate
-        cells = (metric.name, number(found, metric), interval(found, metric), f"{found.n:,}", metric.meaning)
-        drawn.add_row(*map(_plain, cells))
+    for head in heads:
+        drawn.add_column(head, justify="right" if head else "left", no_wrap=True)
+    drawn.add_column("", no_wrap=brief)
+    for row, tile in zip(cells, page.tiles, strict=True):
+        meaning = (
+            shorten(tile.metric.meaning, max(12, width - used), placeholder=" …") if brief else tile.metric.meaning
+        )
+        drawn.add_row(*map(_plain, (*row, meaning)))
     return drawn
 
 
@@ -148,33 +159,26 @@ def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[Ri
 
 
 def _strips(table: Table, intervals: bool, most: int) -> Iterator[_Strip]:
-    rows, estimates, numeric = table.rows[:most], table.estimate_columns, table.numeric
-    single = table.one_n
+    rows, estimates, numeric, single = table.rows[:most], table.estimate_columns, table.numeric, table.one_n
     for c, column in enumerate(table.columns):
-        cells = [[number(row[c], table.how(r, c))] for r, row in enumerate(rows)]
-        heads = [column.name]
-        if c in estimates and intervals:
-            if any(has_interval(row[c]) for row in table.rows):
-                heads.append("95 % interval")
-                for r, row in enumerate(rows):
-                    cells[r].append(_interval(row[c], table, r, c))
-            if not single:
-                heads.append("N")
-                for r, row in enumerate(rows):
-                    cells[r].append(_n(row[c].n if isinstance(row[c], Estimate) and row[c].defined else None))
+        heads, cells = [column.name], [[number(row[c], table.how(r, c))] for r, row in enumerate(rows)]
+
+        def beside(head: str, shown: Sequence[str], heads: list[str] = heads, cells: list[list[str]] = cells) -> None:
+            heads.append(head)
+            for row, text in zip(cells, shown, strict=True):
+                row.append(text)
+
+        found = [row[c] if isinstance(row[c], Estimate) else None for row in rows]
+        own = [cell for cell in table.column(c) if has_interval(cell)]
+        if intervals and own:
+            ranges = all(isinstance(cell, Estimate) and cell.method == RANGE for cell in own)
+            shown = [interval(e, table.how(r, c)) if isinstance(e, Estimate) else "" for r, e in enumerate(found)]
+            beside(RANGE if ranges else "95 % interval", shown)
+        if intervals and c in estimates and not single:
+            beside("N", [f"{e.n:,}" if isinstance(e, Estimate) and e.defined else "" for e in found])
         if single and c == estimates[-1]:
-            heads.append("N")
-            for r, row in enumerate(rows):
-                cells[r].append(_n(shared_n(row)))
-        yield _Strip(heads, cells, c == 0 or not numeric[c] and c not in estimates)
-
-
-def _interval(cell: object, table: Table, row: int, column: int) -> str:
-    return interval(cell, table.how(row, column)) if isinstance(cell, Estimate) else ""
-
-
-def _n(n: int | None) -> str:
-    return "" if n is None else f"{n:,}"
+            beside("N", ["" if n is None else f"{n:,}" for n in map(shared_n, rows)])
+        yield _Strip(heads, cells, c == 0 or (not numeric[c] and c not in estimates))
 
 
 def _notes(notes: Sequence[str], width: int) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import unslant
 from unslant.arrays import json_fields
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from unslant.responses.table import Responses
 
 
-class StudyResult(ABC):
+class StudyResult:
     """What a study found: a page that describes it, and every number.
 
-    A subclass is a frozen dataclass; what it is shown as, it says once, in :meth:`page`.
+    A subclass is a frozen dataclass. How it is shown is said once, by the function ``page`` of the module ``panels``
+    beside it, which is imported only when it is needed.
 
     Attributes:
         study: its name, as in ``unslant study NAME``.
@@ -28,9 +29,10 @@ class StudyResult(ABC):
     study: ClassVar[str]
     unwritten: ClassVar[tuple[str, ...]] = ("responses", "meta")
 
-    @abstractmethod
     def page(self) -> Page:
         """The outcome as it is shown: headline, tiles and panels, for the terminal and for reports."""
+        panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
+        return cast("Page", panels.page(self))
 
     @property
     def headline(self) -> str:

@@ -64,7 +64,7 @@
     };
     const title = (q) => questions[q].s || `question ${questions[q].id}`;
     const item = (q) => {
-      const same = state.run.of(q, "same");
+      const same = state.run.of(q, "consistency");
       const what = same === 0 ? "changes with order" : same === 1 ? "same in every order" : "one order";
       return el(
         "li",
@@ -125,11 +125,11 @@
     };
     const verdict = (q, run, pages) => {
       const orders = pages.filter((page) => page.order).length;
-      const right = run.of(q, "right");
+      const right = run.of(q, "expected_accuracy");
       const vote = run.of(q, "vote");
-      const parts = [run.of(q, "same") === 0 ? "The answer changes with the order" : run.of(q, "same") === 1 ? "The same answer in every order" : "Shown in one order"];
+      const parts = [run.of(q, "consistency") === 0 ? "The answer changes with the order" : run.of(q, "consistency") === 1 ? "The same answer in every order" : "Shown in one order"];
       if (right !== null && orders) parts.push(`right in ${Math.round(right * orders)} of ${orders}`);
-      if (vote >= 0) parts.push(`voted ${named(q, vote)}${questions[q].a.length ? (run.of(q, "vote_right") === 1 ? " (right)" : " (wrong)") : ""}`);
+      if (vote >= 0) parts.push(`voted ${named(q, vote)}${questions[q].a.length ? (run.of(q, "vote_accuracy") === 1 ? " (right)" : " (wrong)") : ""}`);
       return `${parts.join("; ")}.`;
     };
     const detail = () => {
