@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.asking import Asker
+from unslant.asking import Asker
 from unslant.errors import InputError
 from unslant.models.hf import attention
 from unslant.models.hf.engine import TreeEngine, using

@@ -11,7 +11,7 @@ from unslant.metrics.preference import Preference, SlotPreference, preference
 from unslant.metrics.read_scores import read_scores
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.summary import Correlation, Counts, Metrics, compute
-from unslant.metrics.vote import Vote, vote
+from unslant.metrics.vote import VotedAnswers, vote
 
 __all__ = [
     "Block",
@@ -29,7 +29,7 @@ __all__ = [
     "QuestionMeasures",
     "SlotPreference",
     "View",
-    "Vote",
+    "VotedAnswers",
     "compute",
     "consistent",
     "mcnemar",

@@ -99,14 +99,24 @@ class Metrics:
 
 
 def compute(
-    scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
+    scores: OrderScores,
+    bootstrap: Bootstrap | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
 ) -> Metrics:
     """All metrics with their intervals: the same scores and seed give the same result.
 
     Questions are resampled by subject where there are ten subjects or more (see :class:`Bootstrap`).
+
+    Args:
+        bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
     values = measure(scores)
-    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence)
+    bootstrap = bootstrap or Bootstrap(
+        len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence
+    )
     slots = given_slots(scores)
     by_subject = _by_subject(scores, values, resamples, seed, confidence)
     return Metrics(

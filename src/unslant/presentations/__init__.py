@@ -9,9 +9,10 @@ from unslant.presentations.orders import (
     given_order,
     orders_for,
     reversed_order,
+    rotations,
     sampled_orders,
 )
-from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Asked, Presentation, ShownOption, present
 from unslant.presentations.seeds import question_rng
 from unslant.presentations.shots import ShotChooser, choose_shots
 
@@ -20,6 +21,7 @@ __all__ = [
     "AUXILIARY",
     "FOREIGN",
     "NONE",
+    "Asked",
     "Order",
     "Presentation",
     "ShotChooser",
@@ -36,5 +38,6 @@ __all__ = [
     "present",
     "question_rng",
     "reversed_order",
+    "rotations",
     "sampled_orders",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unslant.errors import InputError
 from unslant.presentations.seeds import question_rng
@@ -26,8 +26,12 @@ def given_order(question: Question) -> Order:
 
 def place(question: Question, arrangement: Sequence[int]) -> Order:
     """Put ``arrangement`` of the movable options into their places, pinned options staying where they are."""
+    return _placed(len(question.options), question.pinned, arrangement)
+
+
+def _placed(n: int, pinned: Collection[int], arrangement: Sequence[int]) -> Order:
     rest = iter(arrangement)
-    return tuple(i if i in question.pinned else next(rest) for i in range(len(question.options)))
+    return tuple(i if i in pinned else next(rest) for i in range(n))
 
 
 def canonical(question: Question) -> tuple[int, ...]:
@@ -45,8 +49,13 @@ def all_orders(question: Question) -> list[Order]:
 
 def cyclic_orders(question: Question) -> list[Order]:
     """The rotations of the given order: every movable option in every movable place once."""
-    movable = question.movable
-    return [place(question, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
+    return rotations(len(question.options), question.pinned)
+
+
+def rotations(n: int, pinned: Collection[int] = ()) -> list[Order]:
+    """:func:`cyclic_orders` of ``n`` options of which those in ``pinned`` keep their place."""
+    movable = [i for i in range(n) if i not in pinned]
+    return [_placed(n, pinned, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
 
 
 def reversed_order(question: Question) -> Order:

@@ -106,6 +106,10 @@ class Presentation:
         return replace(self, shots=tuple(shots))
 
 
+Asked = tuple[Question, Presentation]
+"""A question and how it is shown: what a model is asked."""
+
+
 def present(
     question: Question,
     order: Sequence[int] | None = None,

@@ -81,6 +81,11 @@ class Response:
     @classmethod
     def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
         """A row of label log-probabilities, aligned with ``presentation.labels``."""
+        return cls.of(question, presentation, elicitation, logprobs=logprobs)
+
+    @classmethod
+    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
+        """The row of one presentation; ``answer`` are the fields that tell what came back."""
         return cls(
             question_id=question.id,
             presentation=presentation.name,
@@ -89,12 +94,12 @@ class Response:
             contents=presentation.contents,
             answers=presentation.answers,
             n_options=len(question.options),
-            logprobs=logprobs,
             pinned=question.pinned,
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
             text_ranks=text_ranks(question.options),
+            **answer,
         )
 
 

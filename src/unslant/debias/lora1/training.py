@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unslant.debias.asking import Asker
+from unslant.asking import Asker, Progress, no_progress
 from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.checkpoint import Checkpoint
 from unslant.debias.lora1.loss import content_logprobs, loss
@@ -21,8 +21,6 @@ from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions.question import Question
-
-Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def train(
     settings: TrainSettings,
     *,
     out: Path | None = None,
-    watch: Watch | None = None,
+    progress: Progress = no_progress,
 ) -> Trained:
     """Train an adapter on ``questions`` and follow it on ``held_out``.
 
@@ -59,7 +57,7 @@ def train(
         asker: of a loaded model that asks by cloze.
         held_out: questions for the log; right answers, where there are any, are used for its accuracy only.
         out: folder for the checkpoint, the adapter and ``log.jsonl``; nothing is written without.
-        watch: told of progress.
+        progress: called after every question.
 
     Raises:
         InputError: without questions to reorder, or if ``out`` holds a run with other settings or questions.
@@ -84,7 +82,7 @@ def train(
             adapted.train_mode(False)
             log = [evaluate(asker, held_out, settings, epoch=0)]
         for epoch in range(len(log), settings.epochs + 1):
-            mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, watch)
+            mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, progress)
             adapted.train_mode(False)
             model.reset()
             log.append(replace(evaluate(asker, held_out, settings, epoch), train_loss=mean_loss))
@@ -111,7 +109,7 @@ def _run_epoch(
     questions: Sequence[Question],
     settings: TrainSettings,
     epoch: int,
-    watch: Watch | None,
+    progress: Progress,
 ) -> float:
     """One epoch; returns the mean loss of its questions."""
     chosen = sorted(questions, key=lambda question: question.id)
@@ -130,8 +128,7 @@ def _run_epoch(
             if done % step == 0 or done == len(chosen):
                 optimizer.step()
                 optimizer.zero_grad()
-            if watch:
-                watch(f"epoch {epoch} of {settings.epochs}", done, len(chosen))
+            progress(f"epoch {epoch} of {settings.epochs}", done, len(chosen))
     return total / len(chosen)
 
 

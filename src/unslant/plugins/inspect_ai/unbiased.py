@@ -13,13 +13,13 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessag
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
+from unslant.asking import reply_row
 from unslant.models.chat import MAX_TOKENS, Reply
 from unslant.plugins.inspect_ai.records import from_metadata
 from unslant.presentations.presentation import Presentation
 from unslant.prompts import Writer, load_template
 from unslant.questions import Question, load_math, load_questions
 from unslant.responses.table import Response, Responses
-from unslant.studies.replies import row_of
 from unslant.studies.unbiased.metrics import correct
 from unslant.studies.unbiased.plan import UnbiasedSettings, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
@@ -121,7 +121,7 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
         source=metadata["source"],
         pinned=tuple(metadata["pinned"]),
     )
-    return row_of(question, from_metadata(metadata), reply, read_reply)
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
 
 
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:

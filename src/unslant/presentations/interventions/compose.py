@@ -22,11 +22,10 @@ from unslant.presentations.interventions.matrix import (
 )
 from unslant.presentations.interventions.pool import Pool
 from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.presentation import Presentation
+from unslant.presentations.presentation import Asked, Presentation
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import MathQuestion, Question
 
-Asked = tuple[Question, Presentation]
 POOL_RUN = -1
 """Run number of the near misses in a pool of maths questions."""
 TRIES_FOR_SHOTS = 4000

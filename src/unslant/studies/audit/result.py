@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import unslant
 from unslant.arrays import json_fields
-from unslant.metrics import Metrics, compute, read_scores
+from unslant.metrics import Bootstrap, Metrics, OrderScores, compute, read_scores
 from unslant.metrics.base_rate import BaseRates, base_rates
 from unslant.metrics.nvr import Nvr, nvr_from_scores
 from unslant.models.base import Cost
@@ -39,6 +39,7 @@ class AuditResult(StudyResult):
 
     Attributes:
         responses: every score, one row per presentation; ``responses.meta`` tells how they came about.
+        scores: the same by question and order, read once; everything below is measured on them.
         metrics: every number, with its interval and N.
         nvr: accuracy when the right option never stands under a label (P5), read off the orders.
         base_rates: number of options -> what the labels are worth to the model where there is no content (P5).
@@ -47,6 +48,7 @@ class AuditResult(StudyResult):
     """
 
     responses: Responses
+    scores: OrderScores
     metrics: Metrics
     nvr: Nvr
     base_rates: dict[int, BaseRates]
@@ -73,7 +75,7 @@ class AuditResult(StudyResult):
             "unslant": unslant.__version__,
             "headline": self.headline,
             **self.meta,
-            **json_fields(self, omit=("responses", "meta")),
+            **json_fields(self, omit=("responses", "scores", "meta")),
         }
 
     def to_parquet(self, path: str | Path) -> None:
@@ -103,12 +105,15 @@ def result_of(responses: Responses) -> AuditResult:
     spent = responses.meta.get("cost")
     cost = Cost(**spent) if isinstance(spent, dict) else Cost()
     scores = read_scores(responses)
+    bootstrap = Bootstrap(len(scores), scores.subjects)
+    metrics = compute(scores, bootstrap)
     return AuditResult(
         responses,
-        compute(scores),
-        nvr_from_scores(scores),
+        scores,
+        metrics,
+        nvr_from_scores(scores, bootstrap),
         base_rates(responses, labels=scores.labels),
-        corrections(scores),
+        corrections(scores, metrics.questions, bootstrap),
         cost,
         meta,
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from unslant.metrics import Metrics, OrderScores, read_scores
+from unslant.metrics import Metrics, OrderScores
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
@@ -21,9 +20,9 @@ class Run:
     name: str
     result: AuditResult
 
-    @cached_property
+    @property
     def scores(self) -> OrderScores:
-        return read_scores(self.result.responses)
+        return self.result.scores
 
     @property
     def metrics(self) -> Metrics:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unslant.asking import Watch, no_watch
+from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Cloze, Writer
@@ -60,7 +60,7 @@ def fine_tune(
     presentations: Sequence[Presentation],
     writer: Writer,
     training: Training | None = None,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> Trained:
     """Train ``model`` in place on the right label of every presentation, in the layout of the cloze.
 

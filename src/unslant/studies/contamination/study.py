@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.asking import Watch, no_watch
+from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
@@ -44,7 +44,7 @@ def contamination(
     limit: int | None = None,
     seed: int = 0,
     save: str | Path | None = None,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> ContaminationResult:
     """Measure a model, fine-tune a copy on the very questions as published, and measure again.
 

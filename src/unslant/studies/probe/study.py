@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Asked, Watch, no_watch
+from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
 from unslant.presentations.interventions import Composed, apply, compose, pool_of
 from unslant.prompts import Writer, load_template
@@ -38,7 +38,7 @@ def probe(
     chat: bool = False,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> ProbeResult:
     """Let every model rephrase every question, and every model judge every version.
 
