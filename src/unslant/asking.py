@@ -217,7 +217,7 @@ class ModelAsker:
         if self._known is None:
             return self.elicitation.prompts(presentation)
         shown = tuple((option.label, option.text) for option in presentation.shown)
-        key = (replace(presentation, shown=(), answers=frozenset(), name=""), shown)
+        key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), shown)
         if key not in self._written:
             self._written[key] = self.elicitation.prompts(presentation)
         return self._written[key]

@@ -100,9 +100,9 @@ def test_failures_are_counted_and_never_answers() -> None:
     damaged = []
     for row in rows:
         values = dict(row.__dict__)
-        if row.question_id == "q0001" and row.presentation == "order" and row.contents == (1, 0, 2):
+        if row.question_id == "q0001" and row.kind == "order" and row.contents == (1, 0, 2):
             values |= {"status": "error", "logprobs": None}
-        if row.question_id == "q0002" and row.presentation == "labels-reversed":
+        if row.question_id == "q0002" and row.kind == "labels-reversed":
             values |= {"logprobs": np.full(3, np.nan)}
         damaged.append(Response(**values))
     scores = read_scores(damaged)

@@ -86,7 +86,7 @@ def test_examples_are_whole_questions_with_one_right_answer(pool, k):
         assert len(shot.right_labels) == 1
         assert shot.content_of(shot.right_labels[0]) in original.answers
         assert {(o.content, o.text) for o in shot.shown} == set(enumerate(original.options))
-        assert shot.name == "shot"
+        assert shot.kind == "shot"
 
 
 def test_examples_carry_the_labels_of_the_run():

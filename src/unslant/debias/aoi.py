@@ -40,7 +40,7 @@ class AuxiliaryOption(Method):
         Raises:
             InputError: if the label set has no label left for it.
         """
-        plain = present(question, alphabet=alphabet, name="aoi")
+        plain = present(question, alphabet=alphabet, kind="aoi")
         n = len(question.options)
         at = {"first": 0, "last": n}.get(self.position)
         at = min(n, int(self.position)) if at is None else at

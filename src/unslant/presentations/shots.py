@@ -99,7 +99,7 @@ class ShotChooser:
         order = [i for i in range(len(shot.options)) if i != gold]
         question_rng(shot.id, self.seed, "shot-order").shuffle(order)
         order.insert(position, gold)
-        return present(shot, order, self.alphabet, name="shot")
+        return present(shot, order, self.alphabet, kind="shot")
 
 
 def choose_shots(

@@ -16,7 +16,7 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
-from unslant.presentations.nvr import nvr_name
+from unslant.presentations.nvr import NVR
 from unslant.responses.table import Responses
 from unslant.studies.base_rate.gold_labels import Correlation, GoldAccuracy, base_rate_correlation, gold_accuracy
 from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
@@ -81,10 +81,10 @@ def findings(responses: Responses, elicitation: str, *, seed: int = 0) -> Findin
     given = LabelScores.read(responses, GIVEN, elicitation, labels)
     if not given.right.any():
         raise InputError(f"no usable {elicitation} response to a question as given with a right option")
-    variants = [LabelScores.read(responses, nvr_name(label), elicitation, labels) for label in labels]
+    variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
     cells = [cell(given, GIVEN, elicitation, seed=seed)]
     cells += [
-        cell(scores, nvr_name(label), elicitation, seed=seed)
+        cell(scores, f"nvr-{label}", elicitation, seed=seed)
         for label, scores in zip(labels, variants, strict=True)
         if len(scores)
     ]

@@ -16,12 +16,13 @@ from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
+from unslant.presentations.interventions import VANILLA
 from unslant.prompts import Writer, load_template
 from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import Trained, Training, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.probe.metrics import Decomposition, decompose
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import cut, loaded, unbiased
@@ -65,7 +66,7 @@ def contamination(
     training = training or Training(seed=seed)
     found = cut(loaded(questions), limit, seed)
     published = plan(found, UnbiasedSettings(runs=1, shots=0, alone=False, instructions=instructions, seed=seed))
-    samples = [shown for _, shown in published.asked if shown.name == VANILLA]
+    samples = [shown for _, shown in published.asked if shown.kind == VANILLA]
     measure = partial(
         unbiased,
         questions=found,
@@ -110,7 +111,7 @@ def compare(
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
-    vanilla = suspect.credit(VANILLA) - clean.credit(VANILLA)
+    vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(
         before,

@@ -176,9 +176,8 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        debiaser.answer(questions)
+        notes = debiaser.answer(questions).notes
         cost, seconds = asker.cost - before, time.perf_counter() - started
-        notes = debiaser.notes
         scores = listing_scores(
             debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
         )

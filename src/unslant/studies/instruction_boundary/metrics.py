@@ -22,7 +22,7 @@ from unslant.metrics.pairs import mcnemar
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import JudgingQuestion
 from unslant.responses.table import Response, Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
 WORDS, JUDGED = "words", "words/judge"
 """Elicitation of a row: read by the patterns, or by a judge."""
@@ -127,18 +127,18 @@ def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.elicitation in (WORDS, JUDGED)]
+    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in (WORDS, JUDGED)]
     if not rows:
         raise InputError("the table holds no answers in words: run the instruction-boundary study first")
-    names = list(dict.fromkeys(row.presentation for row in rows))
+    names = list(dict.fromkeys(row.item for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
-        of_name = [row for row in rows if row.presentation == name]
+        of_name = [row for row in rows if row.item == name]
         for kind in FORMS:
             group = [row for row in of_name if kind_of(row) == kind]
             if group:
                 settings.append(_measure(name, kind, group, resamples, seed))
-                base = [row for row in rows if row.presentation == BASELINE and kind_of(row) == kind]
+                base = [row for row in rows if row.item == BASELINE and kind_of(row) == kind]
                 if name != BASELINE and base:
                     change = _change(name, kind, group, base, resamples, seed)
                     changes += [change] if change else []

@@ -19,7 +19,7 @@ from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.prompt import Message, Prompt
 from unslant.responses.table import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -138,7 +138,7 @@ def read_confidence(text: str | None) -> float:
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
-    credit = outcomes.credit(VANILLA)
+    credit = outcomes.credit(AS_PUBLISHED)
     found = {}
     for name in sorted(set(outcomes.subjects)):
         values = credit[np.array(outcomes.subjects) == name]
