@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -66,9 +65,10 @@ class StoredModel:
         """What scores: the model's engine, or its class."""
         return str(getattr(self.model_asked, "engine", type(self.model_asked).__name__))
 
-    def __getattr__(self, name: str) -> Any:
-        # Studies look for abilities beyond the protocol (a tokenizer, an engine's name).
-        return getattr(self.__dict__["model_asked"], name)
+    @property
+    def parameters(self) -> int | None:
+        """Number of weights, where the model tells."""
+        return getattr(self.model_asked, "parameters", None)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`.

@@ -14,7 +14,7 @@ from unslant.presentations.orders import (
 )
 from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Asked, Presentation, ShownOption, present
 from unslant.presentations.seeds import question_rng
-from unslant.presentations.shots import ShotChooser, choose_shots
+from unslant.presentations.shots import ShotChooser
 
 __all__ = [
     "ALPHABETS",
@@ -29,7 +29,6 @@ __all__ = [
     "all_orders",
     "alphabetical",
     "canonical",
-    "choose_shots",
     "cyclic_orders",
     "given_order",
     "labels_for",

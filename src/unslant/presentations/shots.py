@@ -102,19 +102,6 @@ class ShotChooser:
         return present(shot, order, self.alphabet, kind="shot")
 
 
-def choose_shots(
-    question: Question,
-    pool: Sequence[Question],
-    k: int,
-    seed: int = 0,
-    *,
-    alphabet: tuple[str, ...] = ALPHABETS["A"],
-    per_question: bool = False,
-) -> tuple[Presentation, ...]:
-    """The worked examples for one question; for a whole run, keep one :class:`ShotChooser`."""
-    return ShotChooser(pool, k, seed, alphabet=alphabet, per_question=per_question).of(question)
-
-
 def _same(a: Question, b: Question) -> bool:
     """Whether two questions are one and the same: by id, or by wording whatever the order of the options."""
     return a.id == b.id or (a.stem == b.stem and a.context == b.context and sorted(a.options) == sorted(b.options))

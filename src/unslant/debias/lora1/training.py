@@ -13,7 +13,7 @@ import torch
 
 from unslant.asking import Asker, Progress, no_progress
 from unslant.debias.lora1.adapter import Adapted
-from unslant.debias.lora1.checkpoint import Checkpoint
+from unslant.debias.lora1.checkpoint import TrainingState
 from unslant.debias.lora1.loss import content_logprobs, loss
 from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debias.lora1.settings import TrainSettings
@@ -24,7 +24,7 @@ from unslant.questions.question import Question
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedAdapter:
     """A trained adapter, still inside its model.
 
     Attributes:
@@ -47,7 +47,7 @@ def train(
     *,
     out: Path | None = None,
     progress: Progress = no_progress,
-) -> Trained:
+) -> TrainedAdapter:
     """Train an adapter on ``questions`` and follow it on ``held_out``.
 
     Every epoch draws its questions and orders, and seeds the adapter's dropout, from the seed and its own number; so a
@@ -67,7 +67,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = Checkpoint(out, settings, model, usable) if out else None
+    checkpoint = TrainingState(out, settings, model, usable) if out else None
     saved = checkpoint.load() if checkpoint else None
     adapted = Adapted.new(model, settings)
     try:
@@ -99,7 +99,7 @@ def train(
         warnings.warn(f"LoRA-1: {collapse}", stacklevel=2)
     if out:
         save(adapted, out, settings, log)
-    return Trained(adapted, settings, tuple(log), collapse)
+    return TrainedAdapter(adapted, settings, tuple(log), collapse)
 
 
 def _run_epoch(

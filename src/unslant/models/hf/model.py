@@ -86,6 +86,11 @@ class TransformersModel:
         """``tree`` or ``plain``: what scores this model."""
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return int(self.model.num_parameters())
+
     def reset(self) -> None:
         """Forget what was kept from earlier calls. Weights written in place and adapters switched are noticed alone."""
         self._engine.reset()

@@ -202,3 +202,18 @@ def _byte_letters() -> dict[str, int]:
 
 _BYTE_OF = _byte_letters()
 """The byte each letter of a byte-level vocabulary stands for (GPT-2's table)."""
+
+
+def distinct_sequences(item: Encoded) -> tuple[list[Ids], list[int]]:
+    """The distinct token sequences to be run for one prompt, and which of them each candidate is read from.
+
+    The last token of a candidate is read, not run.
+    """
+    found: dict[bytes, int] = {}
+    sequences: list[Ids] = []
+    which = []
+    for ids in item.candidates:
+        which.append(found.setdefault(ids[:-1].tobytes(), len(sequences)))
+        if which[-1] == len(sequences):
+            sequences.append(np.concatenate([item.context, ids[:-1]]) if len(ids) > 1 else item.context)
+    return sequences, which

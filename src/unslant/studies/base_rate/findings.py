@@ -20,8 +20,8 @@ from unslant.presentations.nvr import NVR
 from unslant.responses.table import Responses
 from unslant.studies.base_rate.gold_labels import (
     MODERATE,
-    Correlation,
     GoldAccuracy,
+    PooledCorrelation,
     base_rate_correlation,
     gold_accuracy,
 )
@@ -65,7 +65,7 @@ class Findings:
     base_rates: Mapping[int, BaseRates]
     cells: tuple[Cell, ...]
     gold: GoldAccuracy
-    correlation: Correlation | None
+    correlation: PooledCorrelation | None
     by_subject: SubjectCorrelation | None
     nvr: Nvr | None
     nvr_by_subject: Estimate
@@ -286,7 +286,7 @@ def _h4(cloze: Findings | None) -> Hypothesis:
     return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
 
 
-def _correlation_words(found: Correlation) -> str:
+def _correlation_words(found: PooledCorrelation) -> str:
     if not found.r.defined:
         return f"No correlation: {found.r.note}."
     return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import unslant
 from unslant.arrays import json_fields
 from unslant.metrics.estimate import Estimate
-from unslant.studies.contamination.finetuning import Trained, Training
+from unslant.studies.contamination.finetuning import FineTuned, Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -35,7 +35,7 @@ class ContaminationResult(StudyResult):
     vanilla_gain: Estimate
     ours_gain: Estimate
     excess: Estimate
-    trained: Trained | None = None
+    trained: FineTuned | None = None
     training: Training | None = None
 
     @property

@@ -82,7 +82,7 @@ def unbiased(
     meta = {
         **about(found, settings, planned, asker.name),
         "engine": getattr(asker, "engine", type(asker).__name__),
-        "parameters": parameters(asker),
+        "parameters": getattr(asker, "parameters", None),
         "cost": asdict(asker.cost - before),
     }
     return result_of(with_meta(responses, meta, found))
@@ -154,9 +154,3 @@ def with_meta(responses: Responses, meta: Mapping[str, Any], found: AnySet) -> R
     as_written = json.loads(json.dumps(meta))
     texts = tuple(question for question in found if isinstance(question, Question))
     return Responses(responses.table, as_written, texts)
-
-
-def parameters(model: object) -> int | None:
-    """Number of weights of a local model, where it can be told."""
-    count = getattr(getattr(model, "model", None), "num_parameters", None)
-    return int(count()) if callable(count) else None
