@@ -58,10 +58,9 @@ def test_any_two_models_are_compared(questions):
     assert found.ours_gain.value < -0.3
     assert found.excess.low > 0.2
     # who knows everything has no bias; who remembers has 1 as published, and less under interventions
-    scores = [
-        [known(m.vanilla, m.vanilla_chance), known(m.ours, m.ours_chance)]
-        for m in (knowing.metrics, remembering.metrics)
-    ]
+    metrics = knowing.metrics, remembering.metrics
+    old = [(m.vanilla.value - m.vanilla_chance.value) / (1 - m.vanilla_chance.value) for m in metrics]
+    new = [(m.ours.value - m.ours_chance.value) / (1 - m.ours_chance.value) for m in metrics]
     terms = decompose([1.0, 0.0], old, new)
     assert terms.original.value == pytest.approx(0.5)
     assert terms.related.value < 0
