@@ -99,7 +99,7 @@ def test_interval_of_a_spread_covers_zero_where_orders_do_not_matter() -> None:
         rng = np.random.default_rng(seed)
         responses = ask(make_questions(40, rng=rng), guesses(), orders="cyclic", relabelled=False, rng=rng)
         scores = read_scores(responses)
-        std = order_accuracy(scores, Bootstrap(40, resamples=300)).std
+        std = order_accuracy(scores, Bootstrap(40, resamples=300)).acc_std
         assert std.low <= std.value <= std.high
         covered += std.low == 0
     assert covered >= 18

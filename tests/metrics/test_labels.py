@@ -126,7 +126,7 @@ def test_recorded_accuracies_of_moved_answers(shared_data: Path) -> None:
     assert [row.recall.value for row in metrics.order_labels[:4]] == pytest.approx(accuracies)
     assert metrics.over_orders.worst.value == pytest.approx(min(accuracies))
     assert metrics.over_orders.best.value == pytest.approx(max(accuracies))
-    assert metrics.over_orders.std.value == pytest.approx(np.std(accuracies))
+    assert metrics.over_orders.acc_std.value == pytest.approx(np.std(accuracies))
 
 
 def test_a_guesser_has_even_labels_within_the_intervals() -> None:

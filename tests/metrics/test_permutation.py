@@ -104,7 +104,7 @@ def test_one_who_knows_is_not_moved() -> None:
     assert means.consistency.value == 1
     assert means.pbm.value == pytest.approx(0, abs=1e-30)  # the last bit of a softmax depends on sequence
     assert (means.fr.value, means.fr_labels.value, means.fr_both.value) == (0, 0, 0)
-    assert metrics.over_orders.std.value == 0
+    assert metrics.over_orders.acc_std.value == 0
     assert metrics.preference.named is None
     assert "0 questions" in metrics.preference.note
 
@@ -132,7 +132,7 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
         share = len(block.ids) / 30
         variance += share**2 * right.mean(1).var()
         worst, best = worst + share * right.mean(1).min(), best + share * right.mean(1).max()
-    assert metrics.over_orders.std.value == pytest.approx(math.sqrt(variance))
+    assert metrics.over_orders.acc_std.value == pytest.approx(math.sqrt(variance))
     assert metrics.over_orders.worst.value == pytest.approx(worst)
     assert metrics.over_orders.best.value == pytest.approx(best)
 
@@ -140,8 +140,8 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
 def test_spread_over_sampled_orders_says_so() -> None:
     sampled = compute(read_scores(ask(make_questions(12, [6]), guesses())), resamples=50)
     every = compute(read_scores(ask(make_questions(12, [4]), guesses())), resamples=50)
-    assert "sampled" in sampled.over_orders.std.note
-    assert every.over_orders.std.note == ""
+    assert "sampled" in sampled.over_orders.acc_std.note
+    assert every.over_orders.acc_std.note == ""
     assert (sampled.counts.sampled_orders, every.counts.sampled_orders) == (12, 0)
 
 

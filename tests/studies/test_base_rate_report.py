@@ -12,7 +12,7 @@ from tests.studies.test_base_rate import _fair, _prefers_a
 from unslant.cli import app
 from unslant.errors import InputError
 from unslant.reports.style import PAPER, specification
-from unslant.studies.base_rate.panels import save_charts
+from unslant.studies.base_rate.charts import save_charts
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

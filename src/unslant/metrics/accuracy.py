@@ -56,11 +56,11 @@ class OrderAccuracy:
     """Accuracy of the whole set under one order after another.
 
     Attributes:
-        std: AccStd, population standard deviation over orders.
+        acc_std: AccStd, population standard deviation over orders.
         worst, best: under the worst and the best order.
     """
 
-    std: Estimate
+    acc_std: Estimate
     worst: Estimate
     best: Estimate
 
@@ -106,7 +106,7 @@ def order_accuracy(scores: OrderScores, bootstrap: Bootstrap) -> OrderAccuracy:
 
     note = "" if all(block.same_orders for block in groups) else SAMPLED_NOTE
     return OrderAccuracy(
-        std=bootstrap.statistic(features, lambda t: combine(t, "var"), n, reflect=2, low=0, high=0.5, note=note),
+        acc_std=bootstrap.statistic(features, lambda t: combine(t, "var"), n, reflect=2, low=0, high=0.5, note=note),
         worst=bootstrap.statistic(features, lambda t: combine(t, "min"), n, reflect=1, low=0, high=1, note=note),
         best=bootstrap.statistic(features, lambda t: combine(t, "max"), n, reflect=1, low=0, high=1, note=note),
     )

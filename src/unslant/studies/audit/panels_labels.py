@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from unslant.metrics.records import METRICS
 from unslant.reports import charts
 from unslant.reports.charts import Mark
-from unslant.reports.panels import Cell, Chart, Column, Panel, Style, Table
-from unslant.studies.audit.runs import Run
+from unslant.reports.numbers import Cell, count, number
+from unslant.reports.panels import Chart, Column, Panel, Style, Table
+
+if TYPE_CHECKING:
+    from unslant.metrics.base_rate import BaseRates
+    from unslant.studies.audit.result import AuditResult
 
 
-def labels_panel(run: Run) -> Panel:
+def labels_panel(result: AuditResult) -> Panel:
     """What is chosen when unsure, and accuracy by where the right option stands."""
-    metrics = run.metrics
+    metrics = result.metrics
     preference = metrics.preference
     slots = [slot for slot in preference.slots if slot.chosen.defined]
     found: list[Chart] = []
@@ -26,8 +33,8 @@ def labels_panel(run: Run) -> Panel:
             Chart(
                 "preference",
                 preference.phrase[:1].upper() + preference.phrase[1:],
-                f"Share of orders in which each label is chosen, on the {slots[0].chosen.n:,} questions whose answer "
-                "changes with the order. Dashes: what a model going by content alone would choose there. "
+                f"Share of orders in which each label is chosen, on the {count(slots[0].chosen.n, 'question')} whose "
+                "answer changes with the order. Dashes: what a model going by content alone would choose there. "
                 "last: the last position.",
                 draw_chosen,
             )
@@ -54,7 +61,7 @@ def labels_panel(run: Run) -> Panel:
         "What the model falls back on when it does not know, and what that does to questions whose right option stands "
         "there.",
         tuple(found),
-        (labels_table(run),) if slots or recall else (),
+        (labels_table(result),) if slots or recall else (),
         (preference.note,) if preference.note else (),
         short="Labels",
     )
@@ -64,12 +71,16 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def labels_table(run: Run) -> Table:
+def labels_table(result: AuditResult) -> Table:
     """One row per label, and one for the last position."""
-    metrics = run.metrics
+    metrics = result.metrics
     given = {row.label: row for row in metrics.given_labels}
     moved = {row.label: row for row in metrics.order_labels}
-    never = dict(zip(run.result.nvr.labels, run.result.nvr.accuracy, strict=True))
+    never = dict(zip(result.nvr.labels, result.nvr.accuracy, strict=True))
+    rates = _usual_rates(result)
+    alone = {}
+    if rates:
+        alone = {label: (e, s) for label, e, s in zip(rates.labels, rates.by_label, rates.shares.tolist(), strict=True)}
     rows: list[tuple[Cell, ...]] = []
     for slot in metrics.preference.slots:
         own, other = given.get(slot.label), moved.get(slot.label)
@@ -83,37 +94,41 @@ def labels_table(run: Run) -> Table:
                 own.recall if own else None,
                 other.recall if other else None,
                 never.get(slot.label),
+                *(alone.get(slot.label, (None, None)) if rates else ()),
             )
         )
-    columns = (
-        Column("label"),
-        Column("chosen when unsure", explanation="share of orders, where the answer changes with the order"),
-        Column("expected", explanation="the same for a model going by content alone"),
-        Column("predicted", explanation="share of answers, given order"),
-        Column("gold", explanation="share of right options, given order"),
-        Column("recall", explanation="accuracy when the right option stands there, given order"),
-        Column("recall, all orders", explanation="the same over all orders"),
-        Column("Nvr-X", explanation="accuracy when the right option never stands there"),
-    )
+    keys = ("chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy")
+    shares = (Column.of("base_rates.by_label"), Column.of("base_rates.shares"))
+    columns = (Column("label"), *map(Column.of, keys), *(shares if rates else ()))
     return Table("labels", "Labels", columns, tuple(rows), folded=True)
 
 
-def priors_panel(run: Run) -> Panel:
+def _usual_rates(result: AuditResult) -> BaseRates | None:
+    """Base rates of the most common number of options."""
+    counts = result.metrics.counts.by_options
+    return result.base_rates.get(max(counts, key=lambda n: counts[n]))
+
+
+def priors_panel(result: AuditResult) -> Panel:
     """What labels are worth without a question (base rates), and the score when one label is never right (Nvr-X)."""
-    panel = Panel(
+    nvr, rates = result.nvr, _usual_rates(result)
+    values: dict[str, Cell] = {f"nvr.{key}": getattr(nvr, key) for key in ("score", "plain", "drop", "guess", "never")}
+    keys = ("distance", "position_distance", "label_part", "position_part", "label_p", "position_p")
+    values |= {f"base_rates.{key}": getattr(rates, key) for key in keys} if rates else {}
+    table = Table.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, folded=True)
+    return Panel(
         "priors",
         "Base rates and Nvr-X",
         "A label can be likely before anything is read, and a model that leans to it is right wherever the right "
         "option happens to stand there.",
-        (*_base_rates(run), *_nvr(run)),
+        (*_base_rates(result), *_nvr(result)),
+        (table,) if table.rows else (),
         short="Base rates",
     )
-    return panel if panel.charts else Panel("priors", "", "")
 
 
-def _base_rates(run: Run) -> tuple[Chart, ...]:
-    counts = run.metrics.counts.by_options
-    rates = run.result.base_rates.get(max(counts, key=lambda n: counts[n]))
+def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
+    rates = _usual_rates(result)
     if rates is None:
         return ()
     marks = [
@@ -121,9 +136,11 @@ def _base_rates(run: Run) -> tuple[Chart, ...]:
         for label, value in zip(rates.labels, rates.by_label, strict=True)
     ]
 
+    how = METRICS["base_rates.by_label"]
+
     def draw(style: Style) -> object:
         return charts.intervals(
-            marks, style, axis="probability", domain=None, step=26, line=float(rates.values.mean()), digits=4
+            marks, style, axis="probability", domain=None, step=26, line=float(rates.values.mean()), how=how
         )
 
     title = f"Without a question, {rates.top} is likeliest" if rates.uneven else "Without a question, labels are even"
@@ -133,14 +150,14 @@ def _base_rates(run: Run) -> tuple[Chart, ...]:
             title,
             f"Probability of each of {rates.n_options} labels after a question without content, mean over "
             f"{rates.n_orders} orders of the labels (N counts orders). Dashed: their mean. Distance from even: "
-            f"{rates.distance.value:.3f}.",
+            f"{number(rates.distance)}.",
             draw,
         ),
     )
 
 
-def _nvr(run: Run) -> tuple[Chart, ...]:
-    nvr = run.result.nvr
+def _nvr(result: AuditResult) -> tuple[Chart, ...]:
+    nvr = result.nvr
     if not nvr.score.defined:
         return ()
     standing = {reading.label for reading in nvr.readings}
@@ -156,9 +173,10 @@ def _nvr(run: Run) -> tuple[Chart, ...]:
     return (
         Chart(
             "nvr",
-            f"Nvr-X: {nvr.score.value:.3f} when the best label is taken away",
+            f"Nvr-X: {number(nvr.score)} when the best label is taken away",
             "Accuracy on the same questions when the right option never stands under a label; the least is the score. "
-            f"Dashed: as given. Guessing scores {nvr.guess:.3f}." + (f" Standing out: {readings}." if readings else ""),
+            f"Dashed: as given. Guessing scores {number(nvr.guess)}."
+            + (f" Standing out: {readings}." if readings else ""),
             draw,
         ),
     )

@@ -11,6 +11,7 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import TIE_RULES, LabelScores
 from unslant.metrics.ties import tied as tied_labels
+from unslant.reports.numbers import number, percent
 
 TIE_LIMIT = 0.10
 """With ties in more than this share of the questions, an accuracy is not to be trusted ..."""
@@ -44,13 +45,12 @@ class Cell:
         """Why the accuracy is not to be trusted, in words; empty if it is."""
         reasons = []
         if self.tie_rate.value > TIE_LIMIT:
-            reasons.append(f"ties in {self.tie_rate.value:.0%} of the questions")
+            reasons.append(f"ties in {percent(self.tie_rate.value)} of the questions")
         moved = max(abs(table["first"].value - table["last"].value) for table in (self.accuracy, self.by_subject))
         if moved > RULE_LIMIT:
             first, split, last = (self.by_subject[rule].value for rule in TIE_RULES)
-            reasons.append(
-                f"{first:.3f} if the first tied label wins, {split:.3f} if they share, {last:.3f} if the last"
-            )
+            shared = f"{number(first)} if the first tied label wins, {number(split)} if they share"
+            reasons.append(f"{shared}, {number(last)} if the last")
         return "; ".join(reasons)
 
     def to_dict(self) -> dict[str, object]:

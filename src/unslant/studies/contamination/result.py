@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-import unslant
-from unslant.arrays import json_fields
 from unslant.metrics.estimate import Estimate
 from unslant.studies.contamination.finetuning import FineTuned, Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -30,6 +23,8 @@ class ContaminationResult(StudyResult):
         training: its settings.
     """
 
+    study = "contamination"
+
     before: UnbiasedResult
     after: UnbiasedResult
     vanilla_gain: Estimate
@@ -37,25 +32,3 @@ class ContaminationResult(StudyResult):
     excess: Estimate
     trained: FineTuned | None = None
     training: Training | None = None
-
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        from unslant.studies.contamination.panels import headline
-
-        return headline(self)
-
-    def panels(self) -> Sequence[Panel]:
-        """What a report shows."""
-        from unslant.studies.contamination.panels import panels
-
-        return panels(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able."""
-        return {
-            "unslant": unslant.__version__,
-            "study": "contamination",
-            "headline": self.headline,
-            **json_fields(self),
-        }

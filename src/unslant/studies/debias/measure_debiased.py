@@ -19,8 +19,8 @@ from unslant.presentations import Order, given_order, labels_for, orders_for, qu
 from unslant.questions.question import Question
 
 _SAME = 1e-6
-MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
-"""What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
+MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
+"""What the table compares; the raw CKLD is infinite for a label that is never answered."""
 
 
 def relisted(question: Question, order: Order) -> Question:
@@ -115,7 +115,7 @@ class Measured:
 
     Attributes:
         questions: the per-question values.
-        estimates: :data:`MEASURES` and ``ckld_raw``.
+        estimates: :data:`MEASURES` and the raw ``ckld``.
     """
 
     scores: OrderScores
@@ -131,11 +131,11 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
     estimates = {
         "pbm": bootstrap.mean(values.pbm, share=False),
         "rstd": bias.rstd,
-        "ckld": bias.ckld_smoothed,
-        "ckld_raw": bias.ckld,
+        "ckld_smoothed": bias.ckld_smoothed,
+        "ckld": bias.ckld,
         "fr": bootstrap.mean(values.fr),
         "accuracy": bootstrap.mean(values.accuracy),
-        "acc_std": order_accuracy(scores, bootstrap).std,
+        "acc_std": order_accuracy(scores, bootstrap).acc_std,
     }
     return Measured(scores, values, estimates)
 
