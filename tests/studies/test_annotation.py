@@ -9,7 +9,6 @@ import pytest
 from training.world import question_sets
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
-from unslant.studies.annotation.panels import summary
 from unslant.studies.annotation.study import read_sheets, sheet, write_sheet
 
 
@@ -42,7 +41,8 @@ def test_a_sheet_goes_out_and_comes_back(questions, tmp_path):
     assert (found.by_annotator["bob"].n, found.agreement.n) == (30, 30)
     assert found.by_annotator["bob"].value == pytest.approx(29 / 30)
     assert found.disputed == (rows[3]["item"],)
-    assert rows[3]["item"] in summary(found)
+    assert rows[3]["item"] in found.summary(details=True)
+    assert "98.8 % of 40 items" in found.headline
     assert found.to_dict()["confirmed"]["n"] == 40
 
 

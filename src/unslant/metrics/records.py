@@ -78,7 +78,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("hard_vote_accuracy", "accuracy, voted by counts", "the option chosen under most orders"),
         _share("over_orders.worst", "accuracy, worst order", "whole set under one order", short="worst order"),
         _share("over_orders.best", "accuracy, best order", "whole set under one order", short="best order"),
-        Metric("acc_std", "AccStd", "spread of accuracy over the orders", 4, source="P1 sec. 4"),
+        Metric("acc_std", "AccStd", "spread of accuracy over the orders", 4, source="P1, \"Perm Acc Std\""),
         _difference("order_advantage", "order advantage", "as reported less the mean over orders"),
         _share("accuracy_last_tie", "accuracy, last label wins ties", "as reported, ties to the last label shown"),
         _share("accuracy_split_tie", "accuracy, ties share", "as reported, tied options share the credit"),
@@ -192,6 +192,8 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
     ),
     "Runs side by side": (
         _difference("difference", "difference", "of the same questions, paired"),
+        Metric("differences.a", "this run", "on the questions both have"),
+        Metric("differences.b", "first run", "on the questions both have"),
         _p("p_value", "exact McNemar test: both are equally likely to be the only one"),
     ),
     "Instruction boundary": (
@@ -239,7 +241,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Contamination": (
         _difference("vanilla_gain", "gain as published", "after minus before, same questions"),
         _difference("ours_gain", "gain under interventions", "after minus before, same questions"),
-        _difference("excess", "excess", "gain as published beyond the gain under interventions", "P4 sec. 6"),
+        _difference("excess", "excess", "gain as published beyond the gain under interventions", "P4 sec. 6.2"),
         _share("share_right", "right in the last epoch", "of the questions fine-tuned on"),
     ),
     "Evaluator probe": (

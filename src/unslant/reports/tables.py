@@ -12,9 +12,18 @@ from unslant.metrics import Estimate
 from unslant.reports.numbers import Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
-_SMALL, _END = "\ue000", "\ue001"
-"""Stand for the marks of small print until the text between them has been escaped."""
-_MARKS = {_SMALL: r"{\scriptsize ", _END: "}", "–": "--", "−": "$-$", "∞": r"$\infty$", "±": r"$\pm$", "\xa0": "~"}
+_SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
+"""Stand for small print and the symbol N until the text around them has been escaped."""
+_MARKS = {
+    _SMALL: r"{\scriptsize ",
+    _END: "}",
+    _N: "$N$",
+    "–": "--",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    "±": r"$\pm$",
+    "\xa0": "~",
+}
 
 
 def to_csv(table: Table) -> str:
@@ -71,7 +80,7 @@ def to_latex(table: Table) -> str:
     if single:
         at = estimates[-1] + 1
         align.insert(at, "right")
-        for cells, shown in zip((heads, *rows), ("N", *(_n(row) for row in table.rows)), strict=True):
+        for cells, shown in zip((heads, *rows), (_N, *(_n(row) for row in table.rows)), strict=True):
             cells.insert(at, shown)
     body = _tabular([heads, *rows], align)
     caption = ". ".join(
@@ -94,7 +103,7 @@ def _cell(cell: Cell, how: How, with_n: bool) -> str:
         return text
     if has_interval(cell):
         text += f" {_SMALL}[{', '.join(number(bound, how) for bound in (cell.low, cell.high))}]{_END}"
-    return text + (f" {_SMALL}N = {cell.n:,}{_END}" if with_n else "")
+    return text + (f" {_SMALL}{_N}={cell.n:,}{_END}" if with_n else "")
 
 
 def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:

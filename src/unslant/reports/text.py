@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics.estimate import Estimate
-from unslant.reports.numbers import count, has_interval, interval, number
+from unslant.reports.numbers import count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n
 
 if TYPE_CHECKING:
@@ -60,20 +60,24 @@ def _first_screen(page: Page, width: int, color: bool) -> list[str]:
     lines = _head(page, width, color)
     lines = lines + _drawn(_tiles(page, width, True), width, color) if page.tiles else lines[:-1]
     notes = _notes(page.notes[:_MOST_NOTES], width)
-    more = len(page.notes) - _MOST_NOTES
-    notes += [f"... and {count(more, 'more note')}"] if more > 0 else []
+    untold = len(page.notes) - _MOST_NOTES
+    notes += [f"... and {count(untold, 'more note')}"] if untold > 0 else []
     notes = notes[: max(0, SCREEN - len(lines) - 2)]
     room = SCREEN - 1 - len(lines) - (len(notes) + 1 if notes else 0)
-    left = 0
+    left, brief = 0, False
     for panel in page.sections:
         for table in panel.tables:
-            drawn = _fitted(table, width, color, room - 1) if panel.first_screen and not table.folded else []
+            drawn, cut = (
+                _fitted(table, width, color, room - 1) if panel.first_screen and not table.folded else ([], False)
+            )
+            brief |= cut
             lines += ["", *drawn] if drawn else []
             room -= len(drawn) + 1 if drawn else 0
             left += not drawn
     lines += ["", *notes] if notes else []
-    if left:
-        lines.append(f"{count(left, 'more table')}: --details, or summary(details=True)")
+    more = [count(left, "more table")] * bool(left) + ["intervals"] * brief
+    if more:
+        lines.append(f"{listed(more)}: --details, or summary(details=True)")
     return lines
 
 
@@ -82,20 +86,21 @@ def _head(page: Page, width: int, color: bool) -> list[str]:
     return [*about, "", *_drawn(_bold(page.headline), width, color), ""]
 
 
-def _fitted(table: Table, width: int, color: bool, room: int) -> list[str]:
-    """The table in so many lines, with intervals if they have room; nothing where a few rows have none."""
+def _fitted(table: Table, width: int, color: bool, room: int) -> tuple[list[str], bool]:
+    """The table in so many lines, nothing where a few rows have no room; and whether its intervals had none."""
     rows = len(table.rows)
     for most in (rows, *range(rows - 1, min(rows, _LEAST_ROWS) - 1, -1)):
         if most + 2 > room:
             continue
         blocks = list(_blocks(table, width, True, most))
-        if len(blocks) > 1:
+        brief = len(blocks) > 1
+        if brief:
             blocks = list(_blocks(table, width, False, most))[:1]
         lines = [line for block in blocks for line in _drawn(block, width, color)]
         cut = [f"... and {count(rows - most, 'more row')} (--details has all)"] if most < rows else []
         if 1 + len(lines) + len(cut) <= room:
-            return [*_drawn(_bold(table.title), width, color), *lines, *cut]
-    return []
+            return [*_drawn(_bold(table.title), width, color), *lines, *cut], brief
+    return [], False
 
 
 def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
@@ -114,12 +119,12 @@ def _tiles(page: Page, width: int, brief: bool) -> RichTable:
     used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
     drawn = _grid()
     for head in heads:
-        drawn.add_column(head, justify="right" if head else "left", no_wrap=True)
+        drawn.add_column(head, justify="right" if head else "left", no_wrap=brief or bool(head))
     drawn.add_column("", no_wrap=brief)
     for row, tile in zip(cells, page.tiles, strict=True):
-        meaning = (
-            shorten(tile.metric.meaning, max(12, width - used), placeholder=" …") if brief else tile.metric.meaning
-        )
+        meaning = tile.metric.meaning
+        if brief:
+            meaning = shorten(meaning, width - used, placeholder=" …") if width - used >= _LEAST_WORDS else ""
         drawn.add_row(*map(_plain, (*row, meaning)))
     return drawn
 

@@ -190,7 +190,7 @@ def _published_panel(result: BaseRateResult) -> Panel:
     )  # fmt: skip
     table = Table("base-rate-published-table", "Beside the paper's table 3", columns, rows)
     explanation = "Unweighted mean over subjects; ties go to the first label."
-    return Panel("base-rate-published", "Beside the paper's table 3", explanation, tables=(table,) if rows else ())
+    return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
 
 
 def _shortcut_panel(result: BaseRateResult) -> Panel:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from unslant.studies.debias.result import DebiasResult, Entry
 
 _CHANGE = METRICS["change"]
-_CHANGES = tuple(Column(METRICS[key].label, _CHANGE) for key in MEASURES)
+_METHOD = Column("method")
+_NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
+_MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
+_CHANGES = tuple(Column(name, _CHANGE) for name in _NAMES.values())
 
 
 def page(result: DebiasResult) -> Page:
@@ -60,22 +63,22 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         (e.method, *(float(getattr(e.spent, key)) for key in (*each, *once)), e.fitted_on or None) for e in entries
     )
     raw = tuple((e.method, e.measures["ckld"]) for e in entries)
-    unsmoothed = (Column("method"), Column.of("ckld"))
-    model, questions = names
+    unsmoothed = (_METHOD, Column.of("ckld"))
+    asked = " on ".join(names)
     return Panel(
         f"debias-{k}",
-        f"Debiasing {model} on {questions}",
+        f"Debiasing {asked}",
         "Every method answers the questions listed in many orders; what still moves is the bias that is left.",
         tables=(
-            Table(f"debias-{k}-measures", f"Measures, {model} on {questions}",
-                  (Column("method"), *map(Column.of, MEASURES)), measures),
-            Table(f"debias-{k}-change", "Change against the undebiased model", (Column("method"), *_CHANGES), changes),
-            Table(f"debias-{k}-cost", "Cost", (Column("method"), *columns), costs),
-            Table(f"debias-{k}-ckld", "CKLD without smoothing", unsmoothed, raw, folded=True),
+            Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
+            Table(f"debias-{k}-change", f"Change against the model as it is, {asked}", (_METHOD, *_CHANGES), changes),
+            Table(f"debias-{k}-cost", f"Cost, {asked}", (_METHOD, *columns), costs),
+            Table(f"debias-{k}-ckld", f"CKLD without smoothing, {asked}", unsmoothed, raw, folded=True),
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
+        short=asked,
         first_screen=True,
-    )  # fmt: skip
+    )
 
 
 def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
@@ -86,7 +89,7 @@ def _notes(entry: Entry) -> list[str]:
     notes = [f"{entry.method}: {note}" for note in entry.notes]
     if entry.draws:
         told = [
-            f"{METRICS[key].label} {number(mean, METRICS[key])} ± {number(std, METRICS[key])}"
+            f"{_NAMES[key]} {number(mean, METRICS[key])} ± {number(std, METRICS[key])}"
             for key, (mean, std) in entry.draws.items()
         ]
         notes.append(f"{entry.method}: mean and standard deviation over draws: {', '.join(told)}.")
@@ -111,7 +114,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
 def _average_table(name: str, title: str, rows: Mapping[str, Mapping[str, Estimate]]) -> Table:
     cells = tuple(_row(method, row) for method, row in rows.items())
     explanation = "N counts models and sets; the range is from the smallest to the largest of them."
-    return Table(f"debias-{name}", title, (Column("method"), *_CHANGES), cells, explanation)
+    return Table(f"debias-{name}", title, (_METHOD, *_CHANGES), cells, explanation)
 
 
 def _transfer_table(result: DebiasResult) -> Table:
@@ -121,7 +124,7 @@ def _transfer_table(result: DebiasResult) -> Table:
         for e in result.entries
         if e.transferred
     )
-    title = "Transfer: change against the undebiased model"
+    title = "Transfer: change against the model as it is"
     return Table("debias-transfer", title, (*columns, *_CHANGES), rows, folded=True)
 
 
