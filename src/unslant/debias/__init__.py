@@ -1,6 +1,6 @@
 """How to correct the answer: one method a file, one contract (:mod:`unslant.debias.base`)."""
 
-from unslant.debias.base import Answers, Debiaser, Method, Outcome, Outcomes, debias, fitted
+from unslant.debias.base import Answers, Debiaser, Method, Outcome, OutcomeList, debias, fitted
 from unslant.debias.registry import METHODS, method_named
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "Debiaser",
     "Method",
     "Outcome",
-    "Outcomes",
+    "OutcomeList",
     "debias",
     "fitted",
     "method_named",

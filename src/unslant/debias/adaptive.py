@@ -9,7 +9,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Asker, ask_orders
-from unslant.debias.base import Debiaser, Method, Outcome, Outcomes
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
 from unslant.metrics.vote import mean_over_orders
 from unslant.presentations.sharing import balanced_rounds
@@ -150,7 +150,7 @@ class AdaptiveVoter(Debiaser):
         self.method = method
         self.trace: list[int] = []
 
-    def answer(self, questions: Sequence[Question]) -> Outcomes:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         states = [
             _Open(question, balanced_rounds(question, self.method.orders, self.method.seed)) for question in questions
         ]
@@ -166,7 +166,7 @@ class AdaptiveVoter(Debiaser):
             unsettled = [state for state in unsettled if not state.settled]
             budget -= self._stop_early(unsettled, budget / 2)
             unsettled = [state for state in unsettled if not state.stopped]
-        return Outcomes(
+        return OutcomeList(
             tuple(
                 Outcome.by_text(state.question, mean_over_orders(np.stack(state.rows)), len(state.rows))
                 for state in states

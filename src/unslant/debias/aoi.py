@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unslant.asking import Asker, by_content
-from unslant.debias.base import Debiaser, Method, Outcome, Outcomes
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
 from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for
 from unslant.presentations.presentation import present
@@ -57,7 +57,7 @@ class _WithOption(Debiaser):
         super().__init__(asker)
         self.method = method
 
-    def answer(self, questions: Sequence[Question]) -> Outcomes:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         shown = [self.method.present(question, self.asker.alphabet) for question in questions]
         outcomes = []
         for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
@@ -66,4 +66,4 @@ class _WithOption(Debiaser):
                 outcomes.append(Outcome.by_place(own / own.sum(), 1))
             else:
                 outcomes.append(Outcome.by_place(own, 1, abstain=float(1 - own.sum())))
-        return Outcomes(tuple(outcomes))
+        return OutcomeList(tuple(outcomes))

@@ -52,7 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class OutcomeList:
     """The answers to a list of questions, in its order, and what a reader of them should know (usually nothing)."""
 
     outcomes: tuple[Outcome, ...]
@@ -75,7 +75,7 @@ class Debiaser(ABC):
         self.asker, self.notes = asker, notes
 
     @abstractmethod
-    def answer(self, questions: Sequence[Question]) -> Outcomes:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         """One outcome per question, in order."""
 
     def close(self) -> None:  # noqa: B027  # most methods leave the model alone
@@ -97,11 +97,11 @@ class OrderDebiaser(Debiaser):
         """Notes on answers to these questions."""
         return ()
 
-    def answer(self, questions: Sequence[Question]) -> Outcomes:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         orders = [self.orders(question) for question in questions]
         probs = ask_orders(self.asker, questions, orders)
         outcomes = tuple(map(self.outcome, questions, orders, probs))
-        return Outcomes(outcomes, (*self.notes, *self.remarks(questions)))
+        return OutcomeList(outcomes, (*self.notes, *self.remarks(questions)))
 
 
 class Method(ABC):

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from unslant.asking import Asker
 from unslant.errors import InputError
+from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.engine import TreeEngine, padded, using
-from unslant.models.hf.tokenization import Encoded, Ids
 from unslant.models.hf.tree import plan
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from scipy.special import softmax
 
 from unslant.arrays import Floats
 from unslant.asking import Asker
-from unslant.debias.base import Debiaser, Method, Outcome, Outcomes
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.debias.model_pass import loaded_model
 from unslant.errors import InputError, ModelError
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Ids
 from unslant.models.hf.parallel import Segment, last_logits
-from unslant.models.hf.tokenization import Ids
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt
 from unslant.questions.question import Question
@@ -78,7 +77,7 @@ class SetScorer(Debiaser):
         assert isinstance(self.asker.elicitation, Cloze)
         return self.asker.elicitation
 
-    def answer(self, questions: Sequence[Question]) -> Outcomes:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         outcomes = []
         for question in questions:
             # stable by text; options of one text are interchangeable
@@ -90,7 +89,7 @@ class SetScorer(Debiaser):
             probs = np.empty(len(order))
             probs[order] = self._known[key]
             outcomes.append(Outcome.by_text(question, probs, 1))
-        return Outcomes(tuple(outcomes))
+        return OutcomeList(tuple(outcomes))
 
     def _score(self, question: Question, order: Sequence[int]) -> Floats:
         """(n,) probabilities of the options in ``order``."""

@@ -10,8 +10,7 @@ from dataclasses import asdict
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.models.base import Cost, ResumableModel, Scored, ScoringModel
-from unslant.models.hf.tokenization import Encoded
+from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 from unslant.store import Pass, Store
 from unslant.store.scores import digest

@@ -1,13 +1,13 @@
 """How a question is shown: orders, labels, and the map from a shown label back to content."""
 
 from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
+from unslant.presentations.order_sets import orders_for
 from unslant.presentations.orders import (
     Order,
     all_orders,
     canonical,
     cyclic_orders,
     given_order,
-    orders_for,
     reversed_order,
     rotations,
     sampled_orders,

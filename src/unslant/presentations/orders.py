@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 
-from unslant.errors import InputError
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
@@ -15,8 +14,6 @@ Order = tuple[int, ...]
 
 DEFAULT_CAP = 24
 """Orders per question unless asked otherwise (P1 caps at 4! = 24)."""
-MAX_ALL = 5040
-"""``all`` is refused beyond this many orders a question (7!)."""
 
 
 def given_order(question: Question) -> Order:
@@ -80,44 +77,3 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
         rng.shuffle(arrangement)
         chosen[place(question, arrangement)] = None
     return list(chosen)
-
-
-def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
-    """The orders that ``--orders`` names.
-
-    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
-    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and
-    ``balanced:K`` are sets of at least K orders in which every option stands in every place equally often, the first
-    chosen to share long beginnings (:mod:`unslant.presentations.sharing`).
-
-    Raises:
-        InputError: on an unknown name, or ``all`` with more than 5,040 orders.
-    """
-    kind, _, number = spec.partition(":")
-    if kind in ("shared", "balanced") and number.isdecimal() and int(number) >= 1:
-        from unslant.presentations.sharing import balanced_orders, sharing_orders
-
-        return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
-    if spec == "auto":
-        from unslant.presentations.sharing import balanced_orders
-
-        return balanced_orders(question, DEFAULT_CAP, seed)
-    if spec == "all":
-        total = math.factorial(len(question.movable))
-        if total > MAX_ALL:
-            raise InputError(
-                f"--orders all: question {question.id!r} has {total:,} orders; use --orders {DEFAULT_CAP} to sample"
-            )
-        return all_orders(question)
-    if spec == "cyclic":
-        return cyclic_orders(question)
-    if spec == "reverse":
-        return list(dict.fromkeys((given_order(question), reversed_order(question))))
-    if spec == "given":
-        return [given_order(question)]
-    if spec.isdecimal() and int(spec) >= 1:
-        return sampled_orders(question, int(spec), seed)
-    raise InputError(
-        f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders "
-        "(shared:K and balanced:K sample with a structure)"
-    )

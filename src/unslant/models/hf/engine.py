@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from unslant.arrays import Floats, Ints
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
-from unslant.models.hf.tokenization import Encoded, Ids, distinct_sequences
+from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
 _LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32

@@ -14,28 +14,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unslant.errors import ModelError
+from unslant.models.base import Encoded, Ids
 from unslant.prompts.prompt import Prompt
-
-Ids = NDArray[np.int32]
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
-
-    context: Ids
-    candidates: tuple[Ids, ...]
 
 
 class Encoder:

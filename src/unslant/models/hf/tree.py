@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unslant.arrays import Ints
-from unslant.models.hf.tokenization import Encoded, Ids, common_prefix, distinct_sequences
+from unslant.models.base import Encoded, Ids
+from unslant.models.hf.tokenization import common_prefix, distinct_sequences
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from unslant.prompts.elicitation import Cloze, Writer
 if TYPE_CHECKING:
     import torch
 
+    from unslant.models.base import Ids
     from unslant.models.hf.model import TransformersModel
-    from unslant.models.hf.tokenization import Ids
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def _texts(row: Response, contents: frozenset[int]) -> frozenset[int]:
     return frozenset(row.text_ranks[c] if 0 <= c < len(row.text_ranks) else c for c in contents)
 
 
-class Block(NamedTuple):
+class Condition(NamedTuple):
     """The presentations that make one accuracy: a kind, with its run or its interventions (``DH+AR``)."""
 
     kind: str
@@ -137,7 +137,7 @@ class Block(NamedTuple):
     codes: str = ""
 
 
-AS_PUBLISHED = Block(VANILLA)
+AS_PUBLISHED = Condition(VANILLA)
 
 
 @dataclass
@@ -157,7 +157,7 @@ class _Asked:
 
 
 class Outcomes:
-    """Per question and :class:`Block`: right, wrong or failed.
+    """Per question and :class:`Condition`: right, wrong or failed.
 
     Attributes:
         ids: questions in the order of their first row.
@@ -169,7 +169,7 @@ class Outcomes:
         Raises:
             InputError: if no row belongs to a vanilla or BOAT presentation.
         """
-        self._cells: dict[Block, dict[str, _Asked]] = {}
+        self._cells: dict[Condition, dict[str, _Asked]] = {}
         subjects: dict[str, str] = {}
         self.failed = 0
         self.items: dict[str, list[float]] = {}
@@ -179,8 +179,8 @@ class Outcomes:
             if row.kind not in (VANILLA, BOAT, ONLY):
                 continue
             subjects.setdefault(row.question_id, row.subject)
-            block = Block(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
-            cell = self._cells.setdefault(block, {}).setdefault(row.question_id, _Asked([], []))
+            condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
+            cell = self._cells.setdefault(condition, {}).setdefault(row.question_id, _Asked([], []))
             right = correct(row)
             cell.right.append(right)
             cell.chance.append(sum(c in row.answers for c in row.contents) / len(row.contents) if row.contents else 0.0)
@@ -201,23 +201,23 @@ class Outcomes:
             else:
                 self.none_invented.setdefault(row.question_id, []).append(float(_answered_none(row)))
 
-    def blocks(self, kind: str) -> list[Block]:
-        """The blocks of a kind, by run, or the shorter combinations first."""
+    def conditions(self, kind: str) -> list[Condition]:
+        """The conditions of a kind, by run, or the shorter combinations first."""
         return sorted((b for b in self._cells if b.kind == kind), key=lambda b: (b.run, len(b.codes), b.codes))
 
-    def credit(self, block: Block) -> Floats:
+    def credit(self, condition: Condition) -> Floats:
         """(Q,) 1 right, 0 wrong, nan failed or not asked."""
-        cells = self._cells.get(block, {})
+        cells = self._cells.get(condition, {})
         return np.array([cells[q].credit if q in cells else math.nan for q in self.ids])
 
-    def chance(self, block: Block) -> Floats:
+    def chance(self, condition: Condition) -> Floats:
         """(Q,) probability that random answers are right; nan where not asked."""
-        cells = self._cells.get(block, {})
+        cells = self._cells.get(condition, {})
         return np.array([cells[q].guess if q in cells else math.nan for q in self.ids])
 
     def ours(self) -> Floats:
         """(Q,) mean credit of each question over its BOAT runs; nan where it has none."""
-        return _over_runs([self.credit(block) for block in self.blocks(BOAT)], len(self.ids))
+        return _over_runs([self.credit(condition) for condition in self.conditions(BOAT)], len(self.ids))
 
     def mean_of(self, values: Mapping[str, list[float]]) -> Floats:
         """(Q,) each question's mean of the numbers noted for it; nan where there are none."""
@@ -253,13 +253,13 @@ def boat_metrics(responses: Responses | Outcomes, *, resamples: int = RESAMPLES,
     n = len(outcomes.ids)
     bootstrap = Bootstrap(n, outcomes.subjects, resamples=resamples, seed=seed)
     vanilla = outcomes.credit(AS_PUBLISHED)
-    runs = [outcomes.credit(block) for block in outcomes.blocks(BOAT)]
+    runs = [outcomes.credit(condition) for condition in outcomes.conditions(BOAT)]
     ours = _over_runs(runs, n)
     alone = {}
-    for block in outcomes.blocks(ONLY):
-        credit = outcomes.credit(block)
+    for condition in outcomes.conditions(ONLY):
+        credit = outcomes.credit(condition)
         paired = np.where(np.isnan(credit), math.nan, vanilla)
-        alone[block.codes] = Alone(
+        alone[condition.codes] = Alone(
             bootstrap.mean(credit), bootstrap.mean(paired), bootstrap.mean(credit - paired, share=False)
         )
     return BoatMetrics(
@@ -268,7 +268,7 @@ def boat_metrics(responses: Responses | Outcomes, *, resamples: int = RESAMPLES,
         drop=bootstrap.mean(vanilla - ours, share=False),
         spread=Spread.over([_nanmean(run) for run in runs]),
         vanilla_chance=bootstrap.mean(outcomes.chance(AS_PUBLISHED)),
-        ours_chance=bootstrap.mean(_over_runs([outcomes.chance(b) for b in outcomes.blocks(BOAT)], n)),
+        ours_chance=bootstrap.mean(_over_runs([outcomes.chance(b) for b in outcomes.conditions(BOAT)], n)),
         none_found=bootstrap.mean(outcomes.mean_of(outcomes.none_found)),
         none_invented=bootstrap.mean(outcomes.mean_of(outcomes.none_invented)),
         items=bootstrap.mean(outcomes.mean_of(outcomes.items)),
