@@ -117,7 +117,7 @@ def _given(rows: list[tuple[str, int, list[float]]]) -> Responses:
     for i, (subject, gold, logprobs) in enumerate(rows):
         options = tuple(f"option {k}" for k in range(len(logprobs)))
         question = Question(f"q{i}", "?", options, frozenset({gold} if gold >= 0 else ()), subject=subject)
-        made.append(Response.scored(question, present(question, name="given"), "cloze", np.array(logprobs)))
+        made.append(Response.scored(question, present(question, kind="given"), "cloze", np.array(logprobs)))
     return Responses.from_rows(made)
 
 

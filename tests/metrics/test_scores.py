@@ -23,7 +23,7 @@ QUESTION = Question("q", "?", ("w", "x", "y", "z"), frozenset({2}))
 def scored(
     question: Question, order: tuple[int, ...], logprobs: list[float], name: str = "order", **kw: object
 ) -> Response:
-    return Response.scored(question, present(question, order, name=name, **kw), "cloze", np.array(logprobs))  # type: ignore[arg-type]
+    return Response.scored(question, present(question, order, kind=name, **kw), "cloze", np.array(logprobs))  # type: ignore[arg-type]
 
 
 def test_probabilities_are_over_the_shown_labels_and_by_content() -> None:
@@ -100,9 +100,9 @@ def test_failures_are_counted_and_never_answers() -> None:
     damaged = []
     for row in rows:
         values = dict(row.__dict__)
-        if row.question_id == "q0001" and row.presentation == "order" and row.contents == (1, 0, 2):
+        if row.question_id == "q0001" and row.kind == "order" and row.contents == (1, 0, 2):
             values |= {"status": "error", "logprobs": None}
-        if row.question_id == "q0002" and row.presentation == "labels-reversed":
+        if row.question_id == "q0002" and row.kind == "labels-reversed":
             values |= {"logprobs": np.full(3, np.nan)}
         damaged.append(Response(**values))
     scores = read_scores(damaged)

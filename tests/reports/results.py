@@ -26,7 +26,7 @@ from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
 from unslant.studies.base_rate.published import PublishedCell
 from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.contamination.finetuning import Trained
+from unslant.studies.contamination.finetuning import FineTuned
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
@@ -76,7 +76,7 @@ def _compared_unbiased() -> UnbiasedComparison:
 
 def _contaminated() -> ContaminationResult:
     found = compare(_unbiased("knows"), _unbiased("remembers"))
-    return dataclasses.replace(found, trained=Trained(epochs=3, share_right=0.975, questions=40))
+    return dataclasses.replace(found, trained=FineTuned(epochs=3, share_right=0.975, questions=40))
 
 
 @cache

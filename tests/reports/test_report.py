@@ -169,7 +169,7 @@ def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult)
     (block,) = result.scores.blocks
     found = dict(order_accuracies(block))
     right = correct_under_orders(block)
-    rows = [row for row in result.responses.rows() if row.presentation == "order" and row.contents == (2, 0, 1, 3)]
+    rows = [row for row in result.responses.rows() if row.kind == "order" and row.contents == (2, 0, 1, 3)]
     hits = [row.contents[int(np.argmax(row.logprobs))] in row.answers for row in rows]  # type: ignore[arg-type]
     assert found[(2, 0, 1, 3)].value == pytest.approx(np.mean(hits))
     assert len(found) == 24

@@ -16,7 +16,7 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import choose, credit
-from unslant.metrics.vote import Vote
+from unslant.metrics.vote import VotedAnswers
 
 TieRule = Literal["first", "last", "split"]
 
@@ -44,7 +44,7 @@ def correct_under_orders(block: Block) -> Floats:
     return right
 
 
-def vote_correct(scores: OrderScores, voted: Vote) -> Floats:
+def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
     """(Q,) whether the voted answer is right."""
     right = np.take_along_axis(scores.answers, np.maximum(voted.content, 0)[:, None], axis=1)[:, 0].astype(np.float64)
     right[(voted.content < 0) | ~scores.has_answer] = np.nan

@@ -97,7 +97,7 @@ def base_rates(
     Returns:
         Number of options -> its base rates; empty where the table has no control rows of this elicitation.
     """
-    table = responses.where(presentation=CONTROL, elicitation=elicitation).table
+    table = responses.where(kind=CONTROL, elicitation=elicitation).table
     if table.num_rows == 0:
         return {}
     if labels is None:

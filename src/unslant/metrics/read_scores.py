@@ -17,7 +17,7 @@ from unslant.responses.table import Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
-    """Read the presentations ``order``, ``given``, ``reverse``, ``labels-reversed`` and ``both-reversed``.
+    """Read the presentations of kind ``order``, ``given``, ``reverse``, ``labels-reversed`` and ``both-reversed``.
 
     ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
     and repeats beyond the first are not looked at. A row answered in words (no log-probabilities) counts as
@@ -29,7 +29,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     """
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
-    table = responses.where(elicitation=elicitation, presentation=ROLES).table
+    table = responses.where(elicitation=elicitation, kind=ROLES).table
     table = table.filter(pa.compute.equal(table["repeat"], 0))
     if table.num_rows == 0:
         raise InputError(_nothing_to_read(responses, elicitation))
@@ -37,7 +37,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
         np.asarray(table["question_id"].to_pylist(), dtype=object).astype(str), return_index=True, return_inverse=True
     )
     questions = _questions(table.take(pa.array(first)).to_pylist(), tuple(str(i) for i in unique))
-    role = np.asarray([ROLES.index(name) for name in table["presentation"].to_pylist()])
+    role = np.asarray([ROLES.index(name) for name in table["kind"].to_pylist()])
     vocabulary, label_lists = _encoded_labels(table)
     groups, label_rows = {}, {}
     for n in map(int, np.unique(questions.n_options)):

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unslant.arrays import Floats
-from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
+
+Ids = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -39,6 +43,14 @@ class Cost:
 
     def copy(self) -> Cost:
         return Cost(*(getattr(self, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
+
+    context: Ids
+    candidates: tuple[Ids, ...]
 
 
 @dataclass(frozen=True, slots=True)

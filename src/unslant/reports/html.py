@@ -10,11 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import unslant
 from unslant.metrics import Estimate
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
+from unslant.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +40,7 @@ def render(pages: Sequence[Page]) -> str:
         _environment()
         .get_template("report.html.jinja")
         .render(
-            version=unslant.__version__,
+            version=__version__,
             title=f"{names} · unslant" if names else "unslant",
             policy=_policy(scripts.values(), style),
             style=Markup(style),

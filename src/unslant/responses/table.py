@@ -19,6 +19,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
+from unslant.responses.earlier import with_fields
 from unslant.responses.texts import pack, unpack
 
 STATUSES = ("ok", "unparsed", "refused", "error")
@@ -28,7 +29,9 @@ declined. ``error``: no reply came. Only ``ok`` rows are answers."""
 SCHEMA = pa.schema(
     [
         pa.field("question_id", pa.string(), nullable=False),
-        pa.field("presentation", pa.string(), nullable=False),  # Presentation.name
+        pa.field("kind", pa.string(), nullable=False),  # Presentation.kind, .run and .item
+        pa.field("run", pa.int16(), nullable=False),
+        pa.field("item", pa.string(), nullable=False),
         pa.field("elicitation", pa.string(), nullable=False),
         pa.field("labels", pa.list_(pa.string()), nullable=False),  # every label that is an answer, top to bottom
         pa.field("contents", pa.list_(pa.int16()), nullable=False),  # content code under each label
@@ -44,6 +47,7 @@ SCHEMA = pa.schema(
         pa.field("interventions", pa.list_(pa.string()), nullable=False),
         pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
         pa.field("text_ranks", pa.list_(pa.int16()), nullable=False),  # rank of each option by text; empty: not known
+        pa.field("suggested", pa.list_(pa.int16())),  # content codes of the answer that the prompt suggests, if any
     ]
 )
 _META = b"unslant"
@@ -55,7 +59,7 @@ class Response:
     """One row: what one presentation of one question got back. See ``SCHEMA`` for the fields."""
 
     question_id: str
-    presentation: str
+    kind: str
     elicitation: str
     labels: tuple[str, ...]
     contents: tuple[int, ...]
@@ -71,6 +75,9 @@ class Response:
     interventions: tuple[str, ...] = ()
     repeat: int = 0
     text_ranks: tuple[int, ...] = ()
+    run: int = 0
+    item: str = ""
+    suggested: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -81,20 +88,28 @@ class Response:
     @classmethod
     def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
         """A row of label log-probabilities, aligned with ``presentation.labels``."""
+        return cls.of(question, presentation, elicitation, logprobs=logprobs)
+
+    @classmethod
+    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
+        """The row of one presentation; ``answer`` are the fields that tell what came back."""
         return cls(
             question_id=question.id,
-            presentation=presentation.name,
+            kind=presentation.kind,
+            run=presentation.run,
+            item=presentation.item,
+            suggested=presentation.suggested,
             elicitation=elicitation,
             labels=presentation.labels,
             contents=presentation.contents,
             answers=presentation.answers,
             n_options=len(question.options),
-            logprobs=logprobs,
             pinned=question.pinned,
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
             text_ranks=text_ranks(question.options),
+            **answer,
         )
 
 
@@ -136,13 +151,13 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
-    def where(self, **equal: str | Sequence[str]) -> Responses:
+    def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
         import pyarrow.compute as pc
 
         table = self.table
         for name, wanted in equal.items():
-            values = [wanted] if isinstance(wanted, str) else list(wanted)
+            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
         return Responses(table, self.meta, self.questions)
 
@@ -170,11 +185,13 @@ class Responses:
             table = pq.read_table(path)
         except pa.ArrowInvalid as error:
             raise InputError.at(path, f"not a Parquet file: {error}") from None
+        metadata = table.schema.metadata or {}
+        meta = json.loads(metadata.get(_META, b"{}"))
+        if "presentation" in table.column_names:
+            table = with_fields(table, setting=meta.get("study") == "instruction-boundary")
         missing = [name for name in SCHEMA.names if name not in table.column_names]
         if missing:
             raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
-        metadata = table.schema.metadata or {}
-        meta = json.loads(metadata.get(_META, b"{}"))
         questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
         return cls(table.select(SCHEMA.names).cast(SCHEMA), meta, questions)
 
@@ -191,8 +208,9 @@ def _from_record(record: Mapping[str, Any]) -> Response:
     for name in ("labels", "contents", "pinned", "interventions", "text_ranks"):
         values[name] = tuple(values[name])
     values["answers"] = frozenset(values["answers"])
-    if values["chosen"] is not None:
-        values["chosen"] = frozenset(values["chosen"])
+    for name in ("chosen", "suggested"):
+        if values[name] is not None:
+            values[name] = frozenset(values[name])
     if values["logprobs"] is not None:
         values["logprobs"] = np.asarray(values["logprobs"], dtype=np.float64)
     return Response(**values)

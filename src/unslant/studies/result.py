@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-import unslant
 from unslant.arrays import json_fields
+from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Page
@@ -47,7 +47,7 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able: how it came about, then every number."""
-        about = {"unslant": unslant.__version__, "study": self.study, "headline": self.headline}
+        about = {"unslant": __version__, "study": self.study, "headline": self.headline}
         return {**about, **getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
 
     def to_json(self, path: str | Path) -> None:

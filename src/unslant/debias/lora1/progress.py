@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from unslant.arrays import Jsonable, json_number
-from unslant.debias.asking import Asker, ask_orders
+from unslant.asking import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.metrics.permutation import pbm
 from unslant.metrics.ties import credit
@@ -58,7 +58,7 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
     rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
     biases, entropies, accuracies, losses = [], [], [], []
     for question, own in zip(asked, rows, strict=True):
-        probs = np.clip(np.stack(own), 1e-30, 1.0)
+        probs = np.clip(own, 1e-30, 1.0)
         biases.append(float(pbm(probs)))
         entropy = -(probs * np.log(probs)).sum(axis=1)
         entropies.append(float(entropy.mean()) / math.log(len(question.options)))

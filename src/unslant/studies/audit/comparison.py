@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import unslant
 from unslant.arrays import jsonable
 from unslant.metrics import Estimate, PairedDifference, paired_difference
 from unslant.metrics.records import METRICS
@@ -30,6 +29,7 @@ from unslant.studies.audit.panels_labels import labels_panel
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
+from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant.reports.panels import Describes
@@ -78,7 +78,7 @@ class AuditComparison(StudyResult):
     def to_dict(self) -> dict[str, Any]:
         """Every number of every run, and the differences, JSON-able."""
         return {
-            "unslant": unslant.__version__,
+            "unslant": __version__,
             "study": self.study,
             "headline": self.headline,
             "runs": {name: run.to_dict() for name, run in self.runs.items()},

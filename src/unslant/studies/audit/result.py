@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unslant.metrics import Metrics, OrderScores, compute, read_scores
+from unslant.metrics import Bootstrap, Metrics, OrderScores, compute, read_scores
 from unslant.metrics.base_rate import BaseRates, base_rates
 from unslant.metrics.nvr import Nvr, nvr_from_scores
 from unslant.models.base import Cost
@@ -38,7 +38,7 @@ class AuditResult(RecordedResult):
         base_rates: number of options -> what the labels are worth to the model where there is no content (P5).
         corrections: accuracy after vote, PriDe and gray-box, read off the orders.
         cost: tokens and time.
-        scores: the responses as arrays, read once.
+        scores: the responses as arrays, read once; every number is measured on them.
     """
 
     study = "audit"
@@ -74,12 +74,14 @@ def result_of(responses: Responses) -> AuditResult:
     spent = responses.meta.get("cost")
     cost = Cost(**spent) if isinstance(spent, dict) else Cost()
     scores = read_scores(responses)
+    bootstrap = Bootstrap(len(scores), scores.subjects)
+    metrics = compute(scores, bootstrap)
     return AuditResult(
         responses,
-        compute(scores),
-        nvr_from_scores(scores),
+        metrics,
+        nvr_from_scores(scores, bootstrap),
         base_rates(responses, labels=scores.labels),
-        corrections(scores),
+        corrections(scores, metrics.questions, bootstrap),
         cost,
         meta,
         scores,

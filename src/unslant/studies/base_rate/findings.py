@@ -16,13 +16,13 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
-from unslant.presentations.nvr import nvr_name
+from unslant.presentations.nvr import NVR
 from unslant.reports.numbers import number, p_words, percent, with_interval
 from unslant.responses.table import Responses
 from unslant.studies.base_rate.gold_labels import (
     MODERATE,
-    Correlation,
     GoldAccuracy,
+    PooledCorrelation,
     base_rate_correlation,
     gold_accuracy,
 )
@@ -66,7 +66,7 @@ class Findings:
     base_rates: Mapping[int, BaseRates]
     cells: tuple[Cell, ...]
     gold: GoldAccuracy
-    correlation: Correlation | None
+    correlation: PooledCorrelation | None
     by_subject: SubjectCorrelation | None
     nvr: Nvr | None
     nvr_by_subject: Estimate
@@ -104,10 +104,10 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     given = LabelScores.read(responses, GIVEN, elicitation, labels)
     if not given.right.any():
         raise InputError(f"no usable {elicitation} response to a question as given with a right option")
-    variants = [LabelScores.read(responses, nvr_name(label), elicitation, labels) for label in labels]
+    variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
     cells = [cell(given, GIVEN, elicitation, seed=seed)]
     cells += [
-        cell(scores, nvr_name(label), elicitation, seed=seed)
+        cell(scores, f"nvr-{label}", elicitation, seed=seed)
         for label, scores in zip(labels, variants, strict=True)
         if len(scores)
     ]
@@ -289,7 +289,7 @@ def _h4(cloze: Findings | None) -> Hypothesis:
     return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
 
 
-def _correlation_words(found: Correlation) -> str:
+def _correlation_words(found: PooledCorrelation) -> str:
     if not found.r.defined:
         return f"No correlation: {found.r.note}."
     return (

@@ -97,7 +97,7 @@ def _gap(totals: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Correlation:
+class PooledCorrelation:
     """Pearson correlation between the base rate of a label and the accuracy on its questions.
 
     Attributes:
@@ -135,7 +135,7 @@ class Correlation:
         return json_fields(self, also=("holds",))
 
 
-def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> Correlation:
+def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> PooledCorrelation:
     """Correlate base rates with accuracy by subject and label.
 
     Args:
@@ -145,8 +145,8 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     there = gold.counts > 0
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)
 
-    def undefined(reason: str) -> Correlation:
-        return Correlation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
+    def undefined(reason: str) -> PooledCorrelation:
+        return PooledCorrelation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
 
     if pairs < _MIN_PAIRS:
         return undefined(f"needs at least {_MIN_PAIRS} pairs of subject and label")
@@ -165,7 +165,7 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
         moved = np.where(there, rates[list(order)], 0.0)
         sums = [a.sum() for a in (there.astype(np.float64), moved, y, moved**2, y * y, moved * y)]
         as_high += bool(_pearson(np.array([sums]))[0] >= estimate.value - 1e-9)
-    return Correlation(estimate, p, as_high / len(assignments), pairs, s, n)
+    return PooledCorrelation(estimate, p, as_high / len(assignments), pairs, s, n)
 
 
 def _pearson(totals: Floats) -> Floats:

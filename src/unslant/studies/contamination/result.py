@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unslant.metrics.estimate import Estimate
-from unslant.studies.contamination.finetuning import Trained, Training
+from unslant.studies.contamination.finetuning import FineTuned, Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -30,5 +30,5 @@ class ContaminationResult(StudyResult):
     vanilla_gain: Estimate
     ours_gain: Estimate
     excess: Estimate
-    trained: Trained | None = None
+    trained: FineTuned | None = None
     training: Training | None = None

@@ -16,13 +16,14 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
+from unslant.metrics.association import correlation
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.pairs import mcnemar
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import JudgingQuestion
 from unslant.responses.table import Response, Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
 WORDS, JUDGED = "words", "words/judge"
 """Elicitation of a row: read by the patterns, or by a judge."""
@@ -127,18 +128,18 @@ def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.elicitation in (WORDS, JUDGED)]
+    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in (WORDS, JUDGED)]
     if not rows:
         raise InputError("the table holds no answers in words: run the instruction-boundary study first")
-    names = list(dict.fromkeys(row.presentation for row in rows))
+    names = list(dict.fromkeys(row.item for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
-        of_name = [row for row in rows if row.presentation == name]
+        of_name = [row for row in rows if row.item == name]
         for kind in FORMS:
             group = [row for row in of_name if kind_of(row) == kind]
             if group:
                 settings.append(_measure(name, kind, group, resamples, seed))
-                base = [row for row in rows if row.presentation == BASELINE and kind_of(row) == kind]
+                base = [row for row in rows if row.item == BASELINE and kind_of(row) == kind]
                 if name != BASELINE and base:
                     change = _change(name, kind, group, base, resamples, seed)
                     changes += [change] if change else []
@@ -336,8 +337,8 @@ class Agreement(Jsonable):
     """How alike two rankings of models are.
 
     Attributes:
-        kendall, spearman: rank correlations in [-1, 1]; N is the number of models in both. Intervals by Fisher's z
-            (Bonett and Wright 2000), from five models on.
+        kendall, spearman: rank correlations in [-1, 1], see :func:`~unslant.metrics.association.correlation`; N is the
+            number of models in both.
         kendall_p, spearman_p: p-values that there is no association; exact for Kendall without ties.
     """
 
@@ -353,8 +354,6 @@ def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, fl
     Raises:
         InputError: if fewer than three models are in both.
     """
-    from scipy.stats import kendalltau, spearmanr
-
     shared = [model for model in scores if model in external]
     if len(shared) < 3:
         raise InputError(
@@ -362,22 +361,6 @@ def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, fl
             f"here: {', '.join(scores)}; there: {', '.join(external)})"
         )
     ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
-    tau, rho = kendalltau(ours, theirs), spearmanr(ours, theirs)
-    n = len(shared)
-    return Agreement(
-        _correlation(float(tau.statistic), 0.437 / (n - 4) if n > 4 else math.nan, n),
-        _correlation(float(rho.statistic), (1 + float(rho.statistic) ** 2 / 2) / (n - 3) if n > 4 else math.nan, n),
-        float(tau.pvalue),
-        float(rho.pvalue),
-    )
-
-
-def _correlation(value: float, variance: float, n: int) -> Estimate:
-    if math.isnan(value):
-        return Estimate.undefined("all models score the same in one of the rankings", n)
-    if math.isnan(variance) or abs(value) == 1:
-        note = "too few models for an interval" if math.isnan(variance) else "perfect agreement: no interval"
-        return Estimate(value, math.nan, math.nan, n, "none", note=note)
-    spread = 1.959964 * math.sqrt(variance)
-    centre = math.atanh(value)
-    return Estimate(value, math.tanh(centre - spread), math.tanh(centre + spread), n, "Fisher's z")
+    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
+    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
+    return Agreement(kendall, spearman, kendall_p, spearman_p)

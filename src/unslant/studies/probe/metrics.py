@@ -112,7 +112,7 @@ def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Associ
     Negative: it does well where its own questions are sound, and badly where they are not.
     """
     shared = sorted(set(accuracy) & set(cer))
-    return associate([accuracy[s] for s in shared], [cer[s] for s in shared])
+    return associate([accuracy[s] for s in shared], [cer[s] for s in shared], of="subjects")
 
 
 @dataclass(frozen=True)
@@ -163,24 +163,3 @@ def decompose(
         return bootstrap.mean(values, share=False)
 
     return Decomposition(mean(bias**2), mean(2 * bias * delta), mean(delta**2), mean((bias + delta) ** 2))
-
-
-def simulate(
-    n: int,
-    *,
-    contamination: float = 0.2,
-    counteracts: float = 0.0,
-    noise: float = 0.05,
-    seed: int = 0,
-) -> tuple[Floats, Floats, Floats]:
-    """Units with a known bias: ability, old score and new score, each (n,).
-
-    The old bias is normal around ``contamination`` with standard deviation ``noise``; the new protocol adds
-    ``-counteracts`` times it (a related delta), plus independent normal noise of standard deviation ``noise``.
-    Expected terms: original = c^2 + s^2, related = -2 k (c^2 + s^2), independent = k^2 (c^2 + s^2) + s^2.
-    """
-    rng = np.random.default_rng(seed)
-    ability = rng.uniform(0.3, 0.7, n)
-    bias = rng.normal(contamination, noise, n)
-    delta = -counteracts * bias + rng.normal(0.0, noise, n)
-    return ability, ability + bias, ability + bias + delta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ class UnbiasedResult(RecordedResult):
     def model(self) -> str:
         """Name of the model."""
         return str(self.meta.get("model", "model"))
+
+    def renamed(self, model: str) -> UnbiasedResult:
+        """The same result under another name of the model."""
+        responses = replace(self.responses, meta={**self.responses.meta, "model": model})
+        return replace(self, responses=responses, meta={**self.meta, "model": model})
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> UnbiasedResult:
