@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import math
 import os
 import secrets
 import stat
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from unslant.arrays import jsonable
 from unslant.errors import InputError, OutputError, first_line, shown
 
 MAX_BYTES = 1 << 30
@@ -231,17 +231,7 @@ def _under(key: str) -> str:
 
 def dump_json(value: object, indent: int | None = 2) -> str:
     """JSON, with a line end; numbers that JSON does not have are ``null`` (``nan``), ``"inf"`` and ``"-inf"``."""
-    return json.dumps(_jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _jsonable(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 # Writing

@@ -50,8 +50,9 @@ def debias(
     """
     import json
 
-    from unslant.debias import ModelAsker, method_named
+    from unslant.asking import ModelAsker
     from unslant.debias import debias as run
+    from unslant.debias import method_named
     from unslant.errors import InputError
     from unslant.models.hf.loading import load_model
     from unslant.presentations import parse_labels
@@ -69,7 +70,7 @@ def debias(
     alphabet = parse_labels(labels)
     loaded = load_model(model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
     with progress(quiet) as watch:
-        asker = ModelAsker(loaded, elicitation, alphabet, watch=watch)
+        asker = ModelAsker(loaded, elicitation, alphabet, progress=watch)
         answers = run(chosen, asker, found.questions, fit_on)
     with out.open("w", encoding="utf-8") as file:
         for record in answers.records():

@@ -11,7 +11,7 @@ import typer
 from unslant.cli import options as o
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import HasPanels
+    from unslant.reports.panels import Describes
 
 
 def register(app: typer.Typer) -> None:
@@ -41,10 +41,11 @@ def report(
     Several runs are put side by side, each compared with the first question by question.
     """
     from unslant.reports.report import Report
+    from unslant.studies.audit.comparison import side_by_side
 
     o.check_writable(out)
     check_folders(figures, tables)
-    made = Report.of([_read(run, store) for run in runs], [Path(run).stem for run in runs])
+    made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
     made.to_html(out)
     written = [str(out)]
     if figures:
@@ -68,15 +69,11 @@ def check_folders(*folders: Path | None) -> None:
             raise InputError.at(folder, "is a file; give the name of a folder")
 
 
-def _read(run: str, store: Path | None) -> HasPanels:
+def _read(run: str, store: Path | None) -> Describes:
     """The result in a file, the training in a folder, or, where there is neither, a recorded run."""
     from unslant.errors import InputError, UnslantError
-    from unslant.reports.report import read_result
+    from unslant.studies.readers import read_result
 
-    if Path(run).is_dir():
-        from unslant.debias.lora1.training_log import TrainingLog
-
-        return TrainingLog.read(run)
     if Path(run).exists() or Path(run).suffix:
         return read_result(run)
     from unslant.store import Store

@@ -53,7 +53,7 @@ def train(
 
     The adapter is an ordinary peft folder: load it with --adapter, or with peft. A run that was cut short goes on.
     """
-    from unslant.debias import ModelAsker
+    from unslant.asking import ModelAsker
     from unslant.debias.lora1 import TrainSettings
     from unslant.debias.lora1.adapter import require_peft
     from unslant.debias.lora1.method import split
@@ -85,7 +85,7 @@ def train(
     loaded = load_model(model, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
     with progress(quiet) as watch:
         asker = ModelAsker(loaded, elicitation, alphabet)
-        trained = run(asker, training, following, settings, out=out, watch=watch)
+        trained = run(asker, training, following, settings, out=out, progress=watch)
     trained.adapted.close()
     if quiet:
         return

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unslant.arrays import Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
+from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import Measures, measure
 from unslant.metrics.scores import OrderScores
 
 
 @dataclass(frozen=True)
-class PairedDifference:
+class PairedDifference(Jsonable):
     """How two sets of answers to the same questions differ.
 
     Attributes:
@@ -35,19 +36,6 @@ class PairedDifference:
     only_b: int
     p_value: float
     n_unpaired: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "measure": self.measure,
-            "a": self.a.to_dict(),
-            "b": self.b.to_dict(),
-            "difference": self.difference.to_dict(),
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "p_value": json_number(self.p_value),
-            "n_unpaired": self.n_unpaired,
-        }
 
 
 def paired_difference(

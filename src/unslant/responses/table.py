@@ -12,16 +12,19 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked, read_table, write_table
+from unslant.responses.earlier import with_fields
 
 SCHEMA = pa.schema(
     [
         pa.field("question_id", pa.string(), nullable=False),
-        pa.field("presentation", pa.string(), nullable=False),  # Presentation.name
+        pa.field("kind", pa.string(), nullable=False),  # Presentation.kind, .run and .item
+        pa.field("run", pa.int16(), nullable=False),
+        pa.field("item", pa.string(), nullable=False),
         pa.field("elicitation", pa.string(), nullable=False),
         pa.field("labels", pa.list_(pa.string()), nullable=False),  # every label that is an answer, top to bottom
         pa.field("contents", pa.list_(pa.int16()), nullable=False),  # content code under each label
@@ -37,6 +40,13 @@ SCHEMA = pa.schema(
         pa.field("interventions", pa.list_(pa.string()), nullable=False),
         pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
         pa.field("text_ranks", pa.list_(pa.int16()), nullable=False),  # rank of each option by text; empty: not known
+        pa.field("suggested", pa.list_(pa.int16())),  # content codes of the answer that the prompt suggests, if any
+    ]
+)
+_EARLIER = pa.schema(
+    [
+        pa.field("presentation", pa.string(), nullable=False),
+        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested")),
     ]
 )
 
@@ -46,13 +56,13 @@ class Response:
     """One row: what one presentation of one question got back. See ``SCHEMA`` for the fields."""
 
     question_id: str
-    presentation: str
+    kind: str
     elicitation: str
     labels: tuple[str, ...]
     contents: tuple[int, ...]
     answers: frozenset[int]
     n_options: int
-    logprobs: NDArray[np.float64] | None = None
+    logprobs: Floats | None = None
     chosen: frozenset[int] | None = None
     status: str = "ok"
     raw: str | None = None
@@ -62,6 +72,9 @@ class Response:
     interventions: tuple[str, ...] = ()
     repeat: int = 0
     text_ranks: tuple[int, ...] = ()
+    run: int = 0
+    item: str = ""
+    suggested: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -70,24 +83,30 @@ class Response:
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
 
     @classmethod
-    def scored(
-        cls, question: Question, presentation: Presentation, elicitation: str, logprobs: NDArray[np.float64]
-    ) -> Response:
+    def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
         """A row of label log-probabilities, aligned with ``presentation.labels``."""
+        return cls.of(question, presentation, elicitation, logprobs=logprobs)
+
+    @classmethod
+    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
+        """The row of one presentation; ``answer`` are the fields that tell what came back."""
         return cls(
             question_id=question.id,
-            presentation=presentation.name,
+            kind=presentation.kind,
+            run=presentation.run,
+            item=presentation.item,
+            suggested=presentation.suggested,
             elicitation=elicitation,
             labels=presentation.labels,
             contents=presentation.contents,
             answers=presentation.answers,
             n_options=len(question.options),
-            logprobs=logprobs,
             pinned=question.pinned,
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
             text_ranks=text_ranks(question.options),
+            **answer,
         )
 
 
@@ -129,13 +148,13 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
-    def where(self, **equal: str | Sequence[str]) -> Responses:
+    def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
         import pyarrow.compute as pc
 
         table = self.table
         for name, wanted in equal.items():
-            values = [wanted] if isinstance(wanted, str) else list(wanted)
+            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
         return Responses(table, self.meta, self.questions)
 
@@ -154,6 +173,8 @@ class Responses:
             InputError: naming the row and column, if the file does not exist, is not Parquet, or damaged in any way.
         """
         table, meta, questions = read_table(Path(path))
+        if "presentation" in table.column_names:
+            table = with_fields(checked(table, _EARLIER, path), setting=meta.get("study") == "instruction-boundary")
         return cls(checked(table, SCHEMA, path, questions), meta, questions)
 
 
@@ -169,8 +190,9 @@ def _from_record(record: Mapping[str, Any]) -> Response:
     for name in ("labels", "contents", "pinned", "interventions", "text_ranks"):
         values[name] = tuple(values[name])
     values["answers"] = frozenset(values["answers"])
-    if values["chosen"] is not None:
-        values["chosen"] = frozenset(values["chosen"])
+    for name in ("chosen", "suggested"):
+        if values[name] is not None:
+            values[name] = frozenset(values[name])
     if values["logprobs"] is not None:
         values["logprobs"] = np.asarray(values["logprobs"], dtype=np.float64)
     return Response(**values)

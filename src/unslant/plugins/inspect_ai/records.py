@@ -15,6 +15,7 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSyste
 from unslant.presentations.presentation import Presentation, ShownOption
 from unslant.prompts.prompt import Message
 from unslant.questions.question import JudgingQuestion
+from unslant.responses.earlier import fields_of
 from unslant.responses.extraction import Extracted, chosen_contents
 from unslant.responses.table import Response, text_ranks
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
@@ -28,7 +29,7 @@ _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": Cha
 def prompt_digest(presentation: Presentation) -> str:
     """What identifies the request: every message of it, and the follow-up of its setting."""
     asked = [(message.role, message.content) for message in chat(presentation)]
-    content = json.dumps([asked, setting(presentation.name).follow_up])
+    content = json.dumps([asked, setting(presentation.item).follow_up])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -50,14 +51,14 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
     judging = isinstance(question, JudgingQuestion)
     options = () if isinstance(question, JudgingQuestion) else question.options
     return Sample(
-        id=f"{presentation.name}|{question.id}" + (f"|{repeat}" if repeat else ""),
+        id=f"{presentation.item}|{question.id}" + (f"|{repeat}" if repeat else ""),
         input=messages_of(presentation),
         target=right_answer(presentation),
         metadata={
             "kind": "judging" if judging else "choice",
             "form": form_of(question),
             "label_form": "dense" if is_dense(question) else "sparse",
-            "setting": presentation.name,
+            "setting": presentation.item,
             "question_id": question.id,
             "labels": list(presentation.labels),
             "contents": list(presentation.contents),
@@ -66,7 +67,7 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
             "n_options": len(options) or len(JudgingQuestion.VERDICTS),
             "subject": question.subject,
             "source": question.source,
-            "interventions": list(presentation.interventions),
+            "suggested": None if presentation.suggested is None else sorted(presentation.suggested),
             "text_ranks": list(text_ranks(options)),
             "digest": prompt_digest(presentation),
             **({} if repeat is None else {"repeat": repeat}),
@@ -77,13 +78,21 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
 def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
     """As much of the presentation as is needed to read an answer to it."""
     shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
+    suggested = metadata.get("suggested")
+    if "setting" in metadata:  # the boundary's, and the unbiased evaluator's in logs written before it had fields
+        kind, run, item = fields_of(metadata["setting"], setting="block" not in metadata)
+    else:
+        kind, run, item = metadata["kind"], metadata["run"], metadata["item"]
     return Presentation(
         question_id=metadata["question_id"],
-        name=metadata["setting"],
+        kind=kind,
+        run=run,
+        item=item,
         stem="",
         shown=tuple(ShownOption(*one) for one in shown),
         answers=frozenset(metadata["answers"]),
-        interventions=tuple(metadata["interventions"]),
+        interventions=tuple(metadata.get("interventions", ())),
+        suggested=None if suggested is None else frozenset(suggested),
     )
 
 
@@ -116,7 +125,7 @@ def read_keyed(
             continue
         for sample in log.samples or []:
             row = _row(sample)
-            key = (row.question_id, row.presentation, str(sample.metadata["digest"]), row.repeat)
+            key = (row.question_id, row.item, str(sample.metadata["digest"]), row.repeat)
             if key not in rows or row.status != "error":
                 rows[key] = row
     return rows
@@ -136,7 +145,9 @@ def _row(sample: EvalSample) -> Response:
     read = Extracted(status, frozenset(told.get("labels", ())))
     return Response(
         question_id=metadata["question_id"],
-        presentation=metadata["setting"],
+        kind=presentation.kind,
+        item=presentation.item,
+        suggested=presentation.suggested,
         elicitation=JUDGED if told.get("judged") else WORDS,
         labels=presentation.labels,
         contents=presentation.contents,

@@ -13,15 +13,15 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessag
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
+from unslant.asking import reply_row
 from unslant.models.chat import MAX_TOKENS, Reply
 from unslant.plugins.inspect_ai.records import from_metadata
 from unslant.presentations.presentation import Presentation
 from unslant.prompts import Writer, load_template
 from unslant.questions import Question, load_math, load_questions
 from unslant.responses.table import Response, Responses
-from unslant.studies.replies import row_of
 from unslant.studies.unbiased.metrics import correct
-from unslant.studies.unbiased.plan import UnbiasedSettings, plan
+from unslant.studies.unbiased.plan import UnbiasedSettings, key_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 from unslant.studies.unbiased.study import about, cut, read_reply
 
@@ -73,12 +73,13 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
     prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
     right = presentation.right_labels or (question.options[0],)
     return Sample(
-        id=f"{presentation.name}|{question.id}",
+        id=key_of(question, presentation),
         input=[_ROLES[message.role](content=message.content) for message in prompt.messages],
         target=list(right),
         metadata={
-            "block": presentation.name.split(":")[0],
-            "setting": presentation.name,
+            "kind": presentation.kind,
+            "run": presentation.run,
+            "item": presentation.item,
             "question_id": question.id,
             "labels": list(presentation.labels),
             "contents": list(presentation.contents),
@@ -94,7 +95,7 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
     )
 
 
-@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
+@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "kind", all=False)])
 def unbiased_answer() -> Scorer:
     """Right where the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
 
@@ -121,7 +122,7 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
         source=metadata["source"],
         pinned=tuple(metadata["pinned"]),
     )
-    return row_of(question, from_metadata(metadata), reply, read_reply)
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
 
 
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:

@@ -1,6 +1,9 @@
 """Atomic changes to how a question is shown, and their composition at random (P4, section 4.2)."""
 
 from unslant.presentations.interventions.compose import (
+    BOAT,
+    ONLY,
+    VANILLA,
     Composed,
     NotApplicable,
     apply,
@@ -24,11 +27,14 @@ from unslant.presentations.interventions.matrix import (
 from unslant.presentations.interventions.pool import Pool
 
 __all__ = [
+    "BOAT",
     "KINDS",
     "MATRIX",
     "NAMES",
     "NEEDS",
+    "ONLY",
     "PROBABILITIES",
+    "VANILLA",
     "Composed",
     "NotApplicable",
     "Pool",

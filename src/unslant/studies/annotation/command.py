@@ -70,13 +70,10 @@ def annotation_agreement(
     json: o.JsonOut = None,
 ) -> None:
     """How often people confirm the expected answers, and how far they agree with each other."""
-    import json as writer
-
-    from unslant.studies.annotation.panels import summary, to_dict
     from unslant.studies.annotation.study import read_sheets
 
     o.check_writable(json)
     found = read_sheets(sheets)
     if json:
-        json.write_text(writer.dumps(to_dict(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    typer.echo(summary(found))
+        found.to_json(json)
+    o.show(found.summary)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unslant.asking import Asked, Watch, ask, no_watch
+from unslant.asking import Asked, Progress, ask, no_progress
 from unslant.models.base import ScoringModel
 from unslant.presentations import (
     Presentation,
@@ -44,7 +44,7 @@ def audit(
     shots_from: QuestionSet[Question] | None = None,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> AuditResult:
     """Present every question in many orders, score all of them, and measure what the score is worth.
 
@@ -93,7 +93,7 @@ def audit(
     asker = model() if callable(model) else model
     before = asker.cost.copy()
     elicitation = Cloze(writer)
-    responses = ask(asker, asked, [elicitation], watch=watch)
+    responses = ask(asker, asked, [elicitation], progress=watch)
     cost = asker.cost - before
     meta = {
         "model": asker.name,
@@ -124,9 +124,9 @@ def audit_presentations(
     if reverse not in found:
         shown.append(present(question, reverse, alphabet, "reverse"))
     upside_down = labels_for(alphabet, len(question.options))[::-1]
-    shown.append(present(question, given, name="labels-reversed", labels=upside_down))
+    shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
     if reverse != given:
-        shown.append(present(question, reverse, name="both-reversed", labels=upside_down))
+        shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
     return shown
 
 

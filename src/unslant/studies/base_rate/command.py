@@ -72,7 +72,7 @@ def base_rate(
 
     o.check_writable(json, html, charts, save_responses)
     if charts:
-        from unslant.studies.base_rate.panels import check_format
+        from unslant.studies.base_rate.charts import check_format
 
         check_format(charts)
     on_bad = "skip" if skip_bad else "error"
@@ -115,7 +115,7 @@ def base_rate(
     if html:
         result.to_html(html)
     if charts:
-        from unslant.studies.base_rate.panels import save_charts
+        from unslant.studies.base_rate.charts import save_charts
 
         save_charts(result, charts)
     if not quiet:

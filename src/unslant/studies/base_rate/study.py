@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unslant.asking import Asked, Watch, ask, no_watch
+from unslant.asking import Asked, Progress, ask, no_progress
 from unslant.models.base import ScoringModel
 from unslant.presentations import ShotChooser, parse_labels, present
 from unslant.presentations.controls import control_presentations
@@ -39,7 +39,7 @@ def base_rate(
     nvr: bool = True,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> BaseRateResult:
     """Ask every question as given and as Nvr-X, and the control questions, each by cloze and by counterfactual.
 
@@ -76,7 +76,7 @@ def base_rate(
         model = partial(load_model, model)
     asker = model() if callable(model) else model
     before = asker.cost.copy()
-    responses = ask(asker, asked, elicitations, watch=watch)
+    responses = ask(asker, asked, elicitations, progress=watch)
     meta = {
         "study": "base-rate",
         "model": asker.name,
@@ -96,7 +96,7 @@ def base_rate_presentations(
     """Every question as given and (``nvr``) in its Nvr-X variants, then the controls for every number of options."""
     asked: list[Asked] = []
     for question in questions:
-        asked.append((question, present(question, alphabet=alphabet, name=GIVEN)))
+        asked.append((question, present(question, alphabet=alphabet, kind=GIVEN)))
         if nvr:
             asked += [(question, presentation) for presentation in nvr_presentations(question, alphabet, seed)]
     for n in sorted({len(question.options) for question in questions}):

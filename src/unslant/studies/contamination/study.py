@@ -5,23 +5,20 @@ A score that measures ability must not rise because the published file was learn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from unslant.asking import Watch, no_watch
+from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.presentations.interventions import VANILLA
 from unslant.prompts import Writer, load_template
 from unslant.questions import EMBEDDED
-from unslant.studies.contamination.finetuning import Trained, Training, fine_tune
+from unslant.studies.contamination.finetuning import FineTuned, Training, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
-from unslant.studies.probe.metrics import Decomposition, decompose
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import cut, loaded, unbiased
@@ -44,7 +41,7 @@ def contamination(
     limit: int | None = None,
     seed: int = 0,
     save: str | Path | None = None,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> ContaminationResult:
     """Measure a model, fine-tune a copy on the very questions as published, and measure again.
 
@@ -65,7 +62,7 @@ def contamination(
     training = training or Training(seed=seed)
     found = cut(loaded(questions), limit, seed)
     published = plan(found, UnbiasedSettings(runs=1, shots=0, alone=False, instructions=instructions, seed=seed))
-    samples = [shown for _, shown in published.asked if shown.name == VANILLA]
+    samples = [shown for _, shown in published.asked if shown.kind == VANILLA]
     measure = partial(
         unbiased,
         questions=found,
@@ -82,8 +79,7 @@ def contamination(
     asker = load_model(model) if isinstance(model, str) else model()
     before = measure(asker)
     trained = fine_tune(asker, samples, Writer(load_template(template), chat), training, watch)
-    asker.name = f"{before.model} + test set"
-    after = measure(asker)
+    after = measure(asker).renamed(f"{before.model} + test set")
     if save is not None:
         asker.model.save_pretrained(save)
         asker.tokenizer.save_pretrained(save)
@@ -94,7 +90,7 @@ def compare(
     before: UnbiasedResult,
     after: UnbiasedResult,
     *,
-    trained: Trained | None = None,
+    trained: FineTuned | None = None,
     training: Training | None = None,
     seed: int = 0,
 ) -> ContaminationResult:
@@ -110,7 +106,7 @@ def compare(
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
-    vanilla = suspect.credit(VANILLA) - clean.credit(VANILLA)
+    vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(
         before,
@@ -121,22 +117,3 @@ def compare(
         trained=trained,
         training=training,
     )
-
-
-def bias_terms(results: Sequence[UnbiasedResult], ability: Sequence[float], *, seed: int = 0) -> Decomposition:
-    """Prop. 3.1 over models whose true ability is known: the share of questions they know.
-
-    A score is corrected for guessing before it is set against that share: (accuracy - chance) / (1 - chance).
-
-    Raises:
-        ValueError: if there is not one ability for each result.
-    """
-    if len(results) != len(ability):
-        raise ValueError(f"{len(ability)} abilities for {len(results)} results")
-
-    def known(accuracy: Estimate, chance: Estimate) -> float:
-        return (accuracy.value - chance.value) / (1 - chance.value)
-
-    old = np.array([known(r.metrics.vanilla, r.metrics.vanilla_chance) for r in results])
-    new = np.array([known(r.metrics.ours, r.metrics.ours_chance) for r in results])
-    return decompose(np.asarray(ability, dtype=np.float64), old, new, seed=seed)

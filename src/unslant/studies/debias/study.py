@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Watch, no_watch
-from unslant.debias import Debiaser, Method, ModelAsker, method_named
+from unslant.asking import ModelAsker, Progress, no_progress
+from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
 from unslant.models.base import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
@@ -40,7 +40,7 @@ def debias_study(
     template: str = "plain",
     chat: bool = False,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> DebiasResult:
     """Measure every method on every model and set, by its answers to the questions listed in many orders.
 
@@ -78,7 +78,7 @@ def debias_study(
         loaded = model() if callable(model) else model
 
         def asker(loaded: ScoringModel = loaded) -> ModelAsker:
-            return ModelAsker(loaded, elicitation, alphabet, watch=watch)
+            return ModelAsker(loaded, elicitation, alphabet, progress=watch)
 
         run = _Run(loaded.name, names, test, training, asker, orders, alphabet, seed, transfer, watch)
         entries += run.all(labelled)
@@ -121,7 +121,7 @@ class _Run:
     alphabet: tuple[str, ...]
     seed: int
     transfer: bool
-    watch: Watch
+    watch: Progress
 
     def all(self, methods: Sequence[tuple[str, Method]]) -> list[Entry]:
         base: list[Measured] = []
@@ -176,9 +176,8 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        debiaser.answer(questions)
+        notes = debiaser.answer(questions).notes
         cost, seconds = asker.cost - before, time.perf_counter() - started
-        notes = debiaser.notes
         scores = listing_scores(
             debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.asking import Asked, Watch, ask, no_watch, score_all
+from unslant.asking import Asked, Progress, ask, ask_in_words, generate_all, no_progress, score_all
 from unslant.models.base import ScoringModel
 from unslant.models.chat import LocalSpeaker, Speaker
 from unslant.presentations.presentation import Presentation
@@ -19,8 +19,7 @@ from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.prompt import Message, Prompt
 from unslant.responses.table import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
-from unslant.studies.replies import ask_in_words, say_all
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -51,9 +50,9 @@ class Participant:
     """
 
     name: str
-    rephrase: Callable[[Sequence[str], Watch], list[str | None]]
-    judge: Callable[[Sequence[Prompt], Watch], list[float]]
-    answer: Callable[[Sequence[Asked], Watch], Responses]
+    rephrase: Callable[[Sequence[str], Progress], list[str | None]]
+    judge: Callable[[Sequence[Prompt], Progress], list[float]]
+    answer: Callable[[Sequence[Asked], Progress], Responses]
 
 
 def local_participant(model: TransformersModel, writer: Writer, max_tokens: int = REPHRASED_TOKENS) -> Participant:
@@ -65,7 +64,7 @@ def local_participant(model: TransformersModel, writer: Writer, max_tokens: int 
         model.name,
         partial(rephrase_in_words, LocalSpeaker(model, max_tokens), writer.chat),
         partial(judge_by_probability, model),
-        lambda asked, watch: ask(model, asked, [Cloze(writer)], watch=watch),
+        lambda asked, watch: ask(model, asked, [Cloze(writer)], progress=watch),
     )
 
 
@@ -75,7 +74,7 @@ def speaking_participant(speaker: Speaker, writer: Writer) -> Participant:
         speaker.name,
         partial(rephrase_in_words, speaker, writer.chat),
         partial(judge_in_words, speaker),
-        lambda asked, watch: ask_in_words(speaker, asked, writer, watch=watch),
+        lambda asked, watch: ask_in_words(speaker, asked, writer, progress=watch),
     )
 
 
@@ -99,14 +98,16 @@ def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
     return Prompt(f"{about}\n\n{body}{CONFIDENCE_CUE}", numbers, group=presentation.question_id)
 
 
-def rephrase_in_words(speaker: Speaker, chat: bool, stems: Sequence[str], watch: Watch = no_watch) -> list[str | None]:
+def rephrase_in_words(
+    speaker: Speaker, chat: bool, stems: Sequence[str], watch: Progress = no_progress
+) -> list[str | None]:
     """Each stem as ``speaker`` rephrases it; None where the reply is empty or none came.
 
     Quotation marks around the reply, and a repeated "New question:", are taken off; of a base model that goes on to
     invent more questions, the first paragraph counts.
     """
     phase = f"rephrasing by {speaker.name}"
-    replies = say_all(speaker, [rephrase_prompt(stem, chat) for stem in stems], watch=watch, phase=phase)
+    replies = generate_all(speaker, [rephrase_prompt(stem, chat) for stem in stems], progress=watch, phase=phase)
     return [tidy(reply.text) or None for reply in replies]
 
 
@@ -116,15 +117,15 @@ def tidy(text: str | None) -> str:
     return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
 
 
-def judge_by_probability(model: ScoringModel, prompts: Sequence[Prompt], watch: Watch = no_watch) -> list[float]:
+def judge_by_probability(model: ScoringModel, prompts: Sequence[Prompt], watch: Progress = no_progress) -> list[float]:
     """The most probable number after each prompt."""
-    scores = score_all(model, prompts, watch=watch, phase=f"judging by {model.name}")
+    scores = score_all(model, prompts, progress=watch, phase=f"judging by {model.name}")
     return [float(LOWEST + int(np.argmax(score))) for score in scores]
 
 
-def judge_in_words(speaker: Speaker, prompts: Sequence[Prompt], watch: Watch = no_watch) -> list[float]:
+def judge_in_words(speaker: Speaker, prompts: Sequence[Prompt], watch: Progress = no_progress) -> list[float]:
     """The number in each reply; nan where there is none."""
-    replies = say_all(speaker, prompts, watch=watch, phase=f"judging by {speaker.name}")
+    replies = generate_all(speaker, prompts, progress=watch, phase=f"judging by {speaker.name}")
     return [read_confidence(reply.text) for reply in replies]
 
 
@@ -137,7 +138,7 @@ def read_confidence(text: str | None) -> float:
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
-    credit = outcomes.credit(VANILLA)
+    credit = outcomes.credit(AS_PUBLISHED)
     found = {}
     for name in sorted(set(outcomes.subjects)):
         values = credit[np.array(outcomes.subjects) == name]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
 from unslant.errors import InputError
 from unslant.files import write_atomically
 from unslant.presentations.seeds import question_rng
@@ -17,7 +17,6 @@ from unslant.questions.formats import read_records
 from unslant.reports.escape import csv_text
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
-Floats = NDArray[np.float64]
 COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
 KINDS = ("original", "rephrased", "boat")
 MISSING = ("", "nan", "na", "none", "null")
@@ -42,7 +41,7 @@ class ScoreTable:
     rephrased: Floats
     boat: Floats
 
-    def changed(self, strength: float, seed: int = 0) -> NDArray[np.bool_]:
+    def changed(self, strength: float, seed: int = 0) -> Bools:
         """(Q,) which questions are rephrased at this strength; those of a lower one are among those of a higher."""
         draws = [question_rng(question_id, seed, "probe/strength").random() for question_id in self.ids]
         return np.array(draws) < strength

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Asked, Watch, no_watch
+from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
-from unslant.presentations.interventions import Composed, apply, compose, pool_of
+from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.prompts import Writer, load_template
 from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
 from unslant.questions.loaders import sample
@@ -38,7 +38,7 @@ def probe(
     chat: bool = False,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> ProbeResult:
     """Let every model rephrase every question, and every model judge every version.
 
@@ -117,7 +117,7 @@ def _presentations(
     pool = pool_of(whole)
     published, changed = [], []
     for question in questions:
-        plain = apply(question, (), pool, seed, name="vanilla")
+        plain = apply(question, (), pool, seed, kind=VANILLA)
         composed = compose(question, pool, WITHOUT_BINARY, seed)
         if isinstance(plain, Composed) and isinstance(composed, Composed):
             published.append(plain.items[0])

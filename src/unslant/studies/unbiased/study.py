@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from unslant.asking import Watch, ask, no_watch
+from unslant.asking import Progress, ask, ask_in_words, no_progress, read_labels
 from unslant.models.base import ScoringModel
 from unslant.models.chat import Speaker
 from unslant.presentations import Presentation
@@ -24,7 +24,6 @@ from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
 from unslant.questions.loaders import sample
 from unslant.responses.table import Responses
-from unslant.studies.replies import ask_in_words, read_labels
 from unslant.studies.unbiased.plan import AnySet, Plan, UnbiasedSettings, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 
@@ -46,7 +45,7 @@ def unbiased(
     chat: bool = False,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> UnbiasedResult:
     """Score a model on a question set as published and under random interventions, by label log-probability.
 
@@ -79,11 +78,11 @@ def unbiased(
         model = partial(load_model, model)
     asker = model() if callable(model) else model
     before = asker.cost.copy()
-    responses = ask(asker, planned.asked, [Cloze(writer)], watch=watch)
+    responses = ask(asker, planned.asked, [Cloze(writer)], progress=watch)
     meta = {
         **about(found, settings, planned, asker.name),
         "engine": getattr(asker, "engine", type(asker).__name__),
-        "parameters": parameters(asker),
+        "parameters": getattr(asker, "parameters", None),
         "cost": asdict(asker.cost - before),
     }
     return result_of(with_meta(responses, meta, found))
@@ -103,7 +102,7 @@ def unbiased_in_words(
     chat: bool = True,
     limit: int | None = None,
     seed: int = 0,
-    watch: Watch = no_watch,
+    watch: Progress = no_progress,
 ) -> UnbiasedResult:
     """The same study with replies in words, for served and chat models; open maths is asked as published.
 
@@ -115,7 +114,7 @@ def unbiased_in_words(
     found = cut(whole, limit, seed)
     writer = Writer(load_template(template), chat)
     planned = plan(found, settings, pool_from=whole, shots_from=shots_from, in_words=True)
-    responses = ask_in_words(speaker, planned.asked, writer, read=read_reply, watch=watch)
+    responses = ask_in_words(speaker, planned.asked, writer, read=read_reply, progress=watch)
     return result_of(with_meta(responses, about(found, settings, planned, speaker.name), found))
 
 
@@ -155,9 +154,3 @@ def with_meta(responses: Responses, meta: Mapping[str, Any], found: AnySet) -> R
     as_written = json.loads(json.dumps(meta))
     texts = tuple(question for question in found if isinstance(question, Question))
     return Responses(responses.table, as_written, texts)
-
-
-def parameters(model: object) -> int | None:
-    """Number of weights of a local model, where it can be told."""
-    count = getattr(getattr(model, "model", None), "num_parameters", None)
-    return int(count()) if callable(count) else None
