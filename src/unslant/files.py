@@ -256,15 +256,14 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
                 if callable(content):
                     content(file)
                 else:
-                    file.write(content.encode() if isinstance(content, str) else content)
+                    # a name with bytes that are no text (half a character) must not lose the whole file
+                    file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(scratch, target)
         _sync_folder(target.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
-    except UnicodeEncodeError as error:
-        raise OutputError(f"{shown(path)}: cannot be written: {error.reason}") from None
 
 
 @contextmanager

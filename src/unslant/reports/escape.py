@@ -14,22 +14,23 @@ from typing import Any
 
 _FORMULA = "=+-@|%"
 _BREAKS = "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_TEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
-}  # fmt: skip
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co"})
+"""Unicode categories: control, format (bidirectional overrides and the like), surrogate, private use."""
+_JOINERS = "\u200c\u200d"
+TYPOGRAPHY = {"–": "--", "−": "$-$", "∞": r"$\infty$", "±": r"$\pm$", "\xa0": "~"}
+"""Our own signs in LaTeX, once everything else has been escaped."""
 
 
 def one_line(text: str) -> str:
     """Text for one line of a chart, a table or a terminal: no line ends, no control characters, nothing that turns the
     direction of what follows, no halves of characters."""
-    kept = (" " if c in _BREAKS else c for c in text if c in _BREAKS or unicodedata.category(c) not in _UNSHOWN)
-    return "".join(kept)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if c in _BREAKS else c for c in text if c in _BREAKS + _JOINERS or not _unshown(c))
 
 
-_UNSHOWN = frozenset({"Cc", "Cf", "Cs"})
-"""Unicode categories: control, format (bidirectional overrides, zero-width), surrogate."""
+def _unshown(character: str) -> bool:
+    return unicodedata.category(character) in _UNSHOWN
 
 
 def csv_cell(value: object) -> object:
@@ -51,7 +52,10 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def tex(text: str) -> str:
     """One line of LaTeX that typesets the text and does nothing else."""
-    return "".join(_TEX.get(character, character) for character in one_line(text))
+    from tabulate import LATEX_ESCAPE_RULES
+
+    escaped = (LATEX_ESCAPE_RULES.get(character, character) for character in one_line(text))
+    return "".join(TYPOGRAPHY.get(character, character) for character in escaped)
 
 
 def drawable(value: Any) -> Any:

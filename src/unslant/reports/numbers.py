@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.records import METRICS, Metric
+from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None
 """What stands in a table; ``None`` is shown as a dash."""
@@ -29,7 +30,7 @@ def number(value: Cell, how: How = 3) -> str:
     if plain is None or plain != plain:
         return DASH
     if isinstance(plain, str):
-        return plain
+        return one_line(plain)
     if isinstance(plain, int):
         return f"{plain:,}".replace("-", "−")
     if isinstance(how, int):
