@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.reliability import Options, Row
-from benchmarks.reliability.damage import damage_bytes, damage_gzip, damage_records, to_csv, to_json, to_parquet
 from benchmarks.reliability.fuzz import Reader, attack
+from benchmarks.reliability.others import OTHERS
+from benchmarks.reliability.records import Records, records_file
 from benchmarks.reliability.tables import TABLES
 from unslant.questions import load_judging, load_math, load_questions
-
-Records = list[dict[str, Any]]
 
 QUESTIONS: tuple[Records, ...] = (
     [
@@ -44,28 +42,6 @@ JUDGING: tuple[Records, ...] = (
     [{"question": "Based on the above, is the following statement true, false, or unknown? z", "context": "c",
       "choices": ["True", "False", "Unknown"], "answer": "A"} for i in range(5)],
 )  # fmt: skip
-
-
-def records_file(rng: random.Random, stem: str, layouts: tuple[Records, ...], kind: str) -> tuple[str, bytes]:
-    """A damaged file of records: ``jsonl``, ``json``, ``csv``, ``tsv`` or ``parquet``, sometimes packed."""
-    records: list[Any] = rng.choice(layouts)
-    spoil = rng.random()
-    if spoil < 0.75:
-        records = damage_records(rng, records)
-    if kind == "jsonl":
-        content = "".join(to_json(record) + "\n" for record in records).encode()
-    elif kind == "json":
-        whole = rng.choice((records, records, {"data": records}, {str(i): record for i, record in enumerate(records)}))
-        content = to_json(whole).encode()
-    elif kind == "parquet":
-        content = to_parquet(rng, records)
-    else:
-        content = to_csv(records, "\t" if kind == "tsv" else ",").encode("utf-8", "surrogatepass")
-    if spoil > 0.6:
-        content = damage_bytes(rng, content)
-    if rng.random() < 0.15:
-        return f"{stem}.{kind}.gz", damage_gzip(rng, content)
-    return f"{stem}.{kind}", content
 
 
 def use_questions(path: Path) -> None:
@@ -111,6 +87,7 @@ _ALL = (
     *(_of_records(f"maths {k}", MATHS, k, use_loaded(load_math)) for k in ("jsonl", "csv", "parquet")),
     *(_of_records(f"judging {k}", JUDGING, k, use_loaded(load_judging)) for k in ("jsonl", "csv", "parquet")),
     *TABLES,
+    *OTHERS,
 )
 READERS = {reader.name: reader for reader in _ALL}
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.reliability.damage import damage_bytes, odd_array, text_damage, to_json, value_damage
 from benchmarks.reliability.fuzz import Reader
+from benchmarks.reliability.records import records_file
 from unslant import Question
 from unslant.files import dump_json
 from unslant.models.base import Cost, Scored
@@ -209,7 +210,7 @@ def _written(rng: random.Random, table: pa.Table) -> bytes:
 
 def use_responses(path: Path) -> None:
     """Read a table as its study does; damage to bytes must be noticed, or have changed nothing."""
-    from unslant.reports.report import read_result
+    from unslant.studies.readers import read_result
 
     found = Responses.from_parquet(path)
     if path.name.startswith("damaged-bytes"):
@@ -221,8 +222,6 @@ def use_responses(path: Path) -> None:
 
 def recorded_case(kind: str) -> Callable[[random.Random], tuple[str, bytes]]:
     def case(rng: random.Random) -> tuple[str, bytes]:
-        from benchmarks.reliability.readers import records_file
-
         return records_file(rng, "damaged", RECORDED, kind)
 
     return case
@@ -243,6 +242,6 @@ def use_recorded(path: Path) -> None:
 
 
 TABLES = (
-    Reader("responses parquet", responses_case, use_responses, names_file=False),
+    Reader("responses parquet", responses_case, use_responses),
     *(Reader(f"recorded {kind}", recorded_case(kind), use_recorded, names_file=False) for kind in ("csv", "parquet")),
 )

@@ -26,7 +26,8 @@ HOSTILE = (
     '=HYPERLINK("http://x.example","y")', "+cmd|' /C calc'!A0", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1", "\n=1", " =1+1",
     "＝1+1", "\ufeff=1", "\u200b=1", "\0=1", r"\input{secret}", r"\write18{id}", "$x^2_{y}%~#&",
     "</script><b>x</b>", "<img src=x onerror=x()>", "a\0b", "a\u2028b\u2029c", "\u202eevil",
-    "\x1b[31mred\x1b]0;title\x07", "\ue000\ue001\ue002", "\ud800", "-->", "{{ 7*7 }}", '"quoted", and\nbroken', "نمی‌شود",
+    "\x1b[31mred\x1b]0;title\x07", "\ue000\ue001\ue002",
+    "\ud800", "-->", "{{ 7*7 }}", '"quoted", and\nbroken', "نمی‌شود",
 )  # fmt: skip
 texts = st.one_of(
     st.text(st.characters(), max_size=30), st.sampled_from(HOSTILE), st.text(alphabet="=+-@|\\{}%\t\r\n\0 ", max_size=8)

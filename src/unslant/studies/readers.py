@@ -60,5 +60,8 @@ def read_result(path: str | Path) -> Describes:
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
     module, _, function = study.reader.partition(":")
     reader: Any = getattr(import_module(module), function)
-    found: Describes = reader(responses)
+    try:
+        found: Describes = reader(responses)
+    except InputError as error:
+        raise InputError.at(path, str(error)) from None
     return found
