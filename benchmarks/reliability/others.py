@@ -16,16 +16,18 @@ from unslant.files import dump_json
 
 BOUNDARY: tuple[Records, ...] = (
     [
-        {"part": "choice", "id": "c", "question": "Q?", "options": ["a", "b"], "answer": [0, 1], "context": "", "subject": "",
-         "source": "", "pinned": []},
-        {"part": "judging", "id": "j", "statement": "S.", "verdict": "True", "context": "", "subject": "", "source": ""},
-        {"part": "disturbing", "id": "d", "question": "Q?", "options": list("abcdefghij"), "answer": 3, "pinned": [9]},
+        {"part": "choice", "id": "c", "question": "Q?", "options": ["a", "b"], "answer": [0, 1], "context": "",
+         "subject": "", "source": "", "pinned": []},
+        {"part": "judging", "id": "j", "statement": "S.", "verdict": "True", "context": "", "subject": ""},
+        {"part": "disturbing", "id": "d", "question": "Q?", "options": list("abcdef"), "answer": 3, "pinned": [5]},
     ],
-    [{"question": "Q?", "options": ["0. a", "1. b"], "answer": i % 2, "context": "Background: x\nOptions:\na"} for i in range(4)],
+    [{"question": "Q?", "options": ["0. a", "1. b"], "answer": i % 2, "context": "Background: x\nOptions:\na"}
+     for i in range(4)],
 )  # fmt: skip
 SCORES: tuple[Records, ...] = (
     [
-        {"question_id": f"q{q}", "subject": "s", "kind": "rephrased" if r else "original", "rephraser": r, "judge": j, "score": 5}
+        {"question_id": f"q{q}", "subject": "s", "kind": "rephrased" if r else "original", "rephraser": r, "judge": j,
+         "score": 5}
         for q in range(2) for r in ("", "m", "n") for j in ("m", "n")
     ],
 )  # fmt: skip
@@ -54,13 +56,17 @@ cue = "Answer:"
 continuation = " {{ label }}"
 """
 JINJA = (
-    "{{ 'a' * 10**9 }}", "{{ 9**9**9 }}", "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
-    "{% set x = [x, x] %}" * 50, "{{ stem.__class__ }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ 1 / 0 }}",
-    "{% include 'x' %}", "{{ lipsum(9999) }}", "{{ options[99] }}", "{{ options | map('upper') | list }}", "{{ '%s' % x }}",
-    "{{ stem | center(10**9) }}", "{{ stem.join(stem) }}", "{{", "{%", "{#", "{% endfor %}", "{% if %}", "{{ ''' }}", "\\\\",
-    "{{ '%999999999d' % 1 }}", "{{ stem | replace('', stem) }}", "{{ options | tojson }}", "{{ self }}", "{{ loop }}",
-    "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "{{ " + "(" * 400,
-    "{{ stem | indent(999) }}", "{% raw %}", "{{ '\\\\ud800' }}", "{{ none_label }}", "{{ canary }}", "{{ dict(a=1) }}",
+    "{{ 'a' * 10**9 }}", "{{ 9**9**9 }}",
+    "{% for i in range(99999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}",
+    "{% set x = [x, x] %}" * 50, "{{ stem.__class__ }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{{ 1/0 }}",
+    "{% include 'x' %}", "{{ lipsum(9999) }}", "{{ options[99] }}", "{{ options | map('upper') | list }}",
+    "{{ '%s' }}",
+    "{{ stem | center(10**9) }}", "{{ stem.join(stem) }}", "{{", "{%", "{#", "{% endfor %}", "{% if %}", "{{ ''' }}",
+    "\\\\", "{{ '%999999999d' % 1 }}", "{{ stem | replace('', stem) }}", "{{ options | tojson }}", "{{ self }}",
+    "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "{{ " + "(" * 400,
+    "{{ stem | indent(999) }}", "{% raw %}", "{{ '\\\\ud800' }}", "{{ none_label }}", "{{ canary }}", "{{ dict() }}",
 )  # fmt: skip
 
 
@@ -134,14 +140,16 @@ def _table(name: str, records: tuple[Records, ...], use: Callable[[Path], Any]) 
     def case(rng: random.Random) -> tuple[str, bytes]:
         return records_file(rng, "damaged", records, rng.choice(("csv", "tsv", "jsonl", "parquet")))
 
-    return Reader(name, case, use, names_file=False)
+    return Reader(name, case, use, names_file=use is not use_sheet)
+
+
+def _mixed(rng: random.Random) -> tuple[str, bytes]:
+    return records_file(rng, "damaged", BOUNDARY, rng.choice(("jsonl", "json")))
 
 
 OTHERS = (
-    Reader(
-        "mixed sets", lambda rng: records_file(rng, "damaged", BOUNDARY, rng.choice(("jsonl", "json"))), use_boundary
-    ),
-    Reader("templates", template_case, use_template, names_file=False),
+    Reader("mixed sets", _mixed, use_boundary),
+    Reader("templates", template_case, use_template),
     Reader("training logs", log_case, use_log),
     _table("score tables", SCORES, use_scores),
     _table("accuracy tables", ACCURACY, use_accuracy),
