@@ -1,4 +1,4 @@
-"""What commands that ask a model share: the view of its progress, and the store that keeps what it says."""
+"""What commands that ask a model share: open it, show how far it is, keep its scores, write what came of it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from unslant.cli.progress import View, progress
+from unslant.models.open import address_of, open_model
+from unslant.studies.options import LoadOptions, ModelOptions, OutputOptions, StoreOptions
+from unslant.studies.outputs import check_outputs, write_outputs
+from unslant.studies.progress import View, show_progress
 
 if TYPE_CHECKING:
     from unslant.models.base import ScoringModel
@@ -20,24 +22,49 @@ if TYPE_CHECKING:
     from unslant.store import Store
 
 
-@contextmanager
-def recording(store: Path | None, no_store: bool, quiet: bool) -> Iterator[Recording]:
-    """Keep every score while the block runs, and show how far it is.
+def run_study(
+    study: Callable[..., Any],
+    model: str,
+    questions: str,
+    settings: LoadOptions,
+    models: ModelOptions,
+    outputs: OutputOptions,
+    store: StoreOptions,
+    *,
+    maths: bool = False,
+) -> None:
+    """The whole of a command that scores one model on one question set.
+
+    What can be refused is refused before anything is loaded, and the questions are read before the model.
 
     Args:
-        store: the store's file; None is the user's own.
-        no_store: keep nothing.
-        quiet: show nothing.
+        study: called with a function that loads the model, the questions, the settings and ``progress``; its result has
+            ``responses``.
+        maths: the questions are open, their answers numbers.
+    """
+    check_outputs(outputs)
+    address_of(model, models, ("score",))
+    found = settings.load(questions, maths)
+    with recording(store, outputs.quiet) as record:
+        loader = record.loader(partial(open_model, model, models), settings.sampled(found))
+        result = study(loader, found, settings, progress=record.progress)
+        record.keep(result.responses)
+    write_outputs(result, outputs)
+
+
+@contextmanager
+def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
+    """Keep every score while the block runs, and show how far it is.
 
     Raises:
         StoreError: if the store cannot be opened.
     """
     opened: Store | None = None
-    if not no_store:
+    if not options.no_store:
         from unslant.store import Store
 
-        opened = Store(store)
-    with progress(quiet) as view:
+        opened = Store(options.store)
+    with show_progress(quiet) as view:
         found = Recording(view, opened)
         try:
             with found.noting_the_end():
@@ -45,19 +72,19 @@ def recording(store: Path | None, no_store: bool, quiet: bool) -> Iterator[Recor
         finally:
             if opened is not None:
                 opened.close()
-    if not quiet and opened is not None and found.recalled:
-        typer.echo(f"{found.recalled:,} prompts had been scored before ({opened.path})", err=True)
+    for note in found.notes(quiet):
+        print(note, file=sys.stderr)
 
 
 class Recording:
     """A command at work.
 
     Attributes:
-        watch: to be handed to the study.
+        progress: to be handed to the study.
     """
 
-    def __init__(self, watch: View, store: Store | None) -> None:
-        self.watch = watch
+    def __init__(self, progress: View, store: Store | None) -> None:
+        self.progress = progress
         self._store = store
         self._run = ""
         self._models: list[ScoringModel] = []
@@ -69,13 +96,14 @@ class Recording:
 
         def loaded() -> ScoringModel:
             model = load()
+            self._models.append(model)
             if self._store is not None:
                 from unslant.models.stored import StoredModel
 
                 self._begin(self._store, model.name, questions)
                 model = StoredModel(model, self._store, self._run)
-            self._models.append(model)
-            self.watch.follow(model)
+                self._models.append(model)
+            self.progress.model = model
             return model
 
         return loaded
@@ -93,10 +121,19 @@ class Recording:
             responses.to_parquet(written)
             self._store.runs.keep_responses(self._run, written.getvalue())
 
-    @property
-    def recalled(self) -> int:
-        """Prompts that came from the store."""
-        return sum(getattr(model, "recalled", 0) for model in self._models)
+    def notes(self, quiet: bool) -> list[str]:
+        """What the user should know about the scores: bounds always, recalled prompts unless ``quiet``."""
+        recalled = sum(getattr(model, "recalled", 0) for model in self._models)
+        found = [f"{recalled:,} prompts had been scored before ({self._store.path})"] if self._store and recalled else []
+        found = [] if quiet else found
+        for model in self._models:
+            censored = vars(model).get("censored", 0)
+            if censored:
+                found.append(
+                    f"note: {censored:,} label scores are upper bounds: the label was not among the "
+                    f"{vars(model)['top']} most probable tokens that the server returns"
+                )
+        return found
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
@@ -111,7 +148,7 @@ class Recording:
             with suppress(UnslantError):  # the store itself may be what failed
                 self._end("stopped" if stopped else "failed", message)
             if stopped and self._run:
-                typer.echo(f"what was scored is kept; go on with: unslant runs resume {self._run}", err=True)
+                print(f"what was scored is kept; continue with: unslant runs resume {self._run}", file=sys.stderr)
             raise
         self._end("done")
 
