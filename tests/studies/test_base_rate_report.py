@@ -36,7 +36,7 @@ def test_panels_hold_every_number_and_draw() -> None:
     panels = {panel.id: panel for panel in _prefers_a().panels()}
     assert set(panels) == {"base-rate-hypotheses", "base-rate-cloze", "base-rate-counterfactual", "base-rate-shortcuts"}
     assert [row[2] for row in panels["base-rate-hypotheses"].tables[0].rows][:2] == ["holds", "holds"]
-    assert len(panels["base-rate-cloze"].charts) == 3
+    assert len(panels["base-rate-cloze"].charts) == 4
     for panel in panels.values():
         for chart in panel.charts:
             assert specification(chart.draw(PAPER), PAPER)["config"]

@@ -17,7 +17,19 @@ from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
 from unslant.presentations.nvr import nvr_name
 from unslant.responses.table import Responses
-from unslant.studies.base_rate.gold_labels import Correlation, GoldAccuracy, base_rate_correlation, gold_accuracy
+from unslant.studies.base_rate.gold_labels import (
+    MODERATE,
+    Correlation,
+    GoldAccuracy,
+    base_rate_correlation,
+    gold_accuracy,
+)
+from unslant.studies.base_rate.subject_correlation import (
+    MIN_SUBJECTS,
+    SubjectCorrelation,
+    subject_correlation,
+    weaker,
+)
 from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 
 GIVEN = "given"
@@ -37,7 +49,10 @@ class Findings:
         n_options: the most common number of options; ``gold`` and ``correlation`` are about its questions.
         cells: accuracy and ties, as given first, then each Nvr-X.
         gold: accuracy by gold label.
-        correlation: of base rates and ``gold``; ``None`` without control responses.
+        correlation: of this elicitation's own base rates and ``gold``, over all pairs of subject and label; ``None``
+            without control responses.
+        by_subject: P5's correlation: within each subject, of the *cloze* base rates and ``gold``; ``None`` without
+            control responses to the cloze.
         nvr: ``None`` without Nvr-X responses.
         nvr_by_subject: least of the Nvr-X accuracies, each the unweighted mean over subjects, as P5 reports it;
             undefined where questions differ in their number of options.
@@ -50,6 +65,7 @@ class Findings:
     cells: tuple[Cell, ...]
     gold: GoldAccuracy
     correlation: Correlation | None
+    by_subject: SubjectCorrelation | None
     nvr: Nvr | None
     nvr_by_subject: Estimate
     given: LabelScores
@@ -70,14 +86,19 @@ class Findings:
             "base_rates": {str(n): rates.to_dict() for n, rates in self.base_rates.items()},
             "cells": [found.to_dict() for found in self.cells],
             "accuracy_by_gold_label": self.gold.to_dict(),
-            "correlation": self.correlation.to_dict() if self.correlation else None,
+            "pooled_correlation_own_base_rates": self.correlation.to_dict() if self.correlation else None,
+            "subject_correlation_cloze_base_rates": self.by_subject.to_dict() if self.by_subject else None,
             "nvr": self.nvr.to_dict() if self.nvr else None,
             "nvr_by_subject": self.nvr_by_subject.to_dict(),
         }
 
 
-def findings(responses: Responses, elicitation: str, *, seed: int = 0) -> Findings:
+def findings(responses: Responses, elicitation: str, *, cloze: Findings | None = None, seed: int = 0) -> Findings:
     """Measure one elicitation.
+
+    Args:
+        cloze: what was measured under the cloze, whose base rates P5 correlates with either accuracy; by default the
+            elicitation's own are taken.
 
     Raises:
         InputError: if no question was shown as given under it.
@@ -97,6 +118,7 @@ def findings(responses: Responses, elicitation: str, *, seed: int = 0) -> Findin
     rates = base_rates(responses, elicitation, labels, seed=seed)
     main = given.take(given.n_options == n)
     gold = gold_accuracy(main, Bootstrap(len(main), main.subjects, seed=seed))
+    reference = (cloze.base_rates if cloze else rates).get(n)
     return Findings(
         elicitation,
         n,
@@ -104,6 +126,7 @@ def findings(responses: Responses, elicitation: str, *, seed: int = 0) -> Findin
         tuple(cells),
         gold,
         base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
+        subject_correlation(reference.values, gold) if reference is not None else None,
         _nvr(given, variants, seed) if any(len(scores) for scores in variants) else None,
         _nvr_by_subject(variants, seed),
         given,
@@ -144,7 +167,7 @@ class Hypothesis:
     """One of the paper's hypotheses, decided.
 
     Attributes:
-        name: ``H1`` to ``H4``.
+        name: ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by ours (``H3, own base rates``).
         claim: what it says.
         verdict: how it came out.
         words: the outcome in words, with its numbers.
@@ -163,7 +186,7 @@ class Hypothesis:
 def hypotheses(found: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:
     """H1 to H4 of P5 from the findings of ``cloze`` and, for H3, ``counterfactual``."""
     cloze, counterfactual = (found.get(name) for name in ELICITATIONS)
-    return (_h1(cloze), _h2(cloze), _h3(cloze, counterfactual), _h4(cloze))
+    return (_h1(cloze), _h2(cloze), _h3_published(cloze, counterfactual), _h3(cloze, counterfactual), _h4(cloze))
 
 
 def _h1(cloze: Findings | None) -> Hypothesis:
@@ -192,15 +215,44 @@ def _h2(cloze: Findings | None) -> Hypothesis:
     if cloze is None or correlation is None or not correlation.testable:
         reason = correlation.r.note if correlation else "no control responses"
         return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
-    words = f"{_correlation_words(correlation)} {_gap_words(cloze)}"
+    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}"
     return Hypothesis("H2", claim, "holds" if correlation.holds else "does not hold", words + _doubt(cloze, given=True))
 
 
-def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
+def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
+    """P5's rule: the cloze base rates against the counterfactual accuracy, within subjects, beside those of the cloze.
+
+    The paper calls H3 refuted because the correlation is weaker and still there; that outcome is ``partly`` here.
+    """
     claim = "Counterfactual prompting takes the effect of base rates away."
+    before = cloze.by_subject if cloze else None
+    after = counterfactual.by_subject if counterfactual else None
+    if cloze is None or counterfactual is None or before is None or after is None:
+        return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+    first, second = before.median, after.median
+    if min(first.n, second.n) < MIN_SUBJECTS:
+        return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a correlation of their own.")
+    drop, p = weaker(before, after)
+    words = (
+        f"Median r within subjects, cloze base rate against accuracy (P5): cloze {_number(first, 2)}, counterfactual "
+        f"{_number(second, 2)}; lower by {_number(drop, 2)} in {drop.n} subjects (signed-rank test, {p_words(p)})."
+    )
+    if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
+        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+    if second.low <= 0:
+        return Hypothesis("H3", claim, "holds", f"No correlation is left. {words}")
+    if p < 0.05 and drop.value > 0:
+        return Hypothesis("H3", claim, "partly", f"Weaker, and still there, which is how P5 refutes it. {words}")
+    return Hypothesis("H3", claim, "does not hold", f"The correlation stays. {words}")
+
+
+def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
+    """Our rule: under the counterfactual, accuracy follows neither a label nor the counterfactual's own base rates."""
+    name = "H3, own base rates"
+    claim = "Under the counterfactual, no base rate shows in the accuracy."
     correlations = [found.correlation if found else None for found in (cloze, counterfactual)]
     if cloze is None or counterfactual is None or not all(c and c.testable for c in correlations):
-        return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+        return Hypothesis(name, claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
     before, after = correlations
     assert before is not None
     assert after is not None
@@ -208,13 +260,17 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
         f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{_doubt(counterfactual, given=True)}"
     )
     if not before.holds:
-        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+        return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
     if after.holds:
-        return Hypothesis("H3", claim, "does not hold", f"The correlation stays. {words}")
-    if counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0:
-        told = "The correlation is gone, but labels are still not alike."
-        return Hypothesis("H3", claim, "partly", f"{told} {words}")
-    return Hypothesis("H3", claim, "holds", f"The correlation is gone. {words}")
+        return Hypothesis(name, claim, "does not hold", f"The correlation stays. {words}")
+    turned = after.r.value <= -MODERATE and after.p < 0.05 and after.r.high < 0
+    uneven = counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0
+    if turned:
+        return Hypothesis(name, claim, "does not hold", f"The correlation has turned round. {words}")
+    if uneven:
+        told = "No correlation is left, but labels are still not alike."
+        return Hypothesis(name, claim, "partly", f"{told} {words}")
+    return Hypothesis(name, claim, "holds", f"No correlation is left. {words}")
 
 
 def _h4(cloze: Findings | None) -> Hypothesis:
@@ -242,10 +298,17 @@ def _correlation_words(found: Correlation) -> str:
     if not found.r.defined:
         return f"No correlation: {found.r.note}."
     return (
-        f"r = {_number(found.r, 2)} between base rate and accuracy over {found.pairs} pairs of subject and label "
-        f"({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {found.assignment_p:.0%} of all ways to "
-        "deal these base rates out to the labels)."
+        f"r = {_number(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject and "
+        f"label ({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {found.assignment_p:.0%} of all "
+        "ways to assign these base rates to the labels)."
     )
+
+
+def _subject_words(found: Findings) -> str:
+    if found.by_subject is None or not found.by_subject.median.defined:
+        return ""
+    median = found.by_subject.median
+    return f"Within subjects (P5) the median r is {_number(median, 2)} over {median.n} subjects."
 
 
 def _gap_words(found: Findings) -> str:

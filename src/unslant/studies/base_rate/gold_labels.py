@@ -103,11 +103,12 @@ class Correlation:
     """Pearson correlation between the base rate of a label and the accuracy on its questions.
 
     Attributes:
-        r: over all pairs of subject and label that have questions, as in P5; N counts pairs, the interval is over
-            subjects (resampled whole, since the pairs of a subject belong together).
-        p: two-sided p-value of r for so many independent pairs, as in P5. The base rates are only n different numbers,
+        r: over all pairs of subject and label that have questions; N counts pairs, the interval is over subjects
+            (resampled whole, since the pairs of a subject belong together). P5's own correlation, one r a subject, is
+            :class:`~unslant.studies.base_rate.subject_correlation.SubjectCorrelation`.
+        p: two-sided p-value of r for so many independent pairs. The base rates are only n different numbers,
             so this is too small when labels differ in accuracy for any reason; hence the next.
-        assignment_p: part of all ways to deal the base rates out to the labels under which r is at least as high. With
+        assignment_p: share of all ways to assign the base rates to the labels under which r is at least as high. With
             n labels it cannot be less than 1/n!.
         pairs: N of ``r``.
         n_subjects: subjects behind them.

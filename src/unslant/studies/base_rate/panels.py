@@ -16,6 +16,7 @@ from unslant.reports.style import PAPER, specification
 if TYPE_CHECKING:
     from unslant.studies.base_rate.findings import Findings
     from unslant.studies.base_rate.result import BaseRateResult
+    from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
 
 FORMATS = (".svg", ".png")
 _WIDTH = 320
@@ -158,6 +159,16 @@ def elicitation_charts(found: Findings) -> list[Chart]:
                 lambda style: _correlation(found, style),
             )
         )
+    within = found.by_subject
+    if within is not None and len(within.r) > 1:
+        charts.append(
+            Chart(
+                f"base-rate-within-{found.elicitation}",
+                f"Within subjects, median r = {within.median.value:.2f}, {found.elicitation}",
+                f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom).",
+                lambda style: _within(within, style),
+            )
+        )
     return charts
 
 
@@ -232,6 +243,19 @@ def _gold(found: Findings, style: Style) -> Any:
         .encode(x=x, xOffset=alt.XOffsetDatum(0.5), y=alt.Y("all:Q", scale=scale), tooltip=[*tooltip, "n:Q"])
     )
     return points + ticks
+
+
+def _within(within: SubjectCorrelation, style: Style) -> Any:
+    """P5's box plot (whiskers within 1.5 interquartile ranges of the quartiles), and every subject."""
+    import altair as alt
+
+    rows = [{"subject": s, "r": float(r)} for s, r in zip(within.subjects, within.r, strict=True)]
+    x = alt.X("r:Q", title="Pearson's r within a subject", scale=alt.Scale(domain=[-1, 1]))
+    chart = alt.Chart(alt.Data(values=rows), width=style.width, height=70).encode(x=x)
+    box = chart.mark_boxplot(
+        size=26, color=style.faint, median={"color": style.ink}, outliers=False, rule={"color": style.ink}
+    )
+    return box + chart.mark_tick(thickness=1, opacity=0.6, color=style.accent).encode(tooltip=["subject:N", "r:Q"])
 
 
 def _correlation(found: Findings, style: Style) -> Any:

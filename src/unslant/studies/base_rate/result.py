@@ -99,7 +99,9 @@ def result_of(responses: Responses, questions: Sequence[Question] | None, seed: 
     measured = [name for name in ELICITATIONS if name in asked]
     if not measured:
         raise InputError(f"no responses by {' or '.join(ELICITATIONS)}; there are {', '.join(sorted(asked)) or 'none'}")
-    found = {name: findings(responses, name, seed=seed) for name in measured}
+    found: dict[str, Findings] = {}
+    for name in measured:
+        found[name] = findings(responses, name, cloze=found.get("cloze"), seed=seed)
     meta = {key: value for key, value in responses.meta.items() if key != "cost"}
     spent = responses.meta.get("cost")
     return BaseRateResult(
