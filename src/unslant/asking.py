@@ -14,14 +14,14 @@ from unslant.prompts.prompt import Prompt
 from unslant.questions.question import Question
 from unslant.responses.table import Response, Responses
 
-Watch = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """Called with the phase's name, the prompts done and the prompts in all."""
 
 Asked = tuple[Question, Presentation]
 
 
-def no_watch(phase: str, done: int, total: int) -> None:
-    """The watch of those who do not look."""
+def no_progress(phase: str, done: int, total: int) -> None:
+    """The no-op progress callback."""
 
 
 def ask(
@@ -30,7 +30,7 @@ def ask(
     elicitations: Sequence[Elicitation],
     *,
     meta: Mapping[str, object] | None = None,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
 ) -> Responses:
     """Score every presentation under every elicitation; equal prompts are scored once.
 
@@ -43,7 +43,7 @@ def ask(
         for question, presentation in asked:
             indices = [prompts.setdefault(prompt, len(prompts)) for prompt in elicitation.prompts(presentation)]
             wanted.append((elicitation, (question, presentation), indices))
-    scores = score_all(model, list(prompts), watch=watch)
+    scores = score_all(model, list(prompts), progress=progress)
     rows = (
         Response.scored(
             question, presentation, elicitation.name, elicitation.read(presentation, [scores[i] for i in indices])
@@ -54,12 +54,12 @@ def ask(
 
 
 def score_all(
-    model: ScoringModel, prompts: Sequence[Prompt], *, watch: Watch = no_watch, phase: str = "scoring"
+    model: ScoringModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "scoring"
 ) -> list[NDArray[np.float64]]:
     """Scores of all prompts, in their order."""
     scores: list[NDArray[np.float64]] = [np.empty(0)] * len(prompts)
-    watch(phase, 0, len(prompts))
+    progress(phase, 0, len(prompts))
     for done, result in enumerate(model.score(prompts), start=1):
         scores[result.index] = result.logprobs
-        watch(phase, done, len(prompts))
+        progress(phase, done, len(prompts))
     return scores

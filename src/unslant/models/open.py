@@ -108,7 +108,9 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in backend.options]
     if useless:
-        raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would change nothing there")
+        raise InputError(
+            f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would change nothing there"
+        )
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in BACKENDS.values() if need in other.can]

@@ -1,11 +1,8 @@
 """How models are found, run and made to generate: what a user may choose."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from unslant.errors import InputError
-
 
 KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 """Where a server's key is looked for."""
@@ -16,8 +13,7 @@ class ModelOptions:
     """Where a model is found and how it is run."""
 
     base_url: str | None = None
-    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY or
-    OPENAI_API_KEY)."""
+    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY)."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"
@@ -45,9 +41,9 @@ class GenerateOptions:
     """How replies are generated."""
 
     temperature: float | None = None
-    """Sampling temperature, 0 to 2; by default the paper's: 0.5 in instruction-boundary, 0 elsewhere."""
+    """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
     max_tokens: int | None = None
-    """Longest reply in tokens; by default the paper's: 2048 in instruction-boundary, 1000 elsewhere."""
+    """Longest reply in tokens; by default the paper's (instruction-boundary 2048, others 1000)."""
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 <= self.temperature <= 2:
@@ -55,7 +51,7 @@ class GenerateOptions:
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InputError(f"max_tokens {self.max_tokens}: give 1 or more")
 
-    def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> GenerateOptions:
+    def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
         """The same with these values where none was given."""
         return GenerateOptions(
             temperature=temperature if self.temperature is None else self.temperature,

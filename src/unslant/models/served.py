@@ -247,7 +247,7 @@ def top_logprobs(reply: Any) -> dict[str, float]:
     if not found:
         raise ModelError(
             "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
-            "be scored; generate replies instead, or serve the model with a server that returns them, such as llama.cpp or vLLM"
+            "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
         )
     best: dict[str, float] = {}
     for text, value in found:

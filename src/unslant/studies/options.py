@@ -1,10 +1,9 @@
 """What a user may choose, said once: field, default and help; commands show it as flags, functions take it as keywords.
 
 A study's settings are one dataclass that inherits what it shares with others from here. ``with_options`` makes it from
-the keywords of a Python call, cyclopts from the flags of a command.
+the keywords of a Python call, cyclopts from the flags of a command. It reads annotations, which must not be strings:
+modules with settings do without ``from __future__ import annotations``.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import difflib
@@ -16,34 +15,37 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 from cyclopts import Group, Parameter, Token
 
 from unslant.errors import InputError
-from unslant.models.options import GenerateOptions, ModelOptions
+from unslant.models.options import GenerateOptions as GenerateOptions
+from unslant.models.options import ModelOptions as ModelOptions
 
 if TYPE_CHECKING:
     from unslant.prompts import Writer
-    from unslant.questions import Question, QuestionSet
+    from unslant.questions import QuestionSet
 
 DEFAULT_MODEL = "prefers-a"
 EMBEDDED = "embedded"
 T = TypeVar("T")
 
 
-def _pairs(number: bool = False) -> Any:
-    """Reads NAME=VALUE, given any number of times, as a mapping."""
+def pairs(name: str, given: "Mapping[str, Any] | Sequence[str]", kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """A mapping, also where it was given as texts ``NAME=VALUE``.
 
-    def convert(_: Any, tokens: Sequence[Token]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for token in tokens:
-            name, sign, value = token.value.partition("=")
-            try:
-                found[name] = float(value) if number else value
-            except ValueError:
-                sign = ""
-            if not sign or not name or not value:
-                example = "OS=0.3" if number else "question=prompt"
-                raise InputError(f"{token.keyword} {token.value!r}: write it as NAME=VALUE, for example {example}")
-        return found
-
-    return convert
+    Raises:
+        InputError: on a text that is none, naming ``name``.
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        try:
+            found[key] = kind(value)
+        except ValueError:
+            sign = ""
+        if not sign or not key:
+            example = "question=prompt" if kind is str else "OS=0.3"
+            raise InputError(f"{name} {text!r}: write it as NAME=VALUE, for example {example}")
+    return found
 
 
 def _split(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -61,11 +63,13 @@ if TYPE_CHECKING:
     Numbers = Mapping[str, float]
     Names = Sequence[str]
     Pool = str | Path | QuestionSet[Any]
+    Pools = Sequence[Pool]
 else:  # what the flags are made of
-    Pairs = Annotated[tuple[str, ...], Parameter(converter=_pairs(), metavar="OURS=THEIRS")]
-    Numbers = Annotated[tuple[str, ...], Parameter(converter=_pairs(number=True), metavar="NAME=NUMBER")]
+    Pairs = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE")]
+    Numbers = Annotated[tuple[str, ...], Parameter(metavar="NAME=NUMBER")]
     Names = Annotated[tuple[str, ...], Parameter(converter=_split, metavar="NAME,...")]
     Pool = str
+    Pools = Names
 
 
 def switch_off(flag: str, help: str) -> Parameter:
@@ -101,9 +105,9 @@ class Options:
 class LoadOptions(Options):
     """Which questions are read, and how."""
 
-    LEAST = {"limit": 1}
+    LEAST: ClassVar = {"limit": 1}
 
-    fields: Annotated[Pairs, Parameter(name="--field")] = dataclasses.field(default_factory=dict)
+    fields: Annotated[Pairs, Parameter(name="--field")] = ()  # type: ignore[assignment]
     """Column of the file for one of our fields, as OURS=THEIRS; may be given several times."""
     skip_bad: bool = False
     """Leave bad lines out and count them, instead of stopping."""
@@ -112,22 +116,26 @@ class LoadOptions(Options):
     seed: int = 0
     """Seed of every random choice."""
 
-    def load(self, source: str | Path, maths: bool = False) -> QuestionSet[Question]:
-        """All questions of a file, recipe or built-in set.
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "fields", pairs("--field", self.fields))
+
+    def load(self, source: str | Path, maths: bool = False) -> "QuestionSet[Any]":
+        """All questions of a file, recipe or built-in set, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: if they cannot be read; it names file, line and field.
         """
         from unslant.questions import load_math, load_questions
 
-        read = cast("Callable[..., QuestionSet[Question]]", load_math if maths else load_questions)
+        read: Callable[..., QuestionSet[Any]] = load_math if maths else load_questions
         return read(source, fields=dict(self.fields), on_bad="skip" if self.skip_bad else "error")
 
-    def pool(self, source: Pool | None, maths: bool = False) -> QuestionSet[Question] | None:
+    def pool(self, source: Pool | None, maths: bool = False) -> "QuestionSet[Any] | None":
         """Further questions, in a file of the usual form or loaded already."""
         return replace(self, fields={}).load(source, maths) if isinstance(source, str | Path) else source
 
-    def sampled(self, questions: QuestionSet[Any]) -> QuestionSet[Any]:
+    def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
         """At most ``limit`` of the questions."""
         from unslant.questions.loaders import sample
 
@@ -143,7 +151,7 @@ class PromptOptions(LoadOptions):
     chat: bool = False
     """Ask through the tokenizer's chat template."""
 
-    def writer(self) -> Writer:
+    def writer(self) -> "Writer":
         """What writes the prompts.
 
         Raises:
@@ -166,7 +174,7 @@ class LabelOptions(Options):
 class ShotOptions(Options):
     """Worked examples."""
 
-    LEAST = {"shots": 0}
+    LEAST: ClassVar = {"shots": 0}
 
     shots: int = 0
     """Worked examples before each question."""
@@ -213,7 +221,8 @@ def flags(title: str, place: int) -> Parameter:
     return Parameter(name="*", group=Group(title, sort_key=place))
 
 
-SETTINGS = flags("Options", 1)
+OPTIONS = Group("Options", sort_key=1)
+SETTINGS = Parameter(name="*")
 Models = Annotated[ModelOptions, flags("Model", 2)]
 Generate = Annotated[GenerateOptions, flags("Replies", 3)]
 Outputs = Annotated[OutputOptions, flags("Output", 4)]
@@ -234,6 +243,12 @@ Model = Annotated[
 Questions = Annotated[str, Parameter(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
 
 
+def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
+    """The fields of ``settings`` that ``kind`` has too."""
+    names = [f.name for f in dataclasses.fields(cast(Any, kind)) if hasattr(settings, f.name)]
+    return kind(**{name: getattr(settings, name) for name in names} | changes)
+
+
 class UnknownOptionError(InputError, TypeError):
     """A keyword that a function's settings do not have."""
 
@@ -252,4 +267,3 @@ def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[st
             meant = f"did you mean {near[0]!r}? " if near else ""
             raise UnknownOptionError(f"no option {name!r}: {meant}there are {', '.join(sorted(known))}")
     return cast(T, replace(start, **options))
-

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.models.open import address_of, open_model
-from unslant.studies.options import LoadOptions, ModelOptions, OutputOptions, StoreOptions
-from unslant.studies.outputs import check_outputs, write_outputs
+from unslant.errors import InputError, UnslantError
+from unslant.models.open import address_of, open_chat, open_model
+from unslant.models.options import GenerateOptions, ModelOptions
+from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
+from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import View, show_progress
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from unslant.questions import QuestionSet
     from unslant.responses.table import Responses
     from unslant.store import Store
+    from unslant.studies.result import StudyResult
 
 
 def run_study(
@@ -30,26 +33,50 @@ def run_study(
     models: ModelOptions,
     outputs: OutputOptions,
     store: StoreOptions,
-    *,
-    maths: bool = False,
-) -> None:
-    """The whole of a command that scores one model on one question set.
+    generate: GenerateOptions | None = None,
+) -> Any:
+    """The whole of a command that asks one model one question set; returns the study's result.
 
     What can be refused is refused before anything is loaded, and the questions are read before the model.
 
     Args:
         study: called with a function that loads the model, the questions, the settings and ``progress``; its result has
             ``responses``.
-        maths: the questions are open, their answers numbers.
+        generate: the model is asked for replies (which are not kept), and how.
     """
     check_outputs(outputs)
-    address_of(model, models, ("score",))
-    found = settings.load(questions, maths)
-    with recording(store, outputs.quiet) as record:
-        loader = record.loader(partial(open_model, model, models), settings.sampled(found))
-        result = study(loader, found, settings, progress=record.progress)
-        record.keep(result.responses)
+    address_of(model, models, ("generate",) if generate else ("score",))
+    found = settings.load(questions, getattr(settings, "maths", False))
+    if generate:
+        with show_progress(outputs.quiet) as progress:
+            result = study(partial(open_chat, model, models, generate), found, settings, progress=progress)
+    else:
+        with recording(store, outputs.quiet) as record:
+            loader = record.loader(partial(open_model, model, models), settings.sampled(found))
+            result = study(loader, found, settings, progress=record.progress)
+            record.keep(result.responses)
     write_outputs(result, outputs)
+    return result
+
+
+def report_logs(
+    paths: Sequence[Path],
+    kind: type[StudyResult],
+    outputs: OutputOptions,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
+) -> None:
+    """The whole of a command that reads recorded responses: one file, or several set side by side by ``compare``.
+
+    Raises:
+        InputError: if a file cannot be read, or there are several that cannot be compared.
+    """
+    check_outputs(outputs)
+    if len(paths) > 1 and compare is None:
+        raise InputError(
+            f"--log: give one file; several are set side by side by: unslant report {' '.join(map(str, paths))}"
+        )
+    found = read_logs(paths, kind)
+    write_outputs(found[0] if compare is None or len(found) == 1 else compare(found), outputs)
 
 
 @contextmanager
@@ -124,7 +151,9 @@ class Recording:
     def notes(self, quiet: bool) -> list[str]:
         """What the user should know about the scores: bounds always, recalled prompts unless ``quiet``."""
         recalled = sum(getattr(model, "recalled", 0) for model in self._models)
-        found = [f"{recalled:,} prompts had been scored before ({self._store.path})"] if self._store and recalled else []
+        found = (
+            [f"{recalled:,} prompts had been scored before ({self._store.path})"] if self._store and recalled else []
+        )
         found = [] if quiet else found
         for model in self._models:
             censored = vars(model).get("censored", 0)
@@ -138,8 +167,6 @@ class Recording:
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
         """Note in the store how the block ended."""
-        from unslant.errors import UnslantError
-
         try:
             yield
         except BaseException as error:

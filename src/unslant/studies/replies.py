@@ -1,11 +1,11 @@
-"""Present, ask, read the answer out of the reply: the counterpart of :mod:`unslant.asking` in words."""
+"""Present, ask, read the answer out of the reply: the counterpart of :mod:`unslant.asking` for generated text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unslant.asking import Asked, Watch, no_watch
-from unslant.models.chat import Reply, Speaker
+from unslant.asking import Asked, Progress, no_progress
+from unslant.models.chat import ChatModel, Reply
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Writer
 from unslant.prompts.prompt import Prompt
@@ -24,14 +24,14 @@ def read_labels(reply: str, question: Question, presentation: Presentation) -> t
     return extracted.status, chosen_contents(extracted, presentation)
 
 
-def ask_in_words(
-    speaker: Speaker,
+def ask_for_replies(
+    model: ChatModel,
     asked: Sequence[Asked],
     writer: Writer,
     *,
     read: Reader = read_labels,
     meta: Mapping[str, object] | None = None,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
 ) -> Responses:
     """Get a reply to every presentation and read the labels it chooses; equal prompts are asked once.
 
@@ -43,7 +43,7 @@ def ask_in_words(
     for _, presentation in asked:
         prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
         indices.append(prompts.setdefault(prompt, len(prompts)))
-    replies = say_all(speaker, list(prompts), watch=watch)
+    replies = generate_all(model, list(prompts), progress=progress)
     rows = (
         row_of(question, presentation, replies[index], read)
         for (question, presentation), index in zip(asked, indices, strict=True)
@@ -51,15 +51,15 @@ def ask_in_words(
     return Responses.from_rows(rows, meta)
 
 
-def say_all(
-    speaker: Speaker, prompts: Sequence[Prompt], *, watch: Watch = no_watch, phase: str = "asking"
+def generate_all(
+    model: ChatModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
 ) -> list[Reply]:
     """Replies to all prompts, in their order."""
     replies = [Reply(i, None, "no reply came") for i in range(len(prompts))]
-    watch(phase, 0, len(prompts))
-    for done, reply in enumerate(speaker.say(prompts), start=1):
+    progress(phase, 0, len(prompts))
+    for done, reply in enumerate(model.generate(prompts), start=1):
         replies[reply.index] = reply
-        watch(phase, done, len(prompts))
+        progress(phase, done, len(prompts))
     return replies
 
 

@@ -31,7 +31,7 @@ class StudyResult(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
+    def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """The outcome as text for a terminal, led by the headline."""
         from unslant.reports.panel_text import text
 

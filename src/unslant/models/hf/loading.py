@@ -113,7 +113,8 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
             raise ModelError(f"{source}: the {what} cannot be loaded: {_first_line(error)}") from error
         raise ModelError(
             f"unknown model {name!r}: no such folder, none of the reference models ({', '.join(reference_names())}), "
-            f"and it could not be downloaded from the Hub ({_first_line(error)}); check the name and the network, or give a folder"
+            f"and it could not be downloaded from the Hub ({_first_line(error)}); check the name and the network, "
+            "or give a folder"
         ) from error
 
 

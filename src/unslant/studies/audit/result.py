@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditSettings:
-    """How the questions are asked; see :func:`audit`."""
-
-    orders: str = "auto"
-    labels: str = "A"
-    template: str = "plain"
-    chat: bool = False
-    shots: int = 0
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class AuditResult(StudyResult):
     """What an audit found.
 
@@ -60,7 +48,7 @@ class AuditResult(StudyResult):
 
         return headline(self)
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
+    def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """The outcome as text for a terminal, led by the headline."""
         from unslant.reports.terminal import summary
 

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BaseRateSettings:
-    """How the questions are asked; see :func:`base_rate`."""
-
-    labels: str = "A"
-    template: str = "base-rate"
-    chat: bool = False
-    shots: int = 0
-    canary: str = "best"
-    nvr: bool = True
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class BaseRateResult(StudyResult):
     """What the study found.
 
@@ -65,7 +52,7 @@ class BaseRateResult(StudyResult):
             verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name)
         return "Base rates: " + "; ".join(f"{' and '.join(names)}: {verdict}" for verdict, names in verdicts.items())
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
+    def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """The outcome as text for a terminal."""
         from unslant.studies.base_rate.text import summary
 

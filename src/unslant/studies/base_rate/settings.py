@@ -1,7 +1,5 @@
 """How the base-rate study asks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import unslant
 from unslant.metrics.estimate import Estimate
-from unslant.studies.contamination.finetuning import Trained, Training
+from unslant.studies.contamination.finetuning import Trained
+from unslant.studies.contamination.settings import Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -36,6 +38,11 @@ class ContaminationResult(StudyResult):
     excess: Estimate
     trained: Trained | None = None
     training: Training | None = None
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
+        for name, result in (("before", self.before), ("after", self.after)):
+            result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{name}"))
 
     @property
     def headline(self) -> str:

@@ -103,7 +103,7 @@ class DebiasResult(StudyResult):
         ]
         return "Change in PBM (and accuracy): " + (", ".join(parts) or "not defined for any method")
 
-    def summary(self, width: int = 100, color: bool = False) -> str:
+    def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """The comparison as text for a terminal."""
         from unslant.studies.debias.panels import summary
 

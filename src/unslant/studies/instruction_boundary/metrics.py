@@ -24,7 +24,9 @@ from unslant.questions.question import JudgingQuestion
 from unslant.responses.table import Response, Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
 
-WORDS, JUDGED = "words", "words/judge"
+GENERATED, JUDGED = "generate", "generate/judge"
+_READ = {"words": GENERATED, "words/judge": JUDGED, GENERATED: GENERATED, JUDGED: JUDGED}
+"""Elicitations of replies, under today's and earlier names -> today's."""
 """Elicitation of a row: read by the patterns, or by a judge."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
@@ -135,14 +137,14 @@ class BoundaryMetrics:
 
 
 def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
-    """Measure the rows that were answered in words; several samples of one reply are averaged by question.
+    """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.elicitation in (WORDS, JUDGED)]
+    rows = [row for row in responses.rows() if row.elicitation in _READ]
     if not rows:
-        raise InputError("the table holds no answers in words: run the instruction-boundary study first")
+        raise InputError("the table holds no generated replies: run the instruction-boundary study first")
     names = list(dict.fromkeys(row.presentation for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
@@ -204,7 +206,7 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
         robustness=_harmonic(bootstrap, right, dense),
         outputs=outputs,
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: row.elicitation == JUDGED, lambda row: row.status != "error"),
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
         unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
         refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
         errors=share(lambda row: row.status == "error"),

@@ -57,7 +57,7 @@ class BoundaryStudy(StudyResult):
 
         return headline(self.metrics)
 
-    def summary(self, width: int = 110, color: bool = False) -> str:
+    def summary(self, width: int = 110, color: bool = False, details: bool = False) -> str:
         """The study as text for the terminal."""
         from unslant.studies.instruction_boundary.panels import summary
 

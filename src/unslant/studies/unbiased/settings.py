@@ -1,31 +1,31 @@
 """How the unbiased evaluator asks."""
 
-from __future__ import annotations
-
-import dataclasses
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from cyclopts import Parameter
 
-from unslant.studies.options import Numbers, PromptOptions, ShotOptions, switch_off
+from unslant.studies.options import Numbers, PromptOptions, ShotOptions, pairs, switch_off
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComposeSettings(ShotOptions, PromptOptions):
     """How interventions are drawn."""
 
-    LEAST = {"runs": 1}
+    LEAST: ClassVar = {"runs": 1}
 
     runs: int = 5
     """Random draws of interventions for every question."""
-    probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = dataclasses.field(default_factory=dict)
-    """Probability of one intervention, as OS=0.3; may be given several times (default: the paper's, 0.5 each, BT 0.1)."""
-    instructions: Annotated[bool, switch_off("--no-instructions", "Do not begin with a sentence that says what to do.")] = (
-        True
-    )
-    """Begin with a sentence that says what is asked for, which changes with the interventions. Models that were never
-    taught to follow one (the reference models) are better asked without it."""
+    probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = ()  # type: ignore[assignment]
+    """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
+    instructions: Annotated[
+        bool, switch_off("--no-instructions", "Do not begin with a sentence that says what to do.")
+    ] = True
+    """Begin with a sentence that says what is asked for; models that follow none (the reference models) need it not."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "probabilities", pairs("--probability", self.probabilities, float))
 
 
 @dataclass(frozen=True, kw_only=True)
