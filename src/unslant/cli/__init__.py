@@ -42,7 +42,7 @@ register(app, COMMANDS)
 app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
 app.command("unslant.cli.questions:group", name="questions", help="Make question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
-app.register_install_completion_command(help="Install shell completion.")
+app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
 def main() -> None:
