@@ -18,7 +18,7 @@ from unslant.prompts import Writer, load_template
 from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import FineTuned, Training, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
-from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import cut, loaded, unbiased
@@ -102,7 +102,7 @@ def compare(
     for key in ("questions_digest", "settings"):
         if before.meta.get(key) != after.meta.get(key):
             raise InputError(f"{before.model} and {after.model} cannot be compared: their {key} differ")
-    clean, suspect = Outcomes(before.responses), Outcomes(after.responses)
+    clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
