@@ -74,7 +74,7 @@ def test_other_metrics_of_orders(recorded: list[dict], scores: OrderScores) -> N
     assert metrics.means.expected_accuracy.value == pytest.approx(right.mean())
     assert metrics.means.robust_accuracy.value == right.all(1).mean()
     assert metrics.means.consistency.value == (choices == choices[:, :1]).all(1).mean()
-    assert metrics.over_orders.std.value == pytest.approx(right.mean(0).std())
+    assert metrics.over_orders.acc_std.value == pytest.approx(right.mean(0).std())
     assert metrics.over_orders.worst.value == pytest.approx(right.mean(0).min())
     assert metrics.over_orders.best.value == pytest.approx(right.mean(0).max())
     labels = np.array([record["probs"] for record in recorded]).argmax(-1)

@@ -145,7 +145,7 @@ def test_one_order_gives_accuracy_and_nothing_about_orders() -> None:
         estimate = getattr(metrics.means, name)
         assert not estimate.defined
         assert "two or more orders" in estimate.note
-    assert not metrics.over_orders.std.defined
+    assert not metrics.over_orders.acc_std.defined
 
 
 def test_row_order_of_the_table_changes_nothing() -> None:
