@@ -179,7 +179,7 @@ def test_a_cell_under_three_tie_rules() -> None:
     assert found.by_subject["first"].value == pytest.approx((2 / 3 + 0) / 2)
     assert found.by_subject["first"].n == 2
     assert found.tie_rate.value == found.all_tied.value == 0.75
-    assert "ties in 75% of the questions" in found.doubt
+    assert "ties in 75\u00a0% of the questions" in found.doubt
     assert "if the first tied label wins" in found.doubt
     assert found.to_dict()["trusted"] is False
 

@@ -247,7 +247,7 @@ def test_runs_without_a_common_question_are_shown_and_not_compared(result: Audit
     (panel,) = [panel for panel in report.panels if panel.id == "differences"]
     assert panel.notes == ("No question in common with leans-to-a: rule.",)
     assert not panel.charts + panel.tables
-    assert [panel for panel in report.panels if panel.id == "scores"]
+    assert [panel for panel in report.panels if panel.id == "score"]
 
 
 def test_three_runs_of_one_model_are_told_apart(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
 
 
 def test_summary_says_what_matters() -> None:
-    assert "H1, H2, H3 by own base rates and H4 hold" in _prefers_a().summary()
+    assert "H1, H2, H3, H3 by own base rates and H4 hold" in _prefers_a().summary()
     text = _prefers_a().summary(width=140, details=True)
-    for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "prompts in"):
+    for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
     assert "not to be trusted" not in text.lower()
 
@@ -195,7 +195,7 @@ def test_hypotheses_on_the_papers_models(shared_data: Path) -> None:
     assert _verdicts(mistral)["H3"] == "partly"
     turned = next(h for h in mistral.hypotheses if h.name == "H3, own base rates")
     assert turned.verdict == "does not hold"
-    assert turned.words.startswith("The correlation has turned round. Counterfactual: r = -0.36")
+    assert turned.words.startswith("The correlation has turned round. Counterfactual: r = −0.36")
 
 
 def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:

@@ -59,8 +59,9 @@ def _everything(page: Page, width: int, color: bool) -> list[str]:
 def _first_screen(page: Page, width: int, color: bool) -> list[str]:
     lines = _head(page, width, color)
     lines = lines + _drawn(_tiles(page, width, True), width, color) if page.tiles else lines[:-1]
-    notes = _notes(page.notes[:_MOST_NOTES], width)
-    untold = len(page.notes) - _MOST_NOTES
+    found = [*(note for panel in page.sections if panel.first_screen for note in panel.notes), *page.notes]
+    notes = _notes(found[:_MOST_NOTES], width)
+    untold = len(found) - _MOST_NOTES
     notes += [f"... and {count(untold, 'more note')}"] if untold > 0 else []
     notes = notes[: max(0, SCREEN - len(lines) - 2)]
     room = SCREEN - 1 - len(lines) - (len(notes) + 1 if notes else 0)

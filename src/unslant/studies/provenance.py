@@ -22,7 +22,7 @@ def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _words(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {item}" for name, item in value.items())
+        return ", ".join(f"{name} {item}" for name, item in sorted(value.items()))
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

@@ -14,9 +14,18 @@ from unslant.metrics.records import METRICS
 from unslant.reports import charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.panels import Chart, Column, Page, Panel, Table
 from unslant.studies.audit.browser import browser
-from unslant.studies.audit.panels import MOST_ORDERS, SCORES, notes, order_accuracies, order_name, whole_set
+from unslant.studies.audit.panels import (
+    MOST_ORDERS,
+    SCORES,
+    notes,
+    numbers_panel,
+    order_accuracies,
+    order_name,
+    score_panel,
+)
+from unslant.studies.audit.panels_labels import labels_panel
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
@@ -94,12 +103,12 @@ class AuditComparison(StudyResult):
             headline=self._headline(),
             lead=_lead(self.runs),
             panels=(
-                _scores(self.runs),
+                score_panel(self.runs),
                 _differences(self),
                 _orders(self.runs),
-                _labels(self.runs),
+                labels_panel(self.runs),
                 _subjects(self.runs),
-                _numbers(self.runs),
+                numbers_panel(self.runs),
             ),
             notes=tuple(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
             settings=tuple(told),
@@ -145,43 +154,20 @@ def _lead(runs: Mapping[str, AuditResult]) -> str:
     return "; ".join(told) + "."
 
 
-def _scores(runs: Mapping[str, AuditResult]) -> Panel:
-    means = {name: run.metrics.means for name, run in runs.items()}
-    marks = [Mark(METRICS[key].label, getattr(m, key), series=name) for key in SCORES for name, m in means.items()]
-
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style)
-
-    explanation = "Points with 95 % intervals, each run on all of its own questions."
-    values = {name: {key: getattr(m, key) for key in MEASURES} for name, m in means.items()}
-    return Panel(
-        "scores",
-        "What the scores are worth",
-        "The reported score uses the order of options in the file; the mean over orders is free of luck with it; the "
-        "vote is the corrected answer; right in every order is what no order can take away.",
-        (Chart("scores", "The scores of each run", explanation, draw),),
-        (Table.of_metrics("scores", "The scores of each run", values, folded=False),),
-        short="Scores",
-        first_screen=True,
-    )
-
-
 def _differences(comparison: AuditComparison) -> Panel:
     base, found = comparison.base[0], comparison.differences
     ids = set(comparison.base[1].scores.ids)
     unmatched = [name for name, run in comparison.runs.items() if not ids & set(run.scores.ids)]
     marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
 
-    def draw(style: Style) -> object:
-        how = METRICS["difference"]
-        return charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how)
+    how = METRICS["difference"]
 
     chart = Chart(
         "differences",
         f"Difference from {base}",
         "On the questions both answered. Intervals (95 %) resample both answers of a question together; one that lies "
         "beside the dashed line is a difference that questions alone do not explain.",
-        draw,
+        lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
     )
     return Panel(
         "differences",
@@ -228,15 +214,12 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
                 letters = [chr(ord("A") + i) for i in range(block.n)]
                 marks += [Mark(name, e, series=order_name(order, letters)) for order, e in order_accuracies(block)]
 
-    def draw(style: Style) -> object:
-        return charts.strip(marks, style)
-
     chart = Chart(
         "orders",
         "Each mark is one order",
         "Accuracy of the most common option count under each order of its options. A run that goes by content has its "
         "marks in one place.",
-        draw,
+        lambda style: charts.strip(marks, style),
     )
     return Panel(
         "orders",
@@ -244,52 +227,6 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
         "How far the score moves when nothing but the order of options does.",
         (chart,) if marks else (),
         short="Orders",
-    )
-
-
-def _labels(runs: Mapping[str, AuditResult]) -> Panel:
-    chosen = [
-        Mark(s.label, s.chosen, series=name, expected=s.expected if s.expected == s.expected else None)
-        for name, run in runs.items()
-        for s in run.metrics.preference.slots
-    ]
-    recall = [
-        Mark(row.label, row.recall, series=name) for name, run in runs.items() for row in run.metrics.order_labels
-    ]
-
-    def draw_chosen(style: Style) -> object:
-        return charts.columns(chosen, style, title="share chosen", under="label", expected="by content alone")
-
-    def draw_recall(style: Style) -> object:
-        return charts.intervals(recall, style)
-
-    found = []
-    if any(mark.estimate.defined for mark in chosen):
-        words = "; ".join(f"{name} {run.metrics.preference.phrase}" for name, run in runs.items())
-        found.append(
-            Chart(
-                "preference",
-                "What is chosen when unsure",
-                f"{words}. Dashes: what a model going by content alone would choose there. last: the last position.",
-                draw_chosen,
-            )
-        )
-    if any(mark.estimate.defined for mark in recall):
-        found.append(
-            Chart(
-                "gold-position",
-                "Accuracy by where the right option stands",
-                "The same questions with the right option moved to each place in turn, over all orders.",
-                draw_recall,
-            )
-        )
-    return Panel(
-        "labels",
-        "Labels and positions",
-        "What each model falls back on when it does not know, and what that does to questions whose right option "
-        "stands there.",
-        tuple(found),
-        short="Labels",
     )
 
 
@@ -307,9 +244,6 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         for subject in subjects
     ]
 
-    def draw(style: Style) -> object:
-        return charts.dumbbells(rows[:MOST_ROWS], style, axis="accuracy, mean over orders")
-
     table = Table(
         "subjects",
         "Mean accuracy over orders, by subject",
@@ -317,17 +251,10 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects),
         folded=True,
     )
-    chart = Chart("subjects", f"Mean over orders, by subject{first_rows(len(rows))}", "One point for each run.", draw)
-    return Panel("subjects", "Subjects", "Where the runs differ.", (chart,), (table,))
-
-
-def _numbers(runs: Mapping[str, AuditResult]) -> Panel:
-    values = {name: whole_set(run.metrics) for name, run in runs.items()}
-    return Panel(
-        "numbers",
-        "All numbers",
-        "Every number of every run with its 95 % interval, the number of questions it rests on, and what it means.",
-        tables=(Table.of_metrics("numbers", "Metrics", values),),
-        short="Numbers",
-        reference=True,
+    chart = Chart(
+        "subjects",
+        f"Mean over orders, by subject{first_rows(len(rows))}",
+        "One point for each run.",
+        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, axis="accuracy, mean over orders"),
     )
+    return Panel("subjects", "Subjects", "Where the runs differ.", (chart,), (table,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from unslant.metrics.scores import Block
 from unslant.reports import charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table, Tile
+from unslant.reports.panels import Chart, Column, Page, Panel, Table, Tile
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, settings_rows, skipped_lines
@@ -42,13 +42,13 @@ def page(result: AuditResult) -> Page:
         lead=_lead(result),
         tiles=Tile.row(*((key, getattr(means, key)) for key in TILES)),
         panels=(
-            score_panel(result),
+            score_panel({result.name: result}),
             orders_panel(result),
-            labels_panel(result),
+            labels_panel({result.name: result}),
             priors_panel(result),
             corrections_panel(result),
             subjects_panel(result),
-            numbers_panel(result),
+            numbers_panel({result.name: result}),
         ),
         notes=tuple(notes(result)),
         settings=settings_rows(result.meta),
@@ -108,29 +108,39 @@ def notes(result: AuditResult) -> list[str]:
     ]
 
 
-def score_panel(result: AuditResult) -> Panel:
-    """The score as reported beside what is left of it."""
-    means, over = result.metrics.means, result.metrics.over_orders
-    marks = [Mark(METRICS[key].label, getattr(means, key), stands_out=key == "accuracy") for key in SCORES]
-    marks += [Mark("worst order", over.worst), Mark("best order", over.best)]
-    chance = means.chance.value if means.chance.defined else None
-
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, line=chance)
-
-    chart = Chart(
-        "score",
-        "One model, several scores",
-        "Points with 95 % intervals; the dashed line is what guessing gives.",
-        draw,
-    )
+def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """The score as reported beside what is left of it, of one audit or several."""
+    several = len(runs) > 1
+    found = {name: whole_set(result.metrics) for name, result in runs.items()}
+    keys = (*SCORES, "over_orders.worst", "over_orders.best")
+    marks = [
+        Mark(METRICS[key].label, value, name * several, stands_out=key == "accuracy")
+        for key in keys
+        for name, values in found.items()
+        if isinstance(value := values[key], Estimate) and value.defined
+    ]
+    first = next(iter(runs.values())).metrics.means.chance
+    chance = first.value if first.defined and not several else None
+    explanation = "each run on all of its own questions" if several else "the dashed line is what guessing gives"
+    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
     return Panel(
         "score",
         "What the score is worth",
         "The reported score uses the order of options in the file. The mean over orders is free of luck with that "
         "order; the vote is the corrected answer; right in every order is what no order can take away.",
-        (chart,) if any(mark.estimate.defined for mark in marks) else (),
+        (
+            Chart(
+                "score",
+                "The scores of each run" if several else "One model, several scores",
+                f"Points with 95 % intervals; {explanation}.",
+                lambda style: charts.intervals(marks, style, line=chance),
+            ),
+        )
+        if marks
+        else (),
+        (Table.of_metrics("scores", "The scores of each run", shown),) if several else (),
         short="Score",
+        first_screen=True,
     )
 
 
@@ -184,15 +194,12 @@ def _orders_chart(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]
     marks = [Mark(order_name(order, _labels(block)), value, stands_out=order == given) for order, value in rows]
     mean = float(np.mean([value.value for _, value in rows]))
 
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, domain=None, step=15, line=mean)
-
     return Chart(
         f"orders-{block.n}-{block.k}",
         f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
         "Each row is one order, named by the options from top to bottom as the file letters them. The order of the "
         "file stands out; the dashed line is the mean over orders. Intervals: 95 %, questions as a sample.",
-        draw,
+        lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
     )
 
 
@@ -218,9 +225,6 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
     middle = [False, *[True] * 10, False]
 
-    def draw(style: Style) -> object:
-        return charts.counts(names, counted, middle, style, under="share of its orders in which a question is right")
-
     share = sum(counted[1:-1]) / values.size
     return (
         Chart(
@@ -228,7 +232,9 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
             f"For {percent(share)} of the questions, the order decides",
             f"{count(values.size, 'question')} by the share of their orders in which the answer is right. Between "
             "never and always, whether the model is right depends on the order alone.",
-            draw,
+            lambda style: charts.counts(
+                names, counted, middle, style, under="share of its orders in which a question is right"
+            ),
         ),
     )
 
@@ -239,14 +245,11 @@ def corrections_panel(result: AuditResult) -> Panel:
     means, nvr = result.metrics.means, result.nvr.score
     marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
 
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None)
-
     chart = Chart(
         "corrections",
         "The score after each correction",
         "Each on the questions it can be used for. The dashed line is the score as reported.",
-        draw,
+        lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
     columns = (Column("method"), *map(Column.of, keys))
@@ -278,19 +281,21 @@ def subjects_panel(result: AuditResult) -> Panel:
         for subject, means in named[:MOST_ROWS]
     ]
 
-    def draw(style: Style) -> object:
-        return charts.dumbbells(rows, style)
-
     title = f"Scores by subject{first_rows(len(ranked))}"
-    found = [Chart("subjects", title, "Subjects whose answers move most with the order (PBM) come first.", draw)]
+    found = [
+        Chart(
+            "subjects",
+            title,
+            "Subjects whose answers move most with the order (PBM) come first.",
+            lambda style: charts.dumbbells(rows, style),
+        )
+    ]
     tables = [_subjects_table(named)]
     correlation = result.metrics.pbm_accuracy
     if correlation.pearson.defined:
         points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
 
-        def draw_scatter(style: Style) -> object:
-            how = METRICS["pbm"]
-            return charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how)
+        how = METRICS["pbm"]
 
         r = METRICS["pbm_accuracy.pearson"]
         found.append(
@@ -299,7 +304,7 @@ def subjects_panel(result: AuditResult) -> Panel:
                 f"Does PBM tell what is hard? r = {number(correlation.pearson, r)}",
                 f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
                 "PBM needs no right answers.",
-                draw_scatter,
+                lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
             )
         )
         values: dict[str, Cell] = {
@@ -328,22 +333,24 @@ def _subjects_table(named: Sequence[tuple[str, Measures[Estimate]]]) -> Table:
     return Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), rows)
 
 
-def numbers_panel(result: AuditResult) -> Panel:
-    """Every number of the whole set with its meaning, and what they rest on."""
-    found = Table.of_metrics("numbers", "Metrics", {"value": whole_set(result.metrics)}, methods=True)
-    by_options = result.metrics.counts.by_options.items()
-    sizes = Table(
+def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """Every number of the whole set with its meaning, and what they rest on, of one audit or several."""
+    several = len(runs) > 1
+    values = {name if several else "value": whole_set(result.metrics) for name, result in runs.items()}
+    sizes = sorted({n for result in runs.values() for n in result.metrics.counts.by_options})
+    counts = [result.metrics.counts.by_options for result in runs.values()]
+    by_options = Table(
         "options",
         "Questions by number of options",
-        (Column("options"), Column("questions")),
-        tuple((str(n), questions) for n, questions in by_options),
+        (Column("options"), *(Column(name if several else "questions") for name in runs)),
+        tuple((str(n), *(found.get(n, 0) for found in counts)) for n in sizes),
         folded=True,
     )
     return Panel(
         "numbers",
         "All numbers",
         "Every number with its 95 % interval, the number of questions it rests on, and what it means.",
-        tables=(found, sizes),
+        tables=(Table.of_metrics("numbers", "Metrics", values, methods=not several), by_options),
         short="Numbers",
         reference=True,
     )

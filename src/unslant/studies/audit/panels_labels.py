@@ -2,67 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from unslant.metrics.records import METRICS
 from unslant.reports import charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Chart, Column, Panel, Style, Table
+from unslant.reports.panels import Chart, Column, Panel, Table
 
 if TYPE_CHECKING:
     from unslant.metrics.base_rate import BaseRates
     from unslant.studies.audit.result import AuditResult
 
 
-def labels_panel(result: AuditResult) -> Panel:
-    """What is chosen when unsure, and accuracy by where the right option stands."""
-    metrics = result.metrics
-    preference = metrics.preference
-    slots = [slot for slot in preference.slots if slot.chosen.defined]
-    found: list[Chart] = []
-    if slots:
-        chosen = [
-            Mark(s.label, s.chosen, expected=_finite(s.expected), stands_out=s.label == preference.named) for s in slots
-        ]
-
-        def draw_chosen(style: Style) -> object:
-            return charts.columns(chosen, style, title="share chosen", under="label", expected="by content alone")
-
-        found.append(
-            Chart(
-                "preference",
-                preference.phrase[:1].upper() + preference.phrase[1:],
-                f"Share of orders in which each label is chosen, on the {count(slots[0].chosen.n, 'question')} whose "
-                "answer changes with the order. Dashes: what a model going by content alone would choose there. "
-                "last: the last position.",
-                draw_chosen,
-            )
-        )
-    recall = [Mark(row.label, row.recall) for row in metrics.order_labels if row.recall.defined]
-    if recall:
-        mean = metrics.means.expected_accuracy
-
-        def draw_recall(style: Style) -> object:
-            return charts.intervals(recall, style, axis="accuracy", step=26, line=mean.value if mean.defined else None)
-
-        found.append(
-            Chart(
-                "gold-position",
-                "Accuracy by where the right option stands",
-                "The same questions with the right option moved to each place in turn, over all orders. Level points "
-                "mean that the place does not matter. Dashed: the mean over orders.",
-                draw_recall,
-            )
-        )
+def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """What is chosen when unsure, and accuracy by where the right option stands, of one audit or several."""
+    several = len(runs) > 1
+    metrics = {name: result.metrics for name, result in runs.items()}
+    first = next(iter(metrics.values()))
+    mean = first.means.expected_accuracy.value if first.means.expected_accuracy.defined and not several else None
+    chosen = [
+        Mark(s.label, s.chosen, name * several, _finite(s.expected), s.label == found.preference.named)
+        for name, found in metrics.items()
+        for s in found.preference.slots
+        if s.chosen.defined
+    ]
+    recall = [
+        Mark(row.label, row.recall, name * several)
+        for name, found in metrics.items()
+        for row in found.order_labels
+        if row.recall.defined
+    ]
+    phrase = first.preference.phrase[:1].upper() + first.preference.phrase[1:]
+    told = "; ".join(f"{name} {found.preference.phrase}" for name, found in metrics.items()) + ". "
+    unsure = count(chosen[0].estimate.n, "question") if chosen and not several else "questions"
+    content = "by content alone"
+    pictures = (
+        Chart(
+            "preference",
+            "What is chosen when unsure" if several else phrase,
+            f"{told * several}Share of orders in which each label is chosen, on the {unsure} whose answer changes with "
+            "the order. Dashes: what a model going by content alone would choose there. last: the last position.",
+            lambda style: charts.columns(chosen, style, title="share chosen", under="label", expected=content),
+        ),
+        Chart(
+            "gold-position",
+            "Accuracy by where the right option stands",
+            "The same questions with the right option moved to each place in turn, over all orders. Level points mean "
+            f"that the place does not matter.{' Dashed: the mean over orders.' * (not several)}",
+            lambda style: charts.intervals(recall, style, axis="accuracy", step=26, line=mean),
+        ),
+    )
     return Panel(
         "labels",
         "Labels and positions",
         "What the model falls back on when it does not know, and what that does to questions whose right option stands "
         "there.",
-        tuple(found),
-        (labels_table(result),) if slots or recall else (),
-        (preference.note,) if preference.note else (),
+        tuple(chart for chart, marks in zip(pictures, (chosen, recall), strict=True) if marks),
+        tuple(_labels_table(result, name * several) for name, result in runs.items()) if chosen or recall else (),
+        tuple(f"{f'{name}: ' * several}{m.preference.note}" for name, m in metrics.items() if m.preference.note),
         short="Labels",
     )
 
@@ -71,7 +70,7 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def labels_table(result: AuditResult) -> Table:
+def _labels_table(result: AuditResult, name: str) -> Table:
     """One row per label, and one for the last position."""
     metrics = result.metrics
     given = {row.label: row for row in metrics.given_labels}
@@ -100,7 +99,7 @@ def labels_table(result: AuditResult) -> Table:
     keys = ("chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy")
     shares = (Column.of("base_rates.by_label"), Column.of("base_rates.shares"))
     columns = (Column("label"), *map(Column.of, keys), *(shares if rates else ()))
-    return Table("labels", "Labels", columns, tuple(rows), folded=True)
+    return Table("labels", f"Labels, {name}" if name else "Labels", columns, tuple(rows), folded=True)
 
 
 def _usual_rates(result: AuditResult) -> BaseRates | None:
@@ -138,11 +137,6 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
 
     how = METRICS["base_rates.by_label"]
 
-    def draw(style: Style) -> object:
-        return charts.intervals(
-            marks, style, axis="probability", domain=None, step=26, line=float(rates.values.mean()), how=how
-        )
-
     title = f"Without a question, {rates.top} is likeliest" if rates.uneven else "Without a question, labels are even"
     return (
         Chart(
@@ -151,7 +145,9 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
             f"Probability of each of {rates.n_options} labels after a question without content, mean over "
             f"{rates.n_orders} orders of the labels (N counts orders). Dashed: their mean. Distance from even: "
             f"{number(rates.distance)}.",
-            draw,
+            lambda style: charts.intervals(
+                marks, style, axis="probability", domain=None, step=26, line=float(rates.values.mean()), how=how
+            ),
         ),
     )
 
@@ -166,9 +162,6 @@ def _nvr(result: AuditResult) -> tuple[Chart, ...]:
         for label, value in zip(nvr.labels, nvr.accuracy, strict=True)
     ]
 
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, step=26, line=nvr.plain.value if nvr.plain.defined else None)
-
     readings = "; ".join(reading.phrase for reading in nvr.readings)
     return (
         Chart(
@@ -177,6 +170,6 @@ def _nvr(result: AuditResult) -> tuple[Chart, ...]:
             "Accuracy on the same questions when the right option never stands under a label; the least is the score. "
             f"Dashed: as given. Guessing scores {number(nvr.guess)}."
             + (f" Standing out: {readings}." if readings else ""),
-            draw,
+            lambda style: charts.intervals(marks, style, step=26, line=nvr.plain.value if nvr.plain.defined else None),
         ),
     )

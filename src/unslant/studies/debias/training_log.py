@@ -17,7 +17,7 @@ from unslant.metrics.records import METRICS, Metric
 from unslant.reports import charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.panels import Chart, Column, Page, Panel, Table
 
 LOG = "log.jsonl"
 
@@ -117,9 +117,11 @@ def _plain(value: float, n: int) -> Estimate:
 def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
     marks = [Mark(str(epoch), value) for epoch, value in values]
 
-    def draw(style: Style) -> object:
-        return charts.line(marks, style, under="epoch", beside=metric.name, how=metric)
-
     whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
     on = count(values[0][1].n, "held-out question")
-    return Chart(name, metric.name[:1].upper() + metric.name[1:], f"On {on}, {whether}.", draw)
+    return Chart(
+        name,
+        metric.name[:1].upper() + metric.name[1:],
+        f"On {on}, {whether}.",
+        lambda style: charts.line(marks, style, under="epoch", beside=metric.name, how=metric),
+    )

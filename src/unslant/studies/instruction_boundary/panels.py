@@ -9,7 +9,7 @@ from unslant.metrics.records import METRICS
 from unslant.reports import charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table, Tile
+from unslant.reports.panels import Chart, Column, Page, Panel, Table, Tile
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, SettingMetrics
 from unslant.studies.provenance import settings_rows
@@ -87,11 +87,14 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         body.append((row.setting, _KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
     shown = [(name, value) for name, value in metrics.robustness.items() if value.defined]
 
-    def draw(style: Style) -> object:
-        marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
-        return charts.intervals(marks, style, axis="robustness score")
+    marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
 
-    drawn = Chart("boundary-robustness", "Robustness by setting", "RS averaged over kinds of question.", draw)
+    drawn = Chart(
+        "boundary-robustness",
+        "Robustness by setting",
+        "RS averaged over kinds of question.",
+        lambda style: charts.intervals(marks, style, axis="robustness score"),
+    )
     return Panel(
         "boundary",
         "How much of an answer is the instruction",
@@ -111,13 +114,9 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
 
 
 def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
-    def draw(style: Style) -> object:
-        marks = [
-            Mark(row.setting, share, form, expected=row.truth[form])
-            for row in rows
-            for form, share in row.outputs.items()
-        ]
-        return charts.intervals(marks, style, axis="share of answers")
+    marks = [
+        Mark(row.setting, share, form, expected=row.truth[form]) for row in rows for form, share in row.outputs.items()
+    ]
 
     truth = ", ".join(f"{form} {percent(share)}" for form, share in rows[0].truth.items())
     columns = (Column("setting"), *(Column(form, METRICS["outputs"]) for form in rows[0].outputs))
@@ -134,40 +133,57 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
         f"boundary-outputs-{kind}",
         f"What is answered, {_KINDS[kind]}",
         f"A model that is not bent answers each form as often as it is right: {truth}.",
-        charts=(Chart(f"boundary-outputs-{kind}", "Output rate", "Share of each form among the answers.", draw),),
+        charts=(
+            Chart(
+                f"boundary-outputs-{kind}",
+                "Output rate",
+                "Share of each form among the answers.",
+                lambda style: charts.intervals(marks, style, axis="share of answers"),
+            ),
+        ),
         tables=(table,),
     )
 
 
 def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
-    def draw(style: Style) -> object:
-        pairs = [
-            (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
-            for row in rows
-        ]
-        return charts.dumbbells(pairs, style)
+    pairs = [
+        (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
+        for row in rows
+    ]
 
     return Panel(
         f"boundary-balance-{kind}",
         f"Usual against unusual answers, {_KINDS[kind]}",
         "Far apart: the score is a preference for one form of answer, not knowledge.",
-        charts=(Chart(f"boundary-balance-{kind}", "SR and GR", "Accuracy on both halves of the questions.", draw),),
+        charts=(
+            Chart(
+                f"boundary-balance-{kind}",
+                "SR and GR",
+                "Accuracy on both halves of the questions.",
+                lambda style: charts.dumbbells(pairs, style),
+            ),
+        ),
     )
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
     by_number = metrics.disturbing()
 
-    def draw(style: Style) -> object:
-        marks = [Mark(str(k), estimate) for k, estimate in by_number.items()]
-        return charts.columns(marks, style, title="accuracy", under="wrong options")
+    marks = [Mark(str(k), estimate) for k, estimate in by_number.items()]
 
     rows = tuple((str(k), estimate) for k, estimate in by_number.items())
     return Panel(
         "boundary-disturbing",
         "Disturbing options",
         "The right option among ever more wrong ones.",
-        charts=(Chart("boundary-disturbing", "Accuracy by number of wrong options", "Same questions.", draw),),
+        charts=(
+            Chart(
+                "boundary-disturbing",
+                "Accuracy by number of wrong options",
+                "Same questions.",
+                lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
+            ),
+        ),
         tables=(
             Table(
                 "boundary-disturbing-table",
