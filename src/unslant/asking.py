@@ -13,7 +13,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.metrics.scores import OrderScores
 from unslant.models.base import Cost, ScoringModel
-from unslant.models.chat import Reply, Speaker
+from unslant.models.chat import ChatModel, Reply
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions.question import Question
@@ -21,7 +21,7 @@ from unslant.responses.extraction import chosen_contents, extract
 from unslant.responses.table import Response, Responses
 
 __all__ = [
-    "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_in_words", "ask_orders",
+    "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies", "ask_orders",
     "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
 ]  # fmt: skip
 
@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None where it is no answer)."""
 GENERATE = "generate"
-"""Elicitation of rows that were answered in words."""
+"""Elicitation of rows that are generated replies."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -78,8 +78,8 @@ def score_all(
     return scores
 
 
-def ask_in_words(
-    chat: Speaker,
+def ask_for_replies(
+    model: ChatModel,
     asked: Sequence[Asked],
     writer: Writer,
     *,
@@ -100,7 +100,7 @@ def ask_in_words(
     for _, presentation in asked:
         prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
         indices.append(prompts.setdefault(prompt, len(prompts)))
-    replies = generate_all(chat, list(prompts), progress=progress)
+    replies = generate_all(model, list(prompts), progress=progress)
     rows = (
         reply_row(question, presentation, replies[index], read)
         for (question, presentation), index in zip(asked, indices, strict=True)
@@ -109,12 +109,12 @@ def ask_in_words(
 
 
 def generate_all(
-    chat: Speaker, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
+    model: ChatModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
 ) -> list[Reply]:
     """Replies to all prompts, in their order."""
     replies = [Reply(i, None, "no reply came") for i in range(len(prompts))]
     progress(phase, 0, len(prompts))
-    for done, reply in enumerate(chat.say(prompts), start=1):
+    for done, reply in enumerate(model.generate(prompts), start=1):
         replies[reply.index] = reply
         progress(phase, done, len(prompts))
     return replies

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran
+from tests.command_line import Ran
 
 Run = Callable[..., Ran]
 

@@ -13,7 +13,8 @@ from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
 from unslant.questions.formats import read_records
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, key_of, plan
+from unslant.studies.unbiased.plan import AnySet, key_of, plan
+from unslant.studies.unbiased.settings import UnbiasedSettings
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 YES = ("yes", "y", "right", "true", "1", "1.0")
