@@ -16,7 +16,8 @@ from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
 from unslant.studies.contamination.finetuning import fine_tune
 from unslant.studies.contamination.settings import Training
-from unslant.studies.contamination.study import bias_terms, compare, contamination
+from unslant.studies.contamination.study import compare, contamination
+from unslant.studies.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased
 
 
@@ -58,12 +59,13 @@ def test_any_two_models_are_compared(questions):
     assert found.ours_gain.value < -0.3
     assert found.excess.low > 0.2
     # who knows everything has no bias; who remembers has 1 as published, and less under interventions
-    terms = bias_terms([knowing, remembering], [1.0, 0.0])
+    metrics = knowing.metrics, remembering.metrics
+    old = [(m.vanilla.value - m.vanilla_chance.value) / (1 - m.vanilla_chance.value) for m in metrics]
+    new = [(m.ours.value - m.ours_chance.value) / (1 - m.ours_chance.value) for m in metrics]
+    terms = decompose([1.0, 0.0], old, new)
     assert terms.original.value == pytest.approx(0.5)
     assert terms.related.value < 0
     assert terms.total.value < terms.original.value
-    with pytest.raises(ValueError, match="2 results"):
-        bias_terms([knowing, remembering], [1.0])
 
 
 def test_different_settings_cannot_be_compared(questions):

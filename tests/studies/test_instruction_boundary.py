@@ -299,7 +299,7 @@ def test_disturbing_options(run):
     with FaultServer(by_rule(asked_as(settings, 10))).running() as server:
         study = run(server, settings, 10)
     assert {k: e.value for k, e in study.metrics.disturbing().items()} == {1: 1, 9: 1}
-    assert [panel.id for panel in study.panels()] == ["boundary-disturbing", "boundary-statuses"]
+    assert [panel.id for panel in study.page().sections] == ["boundary-disturbing", "boundary-statuses"]
 
 
 def test_setting_names():

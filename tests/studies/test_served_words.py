@@ -55,7 +55,7 @@ def study(url, tmp_path_factory):
 
 def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert study.statuses == {"ok": len(study.responses)}
-    asked = Counter(row.presentation for row in study.responses.rows())
+    asked = Counter(row.item for row in study.responses.rows())
     assert asked == dict.fromkeys(SETTINGS, 2 * LIMIT)
     assert 2 * LIMIT >= 60
 
@@ -66,9 +66,9 @@ def test_the_planted_answers_are_found_again(study):
     questions = {question.id: question for question in (*balanced.choice, *balanced.judging)}
     agree = Counter()
     for row in study.responses.rows():
-        shown = present_setting(questions[row.question_id], row.presentation)
+        shown = present_setting(questions[row.question_id], row.item)
         planted = chosen_contents(extract(planted_reply(shown), shown), shown)
-        agree[row.presentation] += row.chosen == planted
+        agree[row.item] += row.chosen == planted
     shares = {name: agree[name] / (2 * LIMIT) for name in SETTINGS}
     assert all(share >= 0.75 for share in shares.values()), shares
     assert shares["vanilla"] >= 0.9
@@ -101,7 +101,7 @@ def test_labels_are_scored_as_they_are_said(url, study):
     asked = [q for q in EMBEDDED.balanced(LIMIT).choice if len(q.answers) == 1]
     shown = [present_setting(question, "vanilla") for question in asked]
     prompts = [Prompt("", one.labels, chat(one), group=one.question_id) for one in shown]
-    said = {row.question_id: row.chosen for row in study.responses.rows() if row.presentation == "vanilla"}
+    said = {row.question_id: row.chosen for row in study.responses.rows() if row.item == "vanilla"}
     best, known = 0, 0
     for index, bounds in ServedModel("words", url, top=5).bounds(prompts):
         chosen = said[shown[index].question_id]

@@ -70,7 +70,7 @@ def test_the_result_survives_its_file(knowing, tmp_path):
     knowing.to_parquet(tmp_path / "run.parquet")
     back = UnbiasedResult.from_parquet(tmp_path / "run.parquet")
     assert back.to_dict() == knowing.to_dict()
-    assert back.panels() == knowing.panels()
+    assert back.page() == knowing.page()
     knowing.to_json(tmp_path / "run.json")
     found = json.loads((tmp_path / "run.json").read_text())
     assert found["metrics"]["drop"]["n"] == 80
@@ -78,7 +78,7 @@ def test_the_result_survives_its_file(knowing, tmp_path):
 
 
 def test_the_summary_names_what_was_done(remembering):
-    text = remembering.summary()
+    text = remembering.summary(details=True)
     for words in (
         "as published (vanilla)",
         "option shuffling",

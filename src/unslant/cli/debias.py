@@ -40,8 +40,9 @@ def debias(
     """
     import json
 
-    from unslant.debias import ModelAsker, method_named
+    from unslant.asking import ModelAsker
     from unslant.debias import debias as run
+    from unslant.debias import method_named
     from unslant.errors import InputError
     from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
@@ -59,7 +60,7 @@ def debias(
     elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
     loaded = open_model(model, models)
     with show_progress(quiet) as progress:
-        asker = ModelAsker(loaded, elicitation, alphabet, watch=progress)
+        asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
         answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
     with out.open("w", encoding="utf-8") as file:
         for record in answers.records():

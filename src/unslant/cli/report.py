@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import HasPanels
+    from unslant.reports.panels import Describes
 
 
 def report(
@@ -37,13 +37,14 @@ def report(
     """
     from unslant.errors import InputError
     from unslant.reports.report import Report
+    from unslant.studies.audit.comparison import side_by_side
     from unslant.studies.outputs import check_file, check_folder
 
     if not runs:
         raise InputError("nothing to report: give files of responses, ids of runs, or folders of adapters")
     check_file(out)
     check_folder(figures, tables)
-    made = Report.of([_read(run, store) for run in runs], [Path(run).stem for run in runs])
+    made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
     made.to_html(out)
     written = [str(out)]
     if figures:
@@ -54,15 +55,11 @@ def report(
         print(*written, sep="\n")
 
 
-def _read(run: str, store: Path | None) -> HasPanels:
+def _read(run: str, store: Path | None) -> Describes:
     """The result in a file, the training in a folder, or, where there is neither, a recorded run."""
     from unslant.errors import InputError, UnslantError
-    from unslant.reports.report import read_result
+    from unslant.studies.readers import read_result
 
-    if Path(run).is_dir():
-        from unslant.debias.lora1.training_log import TrainingLog
-
-        return TrainingLog.read(run)
     if Path(run).exists() or Path(run).suffix:
         return read_result(run)
     from unslant.store import Store

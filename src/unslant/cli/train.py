@@ -37,7 +37,7 @@ def train(
       unslant train org/name questions.jsonl --out adapter/
       unslant audit org/name others.jsonl --adapter adapter/
     """
-    from unslant.debias import ModelAsker
+    from unslant.asking import ModelAsker
     from unslant.debias.lora1.adapter import require_peft
     from unslant.debias.lora1.method import split
     from unslant.models.open import address_of, open_model
@@ -61,7 +61,7 @@ def train(
     loaded = open_model(model, models)
     with show_progress(quiet) as progress:
         asker = ModelAsker(loaded, elicitation, alphabet)
-        trained = run(asker, training, held_out, recipe, out=out, watch=progress)
+        trained = run(asker, training, held_out, recipe, out=out, progress=progress)
     trained.adapted.close()
     if quiet:
         return

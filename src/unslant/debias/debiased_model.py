@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from unslant.debias.asking import ModelAsker
-from unslant.debias.base import Method, Outcome
+from unslant.asking import ModelAsker
+from unslant.debias.base import Method, Outcome, OutcomeList
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
 from unslant.models.base import ScoringModel
@@ -62,7 +62,7 @@ class Debiased:
         """The debiased answer: ``probs`` over the question's options, and ``choice``."""
         return self._debiaser.answer([question])[0]
 
-    def answers(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answers(self, questions: Sequence[Question]) -> OutcomeList:
         """Answers to many questions, which costs less than one by one."""
         return self._debiaser.answer(questions)
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
+from unslant.arrays import Bools, Floats
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
 from unslant.models.options import KEY_VARIABLES, Address
@@ -47,11 +47,11 @@ class Bounds:
             ``low`` is ``-inf``.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Floats
+    high: Floats
 
     @property
-    def exact(self) -> NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Which continuations were returned."""
         return np.asarray(self.low == self.high)
 

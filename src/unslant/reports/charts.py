@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.metrics import Estimate
+from unslant.reports.numbers import How, count, interval, number, with_interval
 from unslant.reports.panels import Style
 from unslant.reports.style import BELOW_TITLE
-from unslant.reports.tables import cell_text, interval_text
 
 SHARE = (0.0, 1.0)
+MOST_ROWS = 15
+"""Rows of a chart of subjects; the table beside it has all."""
+
+
+def first_rows(total: int, thing: str = "subject") -> str:
+    """What a chart's title says of its rows: `` (the first 15 of 57 subjects)``, or nothing where it has all."""
+    return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Mark:
     stands_out: bool = False
 
 
-def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
+def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
     return [
         {
             "name": mark.name,
@@ -35,8 +42,8 @@ def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
             "high": None if mark.estimate.high != mark.estimate.high else mark.estimate.high,
             "expected": mark.expected,
             "out": mark.stands_out,
-            "shown": cell_text(mark.estimate, digits),
-            "interval": interval_text(mark.estimate, digits) or "none",
+            "shown": number(mark.estimate, how),
+            "interval": interval(mark.estimate, how) or "none",
             "n": f"{mark.estimate.n:,}",
         }
         for mark in marks
@@ -66,7 +73,7 @@ def intervals(
     domain: tuple[float, float] | None = SHARE,
     step: int = 30,
     zero: bool = False,
-    digits: int = 3,
+    how: How = 3,
     line: float | None = None,
 ) -> Any:
     """Rows of points with their intervals, in the order given; several series lie close together in a row.
@@ -78,7 +85,7 @@ def intervals(
     """
     import altair as alt
 
-    records = _records(marks, digits)
+    records = _records(marks, how)
     rows = list(dict.fromkeys(record["name"] for record in records))
     names = list(dict.fromkeys(record["series"] for record in records))
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=zero, nice=True)
@@ -144,7 +151,7 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
 
     total = sum(values)
     records = [
-        {"name": name, "count": value, "out": out, "share": f"{value / max(1, total):.3f} of {total:,}"}
+        {"name": name, "count": value, "out": out, "share": f"{number(value / max(1, total))} of {total:,}"}
         for name, value, out in zip(names, values, middle, strict=True)
     ]
     colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
@@ -174,7 +181,9 @@ def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis:
     return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
 
 
-def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str) -> Any:
+def scatter(
+    rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3
+) -> Any:
     """One point per name at two estimates (x, then y)."""
     import altair as alt
 
@@ -183,8 +192,8 @@ def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, und
             "name": name,
             "x": a.value,
             "y": b.value,
-            "shown x": f"{cell_text(a, 4)} ({interval_text(a, 4)})",
-            "shown y": f"{cell_text(b)} ({interval_text(b)})",
+            "shown x": with_interval(a, how),
+            "shown y": with_interval(b),
             "n": f"{b.n:,}",
         }
         for name, a, b in rows
@@ -219,11 +228,11 @@ def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any
     ).properties(width=style.width, height=40 * len(rows))
 
 
-def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, digits: int = 3) -> Any:
+def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, how: How = 3) -> Any:
     """Estimates along whole numbers (the names), joined by a line, with their intervals where there are any."""
     import altair as alt
 
-    records = [record | {"at": int(record["name"])} for record in _records(marks, digits)]
+    records = [record | {"at": int(record["name"])} for record in _records(marks, how)]
     tips = _tooltip(alt, alt.Tooltip("at:Q", title=under))
     scale = alt.Scale(zero=False, nice=True)
     x = alt.X("at:Q", title=under, axis=alt.Axis(tickMinStep=1, format="d"))

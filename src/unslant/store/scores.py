@@ -17,14 +17,14 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Ints
 from unslant.store.database import Database
 
 KEY_BYTES = 16
 _LOOKED_UP = 500  # keys in one query
 
-Row = tuple[int, bytes, NDArray[np.float64]]
+Row = tuple[int, bytes, Floats]
 """Position in the pass, key of the prompt, and its scores."""
 
 
@@ -50,10 +50,10 @@ class Pass:
     database: Database
     id: int
     keys: Sequence[bytes]
-    planned: NDArray[np.int64]
+    planned: Ints
     cost: dict[str, Any]
 
-    def stored(self) -> dict[int, NDArray[np.float64]]:
+    def stored(self) -> dict[int, Floats]:
         """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment."""
         with self.database.snapshot() as connection:
             self._read_cost(connection)
@@ -75,7 +75,7 @@ class Pass:
 
     def write(
         self,
-        rows: Iterable[tuple[int, NDArray[np.float64]]],
+        rows: Iterable[tuple[int, Floats]],
         done: int,
         cost: Mapping[str, float],
         states: Mapping[str, tuple[int, bytes]],
@@ -176,5 +176,5 @@ def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
         yield keys[start : start + size]
 
 
-def _blob(scores: NDArray[np.float64]) -> bytes:
+def _blob(scores: Floats) -> bytes:
     return np.ascontiguousarray(scores, dtype="<f8").tobytes()

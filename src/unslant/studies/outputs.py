@@ -93,7 +93,7 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
     Raises:
         InputError: naming a file that cannot be read, or is of another study.
     """
-    from unslant.reports.report import read_result
+    from unslant.studies.readers import read_result
 
     found = [read_result(path) for path in paths]
     for path, result in zip(paths, found, strict=True):

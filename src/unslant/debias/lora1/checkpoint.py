@@ -25,14 +25,14 @@ _FILE = "checkpoint.pt"
 
 @dataclass(frozen=True)
 class Saved:
-    """What :meth:`Checkpoint.load` found."""
+    """What :meth:`TrainingState.load` found."""
 
     adapter: dict[str, Any]
     optimizer: dict[str, Any]
     log: tuple[Epoch, ...]
 
 
-class Checkpoint:
+class TrainingState:
     """``checkpoint.pt`` in the folder of a run: written whole after every epoch, or not at all.
 
     Raises:

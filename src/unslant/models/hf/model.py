@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-import unslant
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Journal, Scored
+from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
 from unslant.models.hf.engine import PlainEngine, TreeEngine
-from unslant.models.hf.tokenization import Encoded, Encoder
+from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
+from unslant.version import __version__
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
@@ -86,6 +86,11 @@ class TransformersModel:
         """``tree`` or ``plain``: what scores this model."""
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return int(self.model.num_parameters())
+
     def reset(self) -> None:
         """Forget what was kept from earlier calls. Weights written in place and adapters switched are noticed alone."""
         self._engine.reset()
@@ -97,7 +102,7 @@ class TransformersModel:
         state = _changes(self.model)
         if self._identity is None or self._identity[0] != state:
             self._identity = state, self._identify()
-        return self._identity[1] | {"adapters": state[1], "engine": f"{self.engine} {unslant.__version__}"}
+        return self._identity[1] | {"adapters": state[1], "engine": f"{self.engine} {__version__}"}
 
     def _identify(self) -> dict[str, str]:
         weights = hashlib.sha256()

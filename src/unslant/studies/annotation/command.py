@@ -46,15 +46,12 @@ def annotation_agreement(
     Examples:
       unslant study annotation-agreement ann.csv bob.csv --json agreement.json
     """
-    import json as writer
-
-    from unslant.studies.annotation.panels import summary, to_dict
     from unslant.studies.annotation.study import read_sheets
     from unslant.studies.outputs import check_file
 
     check_file(json)
     found = read_sheets(sheets)
     if json:
-        json.write_text(writer.dumps(to_dict(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        found.to_json(json)
     if not quiet:
-        print(summary(found))
+        print(found.summary())

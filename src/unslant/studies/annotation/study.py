@@ -13,11 +13,11 @@ from pydantic import BeforeValidator, Field
 from unslant.asking import Asked
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
+from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
 from unslant.questions.tables import read_table
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.unbiased.metrics import BOAT
-from unslant.studies.unbiased.plan import AnySet, plan
+from unslant.studies.unbiased.plan import AnySet, key_of, plan
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
@@ -39,7 +39,7 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
     asked = [
         (question, presentation)
         for question, presentation in plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed)).asked
-        if presentation.name.startswith(BOAT)
+        if presentation.kind == BOAT
     ]
     chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
     rows = []
@@ -47,7 +47,7 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
         question, presentation = asked[i]
         codes = "+".join(presentation.interventions) or "none"
         shown = f"{presentation.instruction}\n\n{layout.render_question(presentation).strip()}"
-        item = f"{question.id}|{presentation.name}"
+        item = key_of(question, presentation)
         rows.append(
             dict(zip(COLUMNS, (item, question.id, codes, shown, ", ".join(presentation.right_labels), ""), strict=True))
         )
@@ -55,7 +55,9 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
 
 
 def _rank(asked: Asked, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}\x1fsheet\x1f{asked[0].id}\x1f{asked[1].name}".encode()).digest()
+    question, presentation = asked
+    key = key_of(question, presentation).removeprefix(f"{question.id}|")
+    return hashlib.sha256(f"{seed}\x1fsheet\x1f{question.id}\x1f{key}".encode()).digest()
 
 
 def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:

@@ -92,9 +92,9 @@ def audit_presentations(
     if reverse not in found:
         shown.append(present(question, reverse, alphabet, "reverse"))
     upside_down = labels_for(alphabet, len(question.options))[::-1]
-    shown.append(present(question, given, name="labels-reversed", labels=upside_down))
+    shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
     if reverse != given:
-        shown.append(present(question, reverse, name="both-reversed", labels=upside_down))
+        shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
     return shown
 
 

@@ -33,7 +33,7 @@ def base_rate(
       unslant study base-rate org/name mmlu --html report.html
       unslant study base-rate --log scores.csv.gz
     """
-    from unslant.studies.base_rate.panels import check_format, save_charts
+    from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
     from unslant.studies.base_rate.study import base_rate_recorded
     from unslant.studies.outputs import check_file, check_outputs, write_outputs

@@ -72,7 +72,7 @@ def base_rate_presentations(
     """Every question as given and (``nvr``) in its Nvr-X variants, then the controls for every number of options."""
     asked: list[Asked] = []
     for question in questions:
-        asked.append((question, present(question, alphabet=alphabet, name=GIVEN)))
+        asked.append((question, present(question, alphabet=alphabet, kind=GIVEN)))
         if nvr:
             asked += [(question, presentation) for presentation in nvr_presentations(question, alphabet, seed)]
     for n in sorted({len(question.options) for question in questions}):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
 from unslant.presentations.presentation import Presentation
@@ -17,11 +19,12 @@ from unslant.studies.contamination.settings import Training
 if TYPE_CHECKING:
     import torch
 
+    from unslant.models.base import Ids
     from unslant.models.hf.model import TransformersModel
 
 
 @dataclass(frozen=True)
-class Trained:
+class FineTuned:
     """What fine-tuning did: epochs run, and the share answered right during the last of them."""
 
     epochs: int
@@ -35,7 +38,7 @@ def fine_tune(
     writer: Writer,
     training: Training | None = None,
     progress: Progress = no_progress,
-) -> Trained:
+) -> FineTuned:
     """Train ``model`` in place on the right label of every presentation, in the layout of the cloze.
 
     The loss is the cross-entropy of the right label's tokens; nothing else of the prompt is learned.
@@ -77,35 +80,32 @@ def fine_tune(
             break
     model.model.eval()
     model.model.requires_grad_(True)
-    return Trained(epoch, share, len(examples))
+    return FineTuned(epoch, share, len(examples))
 
 
-def _encode(model: TransformersModel, presentation: Presentation, writer: Writer) -> tuple[list[int], list[int]]:
+def _encode(model: TransformersModel, presentation: Presentation, writer: Writer) -> tuple[Ids, Ids]:
     """Token ids of the prompt, and of the right label after it: the very tokens that scoring looks at."""
     if not presentation.right_labels:
         raise InputError(f"question {presentation.question_id!r} has no right label to learn")
     (encoded,) = model.encoder.encode(Cloze(writer).prompts(presentation))
     right = presentation.labels.index(presentation.right_labels[0])
-    return encoded.context.tolist(), encoded.candidates[right].tolist()
+    return encoded.context, encoded.candidates[right]
 
 
-def _loss(model: TransformersModel, part: list[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, int]:
+def _loss(model: TransformersModel, part: list[tuple[Ids, Ids]]) -> tuple[torch.Tensor, int]:
     """Mean cross-entropy of the answers' tokens, and how many answers came out right in full."""
     import torch
 
-    longest = max(len(before) + len(answer) for before, answer in part)
-    ids = torch.zeros(len(part), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
+    from unslant.models.hf.engine import padded
+
+    ids, mask = padded([np.concatenate([before, answer]) for before, answer in part], model.device)
     rows, columns, targets = [], [], []
     for row, (before, answer) in enumerate(part):
-        whole = before + answer
-        ids[row, : len(whole)] = torch.tensor(whole)
-        mask[row, : len(whole)] = 1
-        for k, token in enumerate(answer):
+        for k, token in enumerate(answer.tolist()):
             rows.append(row)
             columns.append(len(before) + k - 1)
             targets.append(token)
-    logits = model.model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device), use_cache=False).logits
+    logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     wanted = torch.tensor(targets, device=model.device)
     chosen = logits[rows, columns].float()
     loss = torch.nn.functional.cross_entropy(chosen, wanted)

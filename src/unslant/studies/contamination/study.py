@@ -5,26 +5,23 @@ A score that measures ability must not rise because the published file was learn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
 from unslant.models.open import opened
+from unslant.presentations.interventions import VANILLA
 from unslant.questions import EMBEDDED, QuestionSet
-from unslant.studies.contamination.finetuning import Trained, fine_tune
+from unslant.studies.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.contamination.settings import ContaminationSettings, Training
 from unslant.studies.options import part_of, with_options
-from unslant.studies.probe.metrics import Decomposition, decompose
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import AnySet, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
@@ -74,29 +71,23 @@ def contamination(
     if chosen.against is not None:
         return compare(measure(opener), measure(partial(load, chosen.against)))
     as_published = plan(found, replace(asked, runs=1, shots=0))
-    samples = [shown for _, shown in as_published.asked if shown.name == VANILLA]
+    samples = [shown for _, shown in as_published.asked if shown.kind == VANILLA]
     asker = opener()
     before = measure(asker)
     training = part_of(chosen, Training)
     trained = fine_tune(asker, samples, chosen.writer(), training, progress)
-    after = _renamed(measure(asker), f"{before.model} + test set")
+    after = measure(asker).renamed(f"{before.model} + test set")
     if chosen.save_model is not None:
         asker.model.save_pretrained(chosen.save_model)
         asker.tokenizer.save_pretrained(chosen.save_model)
     return compare(before, after, trained=trained, training=training)
 
 
-def _renamed(result: UnbiasedResult, model: str) -> UnbiasedResult:
-    meta = {**result.responses.meta, "model": model}
-    responses = replace(result.responses, meta=meta)
-    return replace(result, responses=responses, meta={**result.meta, "model": model})
-
-
 def compare(
     before: UnbiasedResult,
     after: UnbiasedResult,
     *,
-    trained: Trained | None = None,
+    trained: FineTuned | None = None,
     training: Training | None = None,
     seed: int = 0,
 ) -> ContaminationResult:
@@ -108,11 +99,11 @@ def compare(
     for key in ("questions_digest", "settings"):
         if before.meta.get(key) != after.meta.get(key):
             raise InputError(f"{before.model} and {after.model} cannot be compared: their {key} differ")
-    clean, suspect = Outcomes(before.responses), Outcomes(after.responses)
+    clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
-    vanilla = suspect.credit(VANILLA) - clean.credit(VANILLA)
+    vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(
         before,
@@ -123,22 +114,3 @@ def compare(
         trained=trained,
         training=training,
     )
-
-
-def bias_terms(results: Sequence[UnbiasedResult], ability: Sequence[float], *, seed: int = 0) -> Decomposition:
-    """Prop. 3.1 over models whose true ability is known: the share of questions they know.
-
-    A score is corrected for guessing before it is set against that share: (accuracy - chance) / (1 - chance).
-
-    Raises:
-        ValueError: if there is not one ability for each result.
-    """
-    if len(results) != len(ability):
-        raise ValueError(f"{len(ability)} abilities for {len(results)} results")
-
-    def known(accuracy: Estimate, chance: Estimate) -> float:
-        return (accuracy.value - chance.value) / (1 - chance.value)
-
-    old = np.array([known(r.metrics.vanilla, r.metrics.vanilla_chance) for r in results])
-    new = np.array([known(r.metrics.ours, r.metrics.ours_chance) for r in results])
-    return decompose(np.asarray(ability, dtype=np.float64), old, new, seed=seed)

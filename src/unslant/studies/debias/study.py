@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unslant.asking import Progress, no_progress
-from unslant.debias import Debiaser, Method, ModelAsker, method_named
+from unslant.asking import ModelAsker, Progress, no_progress
+from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
 from unslant.models.base import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
@@ -71,7 +71,7 @@ def debias_study(
         loaded = model() if callable(model) else model
 
         def asker(loaded: ScoringModel = loaded) -> ModelAsker:
-            return ModelAsker(loaded, elicitation, alphabet, watch=progress)
+            return ModelAsker(loaded, elicitation, alphabet, progress=progress)
 
         run = _Run(loaded.name, names, test, training, asker, told.orders, alphabet, seed, told.transfer, progress)
         entries += run.all(labelled)
@@ -166,9 +166,8 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        debiaser.answer(questions)
+        notes = debiaser.answer(questions).notes
         cost, seconds = asker.cost - before, time.perf_counter() - started
-        notes = debiaser.notes
         scores = listing_scores(
             debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
         )

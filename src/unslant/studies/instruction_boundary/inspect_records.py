@@ -26,7 +26,7 @@ SCORER = "boundary_answer"
 def prompt_digest(presentation: Presentation) -> str:
     """What identifies the request: every message of it, and the follow-up of its setting."""
     asked = [(message.role, message.content) for message in chat(presentation)]
-    content = json.dumps([asked, setting(presentation.name).follow_up])
+    content = json.dumps([asked, setting(presentation.item).follow_up])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -39,11 +39,12 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
     judging = isinstance(question, JudgingQuestion)
     options = () if isinstance(question, JudgingQuestion) else question.options
     return Sample(
-        id=f"{presentation.name}|{question.id}" + (f"|{repeat}" if repeat else ""),
+        id=f"{presentation.item}|{question.id}" + (f"|{repeat}" if repeat else ""),
         input=inspect_messages(chat(presentation)),
         target=right_answer(presentation),
         metadata={
             **metadata_of(question, presentation),
+            "setting": presentation.item,
             "kind": "judging" if judging else "choice",
             "form": form_of(question),
             "label_form": "dense" if is_dense(question) else "sparse",
@@ -83,7 +84,7 @@ def read_keyed(
             continue
         for sample in log.samples or []:
             row = _row(sample)
-            key = (row.question_id, row.presentation, str(sample.metadata["digest"]), row.repeat)
+            key = (row.question_id, row.item, str(sample.metadata["digest"]), row.repeat)
             if key not in rows or row.status != "error":
                 rows[key] = row
     return rows
@@ -98,7 +99,9 @@ def _row(sample: EvalSample) -> Response:
     read = Extracted(status, frozenset(told.get("labels", ())))
     return Response(
         question_id=metadata["question_id"],
-        presentation=metadata["setting"],
+        kind=presentation.kind,
+        item=presentation.item,
+        suggested=presentation.suggested,
         elicitation=JUDGED if told.get("judged") else GENERATED,
         labels=presentation.labels,
         contents=presentation.contents,

@@ -80,7 +80,7 @@ def instruction_boundary(
     log_dir.mkdir(parents=True, exist_ok=True)
     done = {key for key, row in inspect.read_keyed(log_dir, identity).items() if row.status != "error"}
     wanted = {
-        (question.id, presentation.name, inspect.prompt_digest(presentation), repeat): (question, presentation)
+        (question.id, presentation.item, inspect.prompt_digest(presentation), repeat): (question, presentation)
         for question, presentation in asked
         for repeat in range(chosen.repeats)
     }

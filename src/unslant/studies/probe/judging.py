@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Asked, Progress, ask, no_progress, score_all
+from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
 from unslant.models.base import ScoringModel
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
@@ -21,8 +21,7 @@ from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.prompt import Message, Prompt
 from unslant.responses.table import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
-from unslant.studies.replies import ask_for_replies, generate_all
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -155,7 +154,7 @@ def read_confidence(text: str | None) -> float:
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
-    credit = outcomes.credit(VANILLA)
+    credit = outcomes.credit(AS_PUBLISHED)
     found = {}
     for name in sorted(set(outcomes.subjects)):
         values = credit[np.array(outcomes.subjects) == name]

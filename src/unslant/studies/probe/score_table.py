@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from unslant.arrays import Bools, Floats
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.presentations.seeds import question_rng
 from unslant.questions.tables import read_table
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
-Floats = NDArray[np.float64]
 COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
 KINDS = ("original", "rephrased", "boat")
 MISSING = ("", "nan", "na", "none", "null")
@@ -44,7 +43,7 @@ class ScoreTable:
     rephrased: Floats
     boat: Floats
 
-    def changed(self, strength: float, seed: int = 0) -> NDArray[np.bool_]:
+    def changed(self, strength: float, seed: int = 0) -> Bools:
         """(Q,) which questions are rephrased at this strength; those of a lower one are among those of a higher."""
         draws = [question_rng(question_id, seed, "probe/strength").random() for question_id in self.ids]
         return np.array(draws) < strength

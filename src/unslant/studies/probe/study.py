@@ -13,7 +13,7 @@ import numpy as np
 
 from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
-from unslant.presentations.interventions import Composed, apply, compose, pool_of
+from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.options import with_options
 from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
@@ -119,7 +119,7 @@ def _presentations(
     pool = pool_of(whole)
     published, changed = [], []
     for question in questions:
-        plain = apply(question, (), pool, seed, name="vanilla")
+        plain = apply(question, (), pool, seed, kind=VANILLA)
         composed = compose(question, pool, WITHOUT_BINARY, seed)
         if isinstance(plain, Composed) and isinstance(composed, Composed):
             published.append(plain.items[0])

@@ -13,6 +13,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
+from unslant.asking import reply_row
 from unslant.models.chat import Reply, inspect_messages
 from unslant.models.options import GenerateOptions
 from unslant.presentations.presentation import Presentation
@@ -21,9 +22,8 @@ from unslant.questions import Question
 from unslant.responses.table import Response, Responses
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.meta import about
-from unslant.studies.replies import row_of
 from unslant.studies.unbiased.metrics import correct
-from unslant.studies.unbiased.plan import plan
+from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import read_reply, recorded
@@ -80,12 +80,12 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
     prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
     right = presentation.right_labels or (question.options[0],)
     return Sample(
-        id=f"{presentation.name}|{question.id}",
+        id=key_of(question, presentation),
         input=inspect_messages(prompt.messages),
         target=list(right),
         metadata={
             **metadata_of(question, presentation),
-            "block": presentation.name.split(":")[0],
+            "block": presentation.kind,
             "own_options": list(question.options),
             "own_answers": sorted(question.answers),
             "pinned": list(question.pinned),
@@ -120,7 +120,7 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
         source=metadata["source"],
         pinned=tuple(metadata["pinned"]),
     )
-    return row_of(question, from_metadata(metadata), reply, read_reply)
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
 
 
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from unslant.arrays import json_fields
 from unslant.asking import Asked
 from unslant.errors import InputError
 from unslant.presentations.interventions import (
+    BOAT,
     KINDS,
     NEEDS,
+    ONLY,
+    VANILLA,
     Composed,
     NotApplicable,
     Pool,
@@ -23,8 +27,8 @@ from unslant.presentations.interventions import (
     pool_of,
 )
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
+from unslant.presentations.presentation import Presentation
 from unslant.questions import MathQuestion, Question, QuestionSet
-from unslant.studies.unbiased.metrics import BOAT, ONLY, VANILLA
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
@@ -36,7 +40,7 @@ class Plan:
     """What is going to be asked, and what could not be.
 
     Attributes:
-        asked: question and presentation, named as :mod:`unslant.studies.unbiased.metrics` reads them.
+        asked: question and presentation of kind ``vanilla``, ``boat`` (one for each run) or ``only``.
         drawn: combination (``DH+AR``; ``none`` for no intervention) -> how often it was composed.
         not_applicable: reason -> questions that could not be put at all.
         left_out: intervention -> reason -> how many times the question could not take it.
@@ -49,11 +53,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """Counts only."""
-        return {
-            "drawn": dict(self.drawn),
-            "not_applicable": dict(self.not_applicable),
-            "left_out": {code: dict(reasons) for code, reasons in self.left_out.items()},
-        }
+        return json_fields(self, omit=("asked",))
 
 
 def plan(
@@ -82,9 +82,9 @@ def plan(
     pool = _pool(lenders)
     examples = _pool(shots_from) if shots_from is not None else pool
 
-    def put(question: Question | MathQuestion, codes: tuple[str, ...], name: str) -> Composed | NotApplicable:
+    def put(question: Question | MathQuestion, codes: tuple[str, ...], kind: str) -> Composed | NotApplicable:
         return apply(
-            question, codes, pool, settings.seed, VANILLA_RUN, shots=settings.shots, shots_from=examples, name=name
+            question, codes, pool, settings.seed, VANILLA_RUN, shots=settings.shots, shots_from=examples, kind=kind
         )
 
     asked: list[Asked] = []
@@ -110,7 +110,6 @@ def plan(
                 run,
                 shots=settings.shots,
                 shots_from=examples,
-                name=f"{BOAT}:{run}",
             )
             if isinstance(composed, Composed):
                 asked += composed.items
@@ -118,7 +117,7 @@ def plan(
                 for code, reason in composed.left_out.items():
                     left_out.setdefault(code, Counter())[reason] += 1
         for codes in alone_of(question) if settings.alone else ():
-            single = put(question, codes, f"{ONLY}:{'+'.join(codes)}")
+            single = put(question, codes, ONLY)
             if isinstance(single, Composed):
                 asked += single.items
     if not asked:
@@ -134,6 +133,13 @@ def _pool(questions: AnySet) -> Pool:
         return pool_of(questions)
     except ValueError:
         raise InputError(f"{questions.name}: no question can be used for the unbiased evaluator") from None
+
+
+def key_of(question: Question, presentation: Presentation) -> str:
+    """What sets an item apart from all others of a plan, for ids that people see."""
+    codes = "+".join(presentation.interventions) if presentation.kind == ONLY else ""
+    run = str(presentation.run) if presentation.kind == BOAT else ""
+    return f"{question.id}|{':'.join(filter(None, (presentation.kind, run, codes, presentation.item)))}"
 
 
 def as_published(question: Question | MathQuestion) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unslant.asking import Progress, ask, no_progress
+from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
 from unslant.models.base import ScoringModel
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import opened
@@ -21,7 +21,6 @@ from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
-from unslant.studies.replies import ask_for_replies, read_labels
 from unslant.studies.unbiased.plan import AnySet, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
@@ -67,7 +66,8 @@ def unbiased(
     else:
         before = asker.cost.copy()
         responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before) | {"parameters": parameters(asker)}
+        meta = about("unbiased", found, recorded(chosen), asker, before)
+        meta["parameters"] = getattr(asker, "parameters", None)
     return result_of(with_meta(responses, meta | {"counts": planned.to_dict()}, found))
 
 
@@ -82,9 +82,3 @@ def read_reply(reply: str, question: Question, presentation: Presentation) -> tu
     if presentation.shown:
         return read_labels(reply, question, presentation)
     return read_open(reply, question.options[0])
-
-
-def parameters(model: object) -> int | None:
-    """Number of weights of a local model, where it can be told."""
-    count = getattr(getattr(model, "model", None), "num_parameters", None)
-    return int(count()) if callable(count) else None
