@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import softmax
@@ -13,7 +13,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.metrics.scores import OrderScores
 from unslant.models.base import Cost, ScoringModel
-from unslant.models.chat import Reply, Speaker
+from unslant.models.chat import ChatModel, Reply
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions.question import Question
@@ -21,29 +21,16 @@ from unslant.responses.extraction import chosen_contents, extract
 from unslant.responses.table import Response, Responses
 
 __all__ = [
-    "Asked",
-    "Asker",
-    "ModelAsker",
-    "Progress",
-    "Reader",
-    "RecordedAsker",
-    "ask",
-    "ask_in_words",
-    "ask_orders",
-    "by_content",
-    "generate_all",
-    "no_progress",
-    "read_labels",
-    "reply_row",
-    "score_all",
-]
+    "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies", "ask_orders",
+    "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
+]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None where it is no answer)."""
 GENERATE = "generate"
-"""Elicitation of rows that were answered in words."""
+"""Elicitation of rows that are generated replies."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -91,8 +78,8 @@ def score_all(
     return scores
 
 
-def ask_in_words(
-    chat: Speaker,
+def ask_for_replies(
+    model: ChatModel,
     asked: Sequence[Asked],
     writer: Writer,
     *,
@@ -113,7 +100,7 @@ def ask_in_words(
     for _, presentation in asked:
         prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
         indices.append(prompts.setdefault(prompt, len(prompts)))
-    replies = generate_all(chat, list(prompts), progress=progress)
+    replies = generate_all(model, list(prompts), progress=progress)
     rows = (
         reply_row(question, presentation, replies[index], read)
         for (question, presentation), index in zip(asked, indices, strict=True)
@@ -122,12 +109,12 @@ def ask_in_words(
 
 
 def generate_all(
-    chat: Speaker, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
+    model: ChatModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
 ) -> list[Reply]:
     """Replies to all prompts, in their order."""
     replies = [Reply(i, None, "no reply came") for i in range(len(prompts))]
     progress(phase, 0, len(prompts))
-    for done, reply in enumerate(chat.say(prompts), start=1):
+    for done, reply in enumerate(model.generate(prompts), start=1):
         replies[reply.index] = reply
         progress(phase, done, len(prompts))
     return replies
@@ -147,39 +134,33 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
     return Response.of(question, presentation, GENERATE, status=status, chosen=chosen, raw=reply.text)
 
 
-class Asker(Protocol):
-    """Asks presentations for the probabilities of their labels, and counts what that costs."""
+class Asker(ABC):
+    """Asks presentations for the probabilities of their labels, and counts what that costs.
 
-    @property
-    def alphabet(self) -> tuple[str, ...]:
-        """The label set questions are shown with."""
-        ...
+    Attributes:
+        alphabet: the label set questions are shown with.
+        model, elicitation: the live model, and how it is asked, if there is one.
+    """
+
+    alphabet: tuple[str, ...]
+    model: ScoringModel | None = None
+    elicitation: Elicitation | None = None
+    spent: Cost
 
     @property
     def cost(self) -> Cost:
-        """Running total; subtract a copy taken before."""
-        ...
+        """Running total, the model's own if there is one; subtract a copy taken before."""
+        return self.spent if self.model is None else self.model.cost
 
-    @property
-    def model(self) -> ScoringModel | None:
-        """The live model, if there is one."""
-        ...
-
-    @property
-    def elicitation(self) -> Elicitation | None:
-        """How the live model is asked."""
-        ...
-
+    @abstractmethod
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """(n,) probability of every label of each presentation, from top to bottom, over those labels only."""
-        ...
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027  # records do not change
         """Drop everything remembered: the model's weights are about to give other scores."""
-        ...
 
 
-class ModelAsker:
+class ModelAsker(Asker):
     """Asks a live model.
 
     Args:
@@ -203,10 +184,6 @@ class ModelAsker:
         self._known: dict[Prompt, Floats] | None = {} if remember else None
         self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
         self._progress = progress
-
-    @property
-    def cost(self) -> Cost:
-        return self.model.cost
 
     def forget(self) -> None:
         if self._known is not None:
@@ -239,22 +216,16 @@ class ModelAsker:
         ]
 
 
-class RecordedAsker:
+class RecordedAsker(Asker):
     """Answers from recorded scores; costs count presentations (``prompts``) only."""
-
-    model = None
-    elicitation = None
 
     def __init__(self, scores: OrderScores) -> None:
         self.alphabet = scores.labels
-        self.cost = Cost()
+        self.spent = Cost()
         self._known: dict[tuple[str, tuple[int, ...]], Floats] = {}
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
                 self._known |= {(name, tuple(c)): p for c, p in zip(contents.tolist(), probs, strict=True)}
-
-    def forget(self) -> None:
-        """Records do not change."""
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`.
@@ -269,7 +240,7 @@ class RecordedAsker:
                     "recorded; record more orders (unslant audit --orders ... --responses FILE), or use a live model"
                 )
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
-        self.cost.prompts += len(set(keys))
+        self.spent.prompts += len(set(keys))
         return [self._known[key] for key in keys]
 
 

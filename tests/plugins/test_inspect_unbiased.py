@@ -10,7 +10,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi
 
 from tests.studies.fakes import knows, read
-from unslant.plugins.inspect_ai.unbiased import read_unbiased, unbiased
+from unslant.plugins.inspect_ai import read_unbiased, unbiased
 from unslant.prompts.prompt import Prompt
 from unslant.questions import load_questions
 
@@ -68,7 +68,7 @@ def test_open_maths_as_a_task(tmp_path):
     ]
     (tmp_path / "sums.jsonl").write_text("\n".join(lines))
     task = unbiased(str(tmp_path / "sums.jsonl"), maths=True, runs=1, shots=0, alone=False)
-    opens = [sample for sample in task.dataset if sample.metadata["kind"] == "vanilla"]
+    opens = [sample for sample in task.dataset if sample.metadata["block"] == "vanilla"]
     assert len(opens) == 20
     assert opens[0].input[0].role == "system"
     assert opens[0].target == ["20"]

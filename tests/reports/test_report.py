@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.command_line import unslant
 from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.cli import app
 from unslant.debias.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
@@ -211,8 +210,8 @@ def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:
     log = TrainingLog.read(folder)
     assert [e.pbm for e in log.epochs] == [e.pbm for e in epochs]
     assert "PBM from 0.0400 to 0.0100" in log.page().headline
-    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "r.html")])
-    assert done.exit_code == 0, done.output
+    done = unslant("report", folder, "--out", tmp_path / "r.html")
+    assert done.code == 0, done.err
     specs = island((tmp_path / "r.html").read_text("utf-8"), "chart-data")
     assert set(specs) == {"training-accuracy", "training-pbm", "training-loss"}
     assert "0.461 – 0.539" in json.dumps(specs["training-accuracy"], ensure_ascii=False)
@@ -303,12 +302,9 @@ def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path
 def test_the_command_reads_files_and_compares_them(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:
     result.to_parquet(tmp_path / "a.parquet")
     other.to_parquet(tmp_path / "b.parquet")
-    done = CliRunner().invoke(
-        app,
-        ["report", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--out", str(tmp_path / "r.html"),
-         "--tables", str(tmp_path / "tables")],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
+    files = (tmp_path / "a.parquet", tmp_path / "b.parquet")
+    done = unslant("report", *files, "--out", tmp_path / "r.html", "--tables", tmp_path / "tables")
+    assert done.code == 0, done.err
     assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"differences.csv", "differences.tex"}
     data = unpacked(island((tmp_path / "r.html").read_text("utf-8"), "browser-data"))
     assert [run["name"] for run in data["runs"]] == ["leans-to-a", "even"]
@@ -324,12 +320,12 @@ def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
     store = tmp_path / "store.sqlite3"
     audited, reported = tmp_path / "a.html", tmp_path / "b.html"
     arguments = ["rule", str(tmp_path / "q.jsonl"), "--html", str(audited), "--store", str(store)]
-    done = CliRunner().invoke(app, ["audit", *arguments, "-q"])
-    assert done.exit_code == 0, done.output
+    done = unslant("audit", *arguments, "-q")
+    assert done.code == 0, done.err
     with Store(store, read_only=True) as opened:
         (run,) = opened.runs.all()
-    done = CliRunner().invoke(app, ["report", run.id[:4], "--store", str(store), "--out", str(reported)])
-    assert done.exit_code == 0, done.output
+    done = unslant("report", run.id[:4], "--store", store, "--out", reported)
+    assert done.code == 0, done.err
     assert audited.read_text("utf-8") == reported.read_text("utf-8")
 
 
@@ -345,15 +341,15 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["report", *arguments])
-    assert isinstance(done.exception, Exception)
-    assert words in str(done.exception)
-    assert "\n" not in str(done.exception)
+    done = unslant("report", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 def test_responses_of_a_study_without_a_reader_are_refused(result: AuditResult, tmp_path: Path) -> None:
     foreign = replace(result.responses, meta={"study": "tea leaves"})
     foreign.to_parquet(tmp_path / "x.parquet")
-    done = CliRunner().invoke(app, ["report", str(tmp_path / "x.parquet"), "--out", str(tmp_path / "r.html")])
-    assert isinstance(done.exception, InputError)
-    assert "'tea leaves'" in str(done.exception)
+    done = unslant("report", tmp_path / "x.parquet", "--out", tmp_path / "r.html")
+    assert done.code == 2
+    assert "'tea leaves'" in done.err

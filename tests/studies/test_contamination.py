@@ -14,7 +14,8 @@ from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.contamination.finetuning import Training, fine_tune
+from unslant.studies.contamination.finetuning import fine_tune
+from unslant.studies.contamination.settings import Training
 from unslant.studies.contamination.study import compare, contamination
 from unslant.studies.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased
@@ -27,8 +28,8 @@ def questions():
 
 @pytest.fixture(scope="module")
 def result(questions, tmp_path_factory):
-    training = Training(epochs=80, learning_rate=3e-3, batch=20)
-    return contamination(random_model, questions, training=training, runs=3, save=tmp_path_factory.mktemp("tuned"))
+    training = {"epochs": 80, "learning_rate": 3e-3, "batch": 20}
+    return contamination(random_model, questions, **training, runs=3, save_model=tmp_path_factory.mktemp("tuned"))
 
 
 def test_a_model_that_saw_the_test_set_is_caught(result):

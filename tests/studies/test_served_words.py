@@ -10,6 +10,7 @@ import pytest
 from tests.plugins.test_inspect_boundary import inspect_eval
 from tests.serving import llama_server
 from training.words import planted_reply
+from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.served import ServedModel
 from unslant.presentations import NONE
 from unslant.prompts import Prompt
@@ -18,7 +19,7 @@ from unslant.responses.extraction import chosen_contents, extract
 from unslant.studies.instruction_boundary.instruction_settings import present_setting
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
-from unslant.studies.instruction_boundary.study import AskOptions, run_instruction_boundary
+from unslant.studies.instruction_boundary.study import instruction_boundary
 
 pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")
@@ -41,13 +42,13 @@ def url(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(url, tmp_path_factory):
-    return run_instruction_boundary(
+    return instruction_boundary(
         "words",
         EMBEDDED,
-        SETTINGS,
+        names=SETTINGS,
         log_dir=tmp_path_factory.mktemp("logs"),
-        options=AskOptions(temperature=0.0, max_tokens=24),
-        base_url=url,
+        models=ModelOptions(base_url=url),
+        generate=GenerateOptions(temperature=0.0, max_tokens=24),
         limit=LIMIT,
     )
 

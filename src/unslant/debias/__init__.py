@@ -5,15 +5,6 @@ from unslant.debias.debiased_model import Debiased
 from unslant.debias.registry import METHODS, method_named
 
 __all__ = [
-    "METHODS",
-    "Answers",
-    "Debiased",
-    "Debiaser",
-    "Method",
-    "OrderDebiaser",
-    "Outcome",
-    "OutcomeList",
-    "debias",
-    "fitted",
-    "method_named",
-]
+    "METHODS", "Answers", "Debiased", "Debiaser", "Method", "OrderDebiaser", "Outcome", "OutcomeList", "debias",
+    "fitted", "method_named",
+]  # fmt: skip

@@ -27,6 +27,7 @@ MOST_POSITIVE = 1e-4
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
+_AS_PUBLISHED = frozenset({"order", "given", "reverse", "labels-reversed", "both-reversed"})
 _TEXTS = (
     "model",
     "questions",
@@ -115,7 +116,7 @@ def check_meta(meta: object) -> None:
             raise ValueError(f"cost {name!r} of its description is {value!r}, not a number from 0")
 
 
-def checked(table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = ()) -> pa.Table:
+def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = ()) -> pa.Table:
     """The table under ``schema``, every row of which can be used.
 
     Raises:
@@ -211,10 +212,6 @@ def _check_rows(table: pa.Table) -> None:
             codes.require((codes.lengths == 0) | (codes.lengths == n), "is not one rank an option")
     answered = logprobs.there | np.asarray(pc.is_valid(table["chosen"]))
     _require("status", answered | ~np.asarray(pc.equal(status, "ok")), "is ok, but there is no answer")
-    ids = table["question_id"].combine_chunks().dictionary_encode().indices
-    smallest = np.full(len(table), np.iinfo(np.int64).max)
-    np.minimum.at(smallest, np.asarray(ids), n)
-    _require("n_options", smallest[np.asarray(ids)] == n, "differs from that of an earlier row of the same question")
 
 
 def _require(column: str, right: NDArray[np.bool_], reason: str) -> None:
@@ -227,11 +224,11 @@ def _one(values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
-    """The texts that travel with a table must be those of its questions."""
-    if not questions:
+    """The texts that travel with a table must be those of its questions, where these are shown as they are."""
+    if not questions or "kind" not in table.column_names:
         return
     sizes = {question.id: len(question.options) for question in questions}
-    ids, counts = table["question_id"].to_pylist(), table["n_options"].to_pylist()
-    for row, (question_id, n) in enumerate(zip(ids, counts, strict=True)):
-        if sizes.get(question_id, n) != n:
+    columns = (table[name].to_pylist() for name in ("question_id", "kind", "n_options"))
+    for row, (question_id, kind, n) in enumerate(zip(*columns, strict=True)):
+        if kind in _AS_PUBLISHED and sizes.get(question_id, n) != n:
             raise _Bad(row, "n_options", f"is {n}, but question {question_id!r} has {sizes[question_id]} options")

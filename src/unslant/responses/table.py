@@ -5,8 +5,8 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,44 +16,25 @@ import pyarrow as pa
 from unslant.arrays import Floats
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
-from unslant.responses.checks import STATUSES, checked, read_table, write_table
+from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.earlier import with_fields
-
-SCHEMA = pa.schema(
-    [
-        pa.field("question_id", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),  # Presentation.kind, .run and .item
-        pa.field("run", pa.int16(), nullable=False),
-        pa.field("item", pa.string(), nullable=False),
-        pa.field("elicitation", pa.string(), nullable=False),
-        pa.field("labels", pa.list_(pa.string()), nullable=False),  # every label that is an answer, top to bottom
-        pa.field("contents", pa.list_(pa.int16()), nullable=False),  # content code under each label
-        pa.field("logprobs", pa.list_(pa.float64())),  # natural log, one per label; null when answered in words
-        pa.field("chosen", pa.list_(pa.int16())),  # content codes answered in words; null when scored
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("raw", pa.string()),  # the reply in full; null when scored
-        pa.field("answers", pa.list_(pa.int16()), nullable=False),  # content codes that are right here
-        pa.field("n_options", pa.int16(), nullable=False),
-        pa.field("pinned", pa.list_(pa.int16()), nullable=False),
-        pa.field("subject", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("interventions", pa.list_(pa.string()), nullable=False),
-        pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
-        pa.field("text_ranks", pa.list_(pa.int16()), nullable=False),  # rank of each option by text; empty: not known
-        pa.field("suggested", pa.list_(pa.int16())),  # content codes of the answer that the prompt suggests, if any
-    ]
-)
-_EARLIER = pa.schema(
-    [
-        pa.field("presentation", pa.string(), nullable=False),
-        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested")),
-    ]
-)
 
 
 @dataclass(frozen=True)
 class Response:
-    """One row: what one presentation of one question got back. See ``SCHEMA`` for the fields."""
+    """One row: what one presentation of one question got back.
+
+    Attributes:
+        kind, run, item: see :class:`~unslant.presentations.Presentation`.
+        labels: every label that is an answer, from the top; contents: the content code under each.
+        answers: content codes that are right here.
+        logprobs: natural log, one per label; ``None`` when answered in words.
+        chosen: content codes answered in words; ``None`` when scored, or where there is no answer.
+        raw: the reply in full; ``None`` when scored.
+        repeat: sample number where a reply is sampled more than once.
+        text_ranks: rank of each option by text; empty if not known.
+        suggested: content codes of the answer that the prompt suggests, if any.
+    """
 
     question_id: str
     kind: str
@@ -108,6 +89,32 @@ class Response:
             text_ranks=text_ranks(question.options),
             **answer,
         )
+
+
+_TYPES: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    "str": (pa.string(), str),
+    "int": (pa.int16(), int),
+    "tuple[str, ...]": (pa.list_(pa.string()), tuple),
+    "tuple[int, ...]": (pa.list_(pa.int16()), tuple),
+    "frozenset[int]": (pa.list_(pa.int16()), frozenset),
+    "Floats": (pa.list_(pa.float64()), np.asarray),
+}
+"""Type of a field of :class:`Response` -> type of its column, and how the column's values are read back."""
+_KINDS = {f.name: str(f.type) for f in fields(Response)}
+_READ = {name: _TYPES[kind.removesuffix(" | None")][1] for name, kind in _KINDS.items()}
+SCHEMA = pa.schema(
+    [
+        pa.field(name, _TYPES[kind.removesuffix(" | None")][0], nullable=kind.endswith(" | None"))
+        for name, kind in _KINDS.items()
+    ]
+)
+"""One column per field of :class:`Response`, of the same name."""
+_EARLIER = pa.schema(
+    [
+        pa.field("presentation", pa.string(), nullable=False),
+        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested")),
+    ]
+)
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
@@ -174,8 +181,9 @@ class Responses:
         """
         table, meta, questions = read_table(Path(path))
         if "presentation" in table.column_names:
-            table = with_fields(checked(table, _EARLIER, path), setting=meta.get("study") == "instruction-boundary")
-        return cls(checked(table, SCHEMA, path, questions), meta, questions)
+            earlier = checked_table(table, _EARLIER, path)
+            table = with_fields(earlier, setting=meta.get("study") == "instruction-boundary")
+        return cls(checked_table(table, SCHEMA, path, questions), meta, questions)
 
 
 def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:
@@ -186,13 +194,5 @@ def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:
-    values = dict(record)
-    for name in ("labels", "contents", "pinned", "interventions", "text_ranks"):
-        values[name] = tuple(values[name])
-    values["answers"] = frozenset(values["answers"])
-    for name in ("chosen", "suggested"):
-        if values[name] is not None:
-            values[name] = frozenset(values[name])
-    if values["logprobs"] is not None:
-        values["logprobs"] = np.asarray(values["logprobs"], dtype=np.float64)
+    values: dict[str, Any] = {n: value if value is None else _READ[n](value) for n, value in record.items()}
     return Response(**values)

@@ -38,6 +38,8 @@ STUDIES = {
     )
 }
 """Name, as in the meta data of its responses -> the study."""
+TRAINING = "unslant.studies.debias.training_log:TrainingLog"
+"""What reads the folder of an adapter."""
 
 
 def read_result(path: str | Path) -> Describes:
@@ -47,9 +49,8 @@ def read_result(path: str | Path) -> Describes:
         InputError: if the file is no table of responses, or of a study that needs more than its responses.
     """
     if Path(path).is_dir():
-        from unslant.studies.debias.training_log import TrainingLog
-
-        return TrainingLog.read(path)
+        training: Describes = _named(TRAINING).read(path)
+        return training
     from unslant.responses.table import Responses
 
     responses = Responses.from_parquet(path)
@@ -58,10 +59,13 @@ def read_result(path: str | Path) -> Describes:
     if study is None or not study.reader:
         known = ", ".join(name for name, study in STUDIES.items() if study.reader)
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    module, _, function = study.reader.partition(":")
-    reader: Any = getattr(import_module(module), function)
     try:
-        found: Describes = reader(responses)
+        found: Describes = _named(study.reader)(responses)
     except InputError as error:
         raise InputError.at(path, str(error)) from None
     return found
+
+
+def _named(reader: str) -> Any:
+    module, _, name = reader.partition(":")
+    return getattr(import_module(module), name)

@@ -13,7 +13,7 @@ import torch
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
-from unslant.files import write_atomically
+from unslant.files import make_folder, write_atomically
 from unslant.questions.question import Question
 from unslant.questions.question_set import canonical_line
 
@@ -46,10 +46,7 @@ class TrainingState:
         self.settings = settings
         lines = sorted(canonical_line(question) for question in questions)
         self.digest = hashlib.sha256("\n".join([model.identity["weights"], *lines]).encode()).hexdigest()
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError.at(out, f"cannot be made: {error.strerror}") from error
+        make_folder(out)
         self.load()
 
     def load(self) -> Saved | None:

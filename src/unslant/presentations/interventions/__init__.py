@@ -27,25 +27,7 @@ from unslant.presentations.interventions.matrix import (
 from unslant.presentations.interventions.pool import Pool
 
 __all__ = [
-    "BOAT",
-    "KINDS",
-    "MATRIX",
-    "NAMES",
-    "NEEDS",
-    "ONLY",
-    "PROBABILITIES",
-    "VANILLA",
-    "Composed",
-    "NotApplicable",
-    "Pool",
-    "apply",
-    "combinations",
-    "compose",
-    "conflict",
-    "equivalent",
-    "in_order",
-    "open_question",
-    "pool_of",
-    "possible",
-    "read_open",
-]
+    "BOAT", "KINDS", "MATRIX", "NAMES", "NEEDS", "ONLY", "PROBABILITIES", "VANILLA", "Composed", "NotApplicable",
+    "Pool", "apply", "combinations", "compose", "conflict", "equivalent", "in_order", "open_question", "pool_of",
+    "possible", "read_open",
+]  # fmt: skip

@@ -68,7 +68,12 @@ class AuditComparison(StudyResult):
         """Name of a run and its difference from the first, for each measure defined on questions of both."""
         first = self.base[1]
         pairs = [
-            (name, paired_difference(run.scores, first.scores, measure))
+            (
+                name,
+                paired_difference(
+                    run.scores, first.scores, measure, measures=(run.metrics.questions, first.metrics.questions)
+                ),
+            )
             for measure in MEASURES
             for name, run in list(self.runs.items())[1:]
             if set(run.scores.ids) & set(first.scores.ids)

@@ -16,18 +16,6 @@ from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
-class AuditSettings:
-    """How the questions are asked; see :func:`audit`."""
-
-    orders: str = "auto"
-    labels: str = "A"
-    template: str = "plain"
-    chat: bool = False
-    shots: int = 0
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class AuditResult(RecordedResult):
     """What an audit found.
 

@@ -20,19 +20,6 @@ from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
-class BaseRateSettings:
-    """How the questions are asked; see :func:`base_rate`."""
-
-    labels: str = "A"
-    template: str = "base-rate"
-    chat: bool = False
-    shots: int = 0
-    canary: str = "best"
-    nvr: bool = True
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class BaseRateResult(RecordedResult):
     """What the study found.
 

@@ -14,39 +14,13 @@ from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Cloze, Writer
+from unslant.studies.contamination.settings import Training
 
 if TYPE_CHECKING:
     import torch
 
     from unslant.models.base import Ids
     from unslant.models.hf.model import TransformersModel
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model is fine-tuned on questions.
-
-    Attributes:
-        epochs: passes over the questions, at most.
-        learning_rate: of AdamW, falling linearly to 0.
-        batch: questions in one step.
-        stop_at: training ends once so large a share of the questions was answered right during an epoch.
-        last_layers: train only so many of the last layers (0: all of them and the embeddings).
-        seed: of the order of the questions.
-    """
-
-    epochs: int = 40
-    learning_rate: float = 1e-3
-    batch: int = 16
-    stop_at: float = 1.0
-    last_layers: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1 or self.learning_rate <= 0 or not 0 < self.stop_at <= 1:
-            raise InputError(
-                f"{self}: epochs and batch must be 1 or more, learning_rate above 0, stop_at above 0 and at most 1"
-            )
 
 
 @dataclass(frozen=True)
@@ -63,7 +37,7 @@ def fine_tune(
     presentations: Sequence[Presentation],
     writer: Writer,
     training: Training | None = None,
-    watch: Progress = no_progress,
+    progress: Progress = no_progress,
 ) -> FineTuned:
     """Train ``model`` in place on the right label of every presentation, in the layout of the cloze.
 
@@ -101,7 +75,7 @@ def fine_tune(
             optimizer.zero_grad()
             right += hits
         share = right / len(examples)
-        watch("fine-tuning", epoch, training.epochs)
+        progress("fine-tuning", epoch, training.epochs)
         if share >= training.stop_at:
             break
     model.model.eval()

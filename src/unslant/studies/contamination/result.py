@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from unslant.metrics.estimate import Estimate
-from unslant.studies.contamination.finetuning import FineTuned, Training
+from unslant.studies.contamination.finetuning import FineTuned
+from unslant.studies.contamination.settings import Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -32,3 +34,8 @@ class ContaminationResult(StudyResult):
     excess: Estimate
     trained: FineTuned | None = None
     training: Training | None = None
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
+        for name, result in (("before", self.before), ("after", self.after)):
+            result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{name}"))

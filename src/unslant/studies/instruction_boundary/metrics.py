@@ -25,7 +25,9 @@ from unslant.questions.question import JudgingQuestion
 from unslant.responses.table import Response, Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
-WORDS, JUDGED = "words", "words/judge"
+GENERATED, JUDGED = "generate", "generate/judge"
+_READ = {"words": GENERATED, "words/judge": JUDGED, GENERATED: GENERATED, JUDGED: JUDGED}
+"""Elicitations of replies, under today's and earlier names -> today's."""
 """Elicitation of a row: read by the patterns, or by a judge."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
@@ -123,14 +125,14 @@ class BoundaryMetrics(Jsonable):
 
 
 def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
-    """Measure the rows that were answered in words; several samples of one reply are averaged by question.
+    """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in (WORDS, JUDGED)]
+    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in _READ]
     if not rows:
-        raise InputError("the table holds no answers in words: run the instruction-boundary study first")
+        raise InputError("the table holds no generated replies: run the instruction-boundary study first")
     names = list(dict.fromkeys(row.item for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
@@ -192,7 +194,7 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
         robustness=_harmonic(bootstrap, right, dense),
         outputs=outputs,
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: row.elicitation == JUDGED, lambda row: row.status != "error"),
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
         unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
         refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
         errors=share(lambda row: row.status == "error"),

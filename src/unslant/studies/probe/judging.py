@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Asked, Progress, ask, ask_in_words, generate_all, no_progress, score_all
+from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
 from unslant.models.base import ScoringModel
-from unslant.models.chat import LocalSpeaker, Speaker
+from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.open import address_of, open_chat, open_model
+from unslant.models.options import GenerateOptions, ModelOptions
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.prompt import Message, Prompt
@@ -55,27 +57,41 @@ class Participant:
     answer: Callable[[Sequence[Asked], Progress], Responses]
 
 
-def local_participant(model: TransformersModel, writer: Writer, max_tokens: int = REPHRASED_TOKENS) -> Participant:
-    """A local model: it rephrases in words; its confidence and its answers are read from probabilities.
+def local_participant(
+    model: TransformersModel, writer: Writer, generate: GenerateOptions | None = None, batch: int = 8
+) -> Participant:
+    """A local model: it generates rephrasings; its confidence and its answers are read from probabilities.
 
     The confidence is the most probable of the numbers 1 to 10.
     """
     return Participant(
         model.name,
-        partial(rephrase_in_words, LocalSpeaker(model, max_tokens), writer.chat),
+        partial(
+            rephrase,
+            LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch),
+            writer.chat,
+        ),
         partial(judge_by_probability, model),
-        lambda asked, watch: ask(model, asked, [Cloze(writer)], progress=watch),
+        lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
     )
 
 
-def speaking_participant(speaker: Speaker, writer: Writer) -> Participant:
-    """A model that is heard in words alone, such as a served one."""
+def chat_participant(model: ChatModel, writer: Writer) -> Participant:
+    """A model that only generates; its confidence and answers are read from its replies."""
     return Participant(
-        speaker.name,
-        partial(rephrase_in_words, speaker, writer.chat),
-        partial(judge_in_words, speaker),
-        lambda asked, watch: ask_in_words(speaker, asked, writer, progress=watch),
+        model.name,
+        partial(rephrase, model, writer.chat),
+        partial(judge_by_reply, model),
+        lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
     )
+
+
+def open_participant(name: str, options: ModelOptions, writer: Writer, generate: GenerateOptions) -> Participant:
+    """A model by name; see :mod:`unslant.models.open`."""
+    if address_of(name, options, ("generate",)).scheme:
+        return chat_participant(open_chat(name, options, generate), writer)
+    local: Any = open_model(name, options)
+    return local_participant(local, writer, generate, options.connections)
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:
@@ -98,16 +114,14 @@ def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
     return Prompt(f"{about}\n\n{body}{CONFIDENCE_CUE}", numbers, group=presentation.question_id)
 
 
-def rephrase_in_words(
-    speaker: Speaker, chat: bool, stems: Sequence[str], watch: Progress = no_progress
-) -> list[str | None]:
-    """Each stem as ``speaker`` rephrases it; None where the reply is empty or none came.
+def rephrase(model: ChatModel, chat: bool, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
+    """Each stem as ``model`` rephrases it; None where the reply is empty or none came.
 
     Quotation marks around the reply, and a repeated "New question:", are taken off; of a base model that goes on to
     invent more questions, the first paragraph counts.
     """
-    phase = f"rephrasing by {speaker.name}"
-    replies = generate_all(speaker, [rephrase_prompt(stem, chat) for stem in stems], progress=watch, phase=phase)
+    phase = f"rephrasing by {model.name}"
+    replies = generate_all(model, [rephrase_prompt(stem, chat) for stem in stems], progress=progress, phase=phase)
     return [tidy(reply.text) or None for reply in replies]
 
 
@@ -117,15 +131,17 @@ def tidy(text: str | None) -> str:
     return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
 
 
-def judge_by_probability(model: ScoringModel, prompts: Sequence[Prompt], watch: Progress = no_progress) -> list[float]:
+def judge_by_probability(
+    model: ScoringModel, prompts: Sequence[Prompt], progress: Progress = no_progress
+) -> list[float]:
     """The most probable number after each prompt."""
-    scores = score_all(model, prompts, progress=watch, phase=f"judging by {model.name}")
+    scores = score_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
     return [float(LOWEST + int(np.argmax(score))) for score in scores]
 
 
-def judge_in_words(speaker: Speaker, prompts: Sequence[Prompt], watch: Progress = no_progress) -> list[float]:
+def judge_by_reply(model: ChatModel, prompts: Sequence[Prompt], progress: Progress = no_progress) -> list[float]:
     """The number in each reply; nan where there is none."""
-    replies = generate_all(speaker, prompts, progress=watch, phase=f"judging by {speaker.name}")
+    replies = generate_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
     return [read_confidence(reply.text) for reply in replies]
 
 

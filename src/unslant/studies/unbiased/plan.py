@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from unslant.arrays import json_fields
 from unslant.asking import Asked
@@ -29,29 +29,10 @@ from unslant.presentations.interventions import (
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
 from unslant.presentations.presentation import Presentation
 from unslant.questions import MathQuestion, Question, QuestionSet
-
-if TYPE_CHECKING:
-    pass
-
+from unslant.studies.unbiased.settings import UnbiasedSettings
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
-
-
 VANILLA_RUN = -1
-
-
-@dataclass(frozen=True)
-class UnbiasedSettings:
-    """How the questions are asked; see :func:`unbiased`."""
-
-    runs: int = 5
-    shots: int = 5
-    probabilities: Mapping[str, float] = field(default_factory=dict)
-    alone: bool = True
-    instructions: bool = True
-    template: str = "plain"
-    chat: bool = False
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,23 +62,21 @@ def plan(
     *,
     pool_from: AnySet | None = None,
     shots_from: AnySet | None = None,
-    in_words: bool = False,
+    generate: bool = False,
 ) -> Plan:
     """Every question as published, in every run, and (``alone``) under each intervention by itself.
 
-    An open maths question has no labels to be scored as published; unless it is answered in words, its answer jitter,
+    An open maths question has no labels to be scored as published; unless replies are generated, its answer jitter,
     always with the same near misses, stands for it.
 
     Args:
-        in_words: replies are read, so that open maths questions are asked as they are (without worked examples).
+        generate: replies are read, so that open maths questions are asked as they are (without worked examples).
         pool_from: questions that lend options and second stems; by default ``questions``.
         shots_from: questions that serve as worked examples; by default those of ``pool_from``.
 
     Raises:
         InputError: on settings that cannot be used, or where no question can be put.
     """
-    if settings.runs < 1:
-        raise InputError(f"{settings.runs} runs: give 1 or more")
     check_probabilities(settings.probabilities)
     lenders = pool_from if pool_from is not None else questions
     pool = _pool(lenders)
@@ -114,7 +93,7 @@ def plan(
     left_out: dict[str, Counter[str]] = {}
     for question in questions:
         published: Composed | NotApplicable
-        if in_words and isinstance(question, MathQuestion):
+        if generate and isinstance(question, MathQuestion):
             published = open_question(question, VANILLA)
         else:
             published = put(question, as_published(question), VANILLA)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from unslant.models.base import Cost
 from unslant.responses.table import Responses
 from unslant.studies.result import RecordedResult
-from unslant.studies.unbiased.metrics import BoatMetrics, boat_metrics
+from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,18 @@ class UnbiasedResult(RecordedResult):
         metrics: vanilla, ours, drop and the rest, each with its interval and N.
         counts: what was composed and what could not be, as in :class:`Plan`.
         cost: tokens and time.
+        outcomes: the answers question by question, read once; ``metrics`` is measured on them.
     """
 
     study = "unbiased"
+    unwritten = ("responses", "meta", "outcomes")
 
     responses: Responses
     metrics: BoatMetrics
     counts: Mapping[str, Any]
     cost: Cost
     meta: Mapping[str, Any]
+    outcomes: Outcomes = field(repr=False)
 
     @property
     def model(self) -> str:
@@ -52,10 +55,12 @@ def result_of(responses: Responses) -> UnbiasedResult:
     """All numbers from the responses of a run."""
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "counts")}
     cost, counts = responses.meta.get("cost"), responses.meta.get("counts")
+    outcomes = Outcomes(responses)
     return UnbiasedResult(
         responses,
-        boat_metrics(responses),
+        boat_metrics(outcomes),
         counts if isinstance(counts, dict) else {},
         Cost.of(cost),
         meta,
+        outcomes,
     )
