@@ -185,11 +185,20 @@ def _described(rng: random.Random, table: pa.Table) -> pa.Table:
     if rng.random() < 0.3 and b"unslant.questions" in metadata:
         metadata[b"unslant.questions"] = damage_bytes(rng, metadata[b"unslant.questions"])
         return table.replace_schema_metadata(metadata)
-    meta = json.loads(metadata.get(b"unslant", b"{}"))
+    try:
+        meta = json.loads(metadata.get(b"unslant", b"{}"))
+    except ValueError:  # damaged before
+        meta = {}
+    meta = meta if isinstance(meta, dict) else {}
     key = rng.choice([*meta, "study", "cost", "seed", "model", "settings"])
     inner = meta.get(key)
     if isinstance(inner, dict) and inner and rng.random() < 0.7:
-        inner[rng.choice([*inner, "other"])] = value_damage(rng)
+        own = rng.choice([*inner, "other"])
+        deeper = inner.get(own)
+        if isinstance(deeper, dict) and deeper:
+            deeper[rng.choice(list(deeper))] = value_damage(rng)
+        else:
+            inner[own] = value_damage(rng)
     elif rng.random() < 0.3:
         meta[key] = rng.choice(("audit", "base-rate", "unbiased", "instruction-boundary", "debias", ""))
     else:
@@ -217,7 +226,7 @@ def use_responses(path: Path) -> None:
         assert any(found.table.equals(own.table) for _, own in originals()), "damaged bytes give another table"
     result = read_result(path)
     json.loads(dump_json(result.to_dict()), parse_constant=float.fromhex)
-    result.summary()
+    result.summary(details=True)
 
 
 def recorded_case(kind: str) -> Callable[[random.Random], tuple[str, bytes]]:

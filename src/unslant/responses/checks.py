@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unslant.errors import InputError, first_line
 from unslant.files import parse_json, read_parquet, write_atomically
@@ -28,18 +29,44 @@ _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
 _AS_PUBLISHED = frozenset({"order", "given", "reverse", "labels-reversed", "both-reversed"})
-_TEXTS = (
-    "model",
-    "questions",
-    "questions_digest",
-    "study",
-    "engine",
-    "source",
-    "recorded",
-    "log_dir",
-    "example_prompt",
-)
-_OBJECTS = ("cost", "settings", "loading", "counts", "fields")
+
+Count = Annotated[int, Field(ge=0)]
+Counts = dict[str, Count]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Composed(_Part):
+    drawn: Counts = {}
+    left_out: dict[str, Counts] = {}
+    not_applicable: Counts = {}
+
+
+class _Loading(_Part):
+    skipped: Counts = {}
+
+
+class _About(_Part):
+    """What is known about a run, as far as the readers of a table rely on it."""
+
+    model: str = ""
+    questions: str = ""
+    questions_digest: str = ""
+    study: str = ""
+    engine: str = ""
+    source: str = ""
+    recorded: str = ""
+    log_dir: str = ""
+    example_prompt: str = ""
+    seed: int = 0
+    cost: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    settings: dict[str, Any] = {}
+    counts: _Composed = _Composed()
+    loading: _Loading = _Loading()
+    fields: dict[str, Any] = {}
+
 
 Ints = NDArray[np.int64]
 
@@ -105,15 +132,12 @@ def check_meta(meta: object) -> None:
     Raises:
         ValueError: naming the part.
     """
-    if not isinstance(meta, dict):
-        raise ValueError("its description is not a JSON object")
-    for names, kind, words in ((_TEXTS, str, "a text"), (_OBJECTS, dict, "an object"), (("seed",), int, "a number")):
-        for name in names:
-            if name in meta and type(meta[name]) is not kind:
-                raise ValueError(f"{name} of its description is not {words}")
-    for name, value in meta.get("cost", {}).items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise ValueError(f"cost {name!r} of its description is {value!r}, not a number from 0")
+    try:
+        _About.model_validate(meta)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, problem["loc"])) or "all"
+        raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
 
 
 def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = ()) -> pa.Table:
