@@ -32,6 +32,8 @@ from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
 from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.instruction_boundary.instruction_settings import SETTING
+from unslant.studies.instruction_boundary.metrics import GENERATED
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.probe.result import ProbeResult
@@ -100,8 +102,8 @@ def _boundary() -> BoundaryStudy:
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             answer = frozenset(chosen) if status == "ok" else None
             rows.append(
-                Response(f"{'j' if judging else 'c'}{i}", setting, "words", shown, tuple(range(len(shown))),
-                         frozenset(truth), len(shown), chosen=answer, status=status, raw="")
+                Response(f"{'j' if judging else 'c'}{i}", SETTING, GENERATED, shown, tuple(range(len(shown))),
+                         frozenset(truth), len(shown), chosen=answer, status=status, raw="", item=setting)
             )  # fmt: skip
     return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
 
