@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
     """
     for name, home in commands.items():
         about, _, examples = _docstring(home).partition("\n\nExamples:\n")
+        about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # lines are broken anew, by the width of the terminal
         app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{EXIT_CODES}")
 
 
