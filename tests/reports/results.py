@@ -15,6 +15,7 @@ from tests.studies.test_audit import QUESTIONS, when_unsure
 from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
 from training.world import question_sets
+from unslant.asking import GENERATE
 from unslant.debias.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
@@ -32,6 +33,7 @@ from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
 from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.instruction_boundary.instruction_settings import SETTING
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.probe.result import ProbeResult
@@ -100,8 +102,8 @@ def _boundary() -> BoundaryStudy:
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             answer = frozenset(chosen) if status == "ok" else None
             rows.append(
-                Response(f"{'j' if judging else 'c'}{i}", setting, "words", shown, tuple(range(len(shown))),
-                         frozenset(truth), len(shown), chosen=answer, status=status, raw="")
+                Response(f"{'j' if judging else 'c'}{i}", SETTING, GENERATE, shown, tuple(range(len(shown))),
+                         frozenset(truth), len(shown), chosen=answer, status=status, raw="", item=setting)
             )  # fmt: skip
     return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
 

@@ -32,7 +32,7 @@ from unslant.store import Store
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.comparison import AuditComparison, side_by_side
 from unslant.studies.audit.panels import order_accuracies, order_name
-from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.study import audit
 from unslant.studies.debias.training_log import TrainingLog
 
@@ -156,7 +156,7 @@ def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed
 
 
 def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:
-    bare = AuditResult.from_responses(replace(result.responses, questions=()))
+    bare = result_of(replace(result.responses, questions=()))
     data = unpacked(browser({"run": bare}).packed())
     assert [len(q["o"]) for q in data["questions"]] == [4] * 40
     assert {q["s"] for q in data["questions"]} == {""}

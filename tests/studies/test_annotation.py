@@ -65,10 +65,10 @@ def test_a_cell_is_never_a_formula(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,right\na,yes\nb,perhaps\n", "line 3.*neither yes nor no"),
+        ("item,right\na,yes\nb,perhaps\n", "line 3.*must be yes or no, not 'perhaps'"),
         ("item,right\na,yes\na,no\n", "line 3.*given twice"),
         ("item,right\na,\n", "no verdicts"),
-        ("question,right\na,yes\n", 'field "item".*no annotation sheet'),
+        ("question,right\na,yes\n", 'field "item": missing; needed are item, right'),
     ],
 )
 def test_bad_sheets_are_named(tmp_path, content, words):

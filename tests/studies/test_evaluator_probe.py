@@ -141,8 +141,8 @@ def test_data_bias_from_a_recorded_table(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("q1,s,,m,11", "not a number from 1 to 10"),
-        ("q1,s,,m,high", "not a number from 1 to 10"),
+        ("q1,s,,m,11", "must be a number from 1 to 10, not '11'"),
+        ("q1,s,,m,high", "must be a number from 1 to 10, not 'high'"),
         ("q1,s,,m,5\nq1,s,,m,6", "a second score by 'm'"),
     ],
 )

@@ -111,7 +111,14 @@ def intervals(
 
 
 def columns(
-    marks: Sequence[Mark], style: Style, *, title: str, under: str, expected: str = "", height: int = 220
+    marks: Sequence[Mark],
+    style: Style,
+    *,
+    title: str,
+    under: str,
+    expected: str = "",
+    domain: tuple[float, float] | None = SHARE,
+    how: How = 3,
 ) -> Any:
     """Upright bars with their intervals, one place after the other; a tick where ``expected`` is known.
 
@@ -119,11 +126,11 @@ def columns(
     """
     import altair as alt
 
-    records = _records(marks)
+    records = _records(marks, how)
     places = list(dict.fromkeys(record["name"] for record in records))
     names = list(dict.fromkeys(record["series"] for record in records))
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale = alt.Scale(domain=list(SHARE))
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True, nice=True)
     tips = _tooltip(alt, alt.Tooltip("name:N", title=under), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
     if expected:
         tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
@@ -142,7 +149,7 @@ def columns(
     if expected:
         ticks = base.mark_tick(orient="horizontal", thickness=2, color=style.ink, width={"band": 1.0})
         layers.append(ticks.encode(y=alt.Y("expected:Q", title=title, scale=scale)))
-    return alt.layer(*layers).properties(width=style.width, height=height)
+    return alt.layer(*layers).properties(width=style.width, height=220)
 
 
 def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:

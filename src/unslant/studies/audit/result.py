@@ -51,11 +51,6 @@ class AuditResult(RecordedResult):
         """An audit from the table that :meth:`to_parquet` wrote; every metric is computed anew, without the model."""
         return result_of(Responses.from_parquet(path))
 
-    @classmethod
-    def from_responses(cls, responses: Responses) -> AuditResult:
-        """The same from a table at hand."""
-        return result_of(responses)
-
 
 def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}

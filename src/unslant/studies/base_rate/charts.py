@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.metrics.records import METRICS
+from unslant.reports import charts
+from unslant.reports.charts import Mark
 from unslant.reports.figures import PNG_SCALE
 from unslant.reports.numbers import number
 from unslant.reports.panels import Chart, Style
@@ -58,17 +61,20 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
 
 def elicitation_charts(found: Findings) -> list[Chart]:
     """The three pictures of one elicitation; those without data are left out."""
-    charts = []
+    pictures = []
     if found.rates is not None:
-        charts.append(
+        rates, how = found.rates, METRICS["base_rates.by_label"]
+        top = rates.top if rates.uneven else ""
+        marks = [Mark(x, rate, stands_out=x == top) for x, rate in zip(rates.labels, rates.by_label, strict=True)]
+        pictures.append(
             Chart(
                 f"base-rates-{found.elicitation}",
                 f"Base rates, {found.elicitation}",
                 "Mean probability of each label over all label orders, with intervals over orders.",
-                lambda style: _rates(found, style),
+                lambda style: charts.columns(marks, style, title="probability", under="label", domain=None, how=how),
             )
         )
-    charts.append(
+    pictures.append(
         Chart(
             f"gold-labels-{found.elicitation}",
             f"Accuracy by gold label, {found.elicitation}",
@@ -78,7 +84,7 @@ def elicitation_charts(found: Findings) -> list[Chart]:
     )
     correlation = found.correlation
     if correlation is not None and correlation.r.defined:
-        charts.append(
+        pictures.append(
             Chart(
                 f"base-rate-correlation-{found.elicitation}",
                 f"r = {number(correlation.r, 2)}, {found.elicitation}",
@@ -88,7 +94,7 @@ def elicitation_charts(found: Findings) -> list[Chart]:
         )
     within = found.by_subject
     if within is not None and len(within.r) > 1:
-        charts.append(
+        pictures.append(
             Chart(
                 f"base-rate-within-{found.elicitation}",
                 f"Within subjects, median r = {number(within.median, 2)}, {found.elicitation}",
@@ -96,25 +102,7 @@ def elicitation_charts(found: Findings) -> list[Chart]:
                 lambda style: _within(within, style),
             )
         )
-    return charts
-
-
-def _rates(found: Findings, style: Style) -> Any:
-    import altair as alt
-
-    rates = found.rates
-    assert rates is not None
-    rows = [
-        {"label": label, "rate": e.value, "low": e.low, "high": e.high, "n": e.n}
-        for label, e in zip(rates.labels, rates.by_label, strict=True)
-    ]
-    x = alt.X("label:N", title="label", sort=None, scale=alt.Scale(paddingInner=0.4))
-    base = alt.Chart(alt.Data(values=rows), width=style.width).encode(x=x)
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".4f") for name in ("rate", "low", "high")]
-    bars = base.mark_bar().encode(
-        y=alt.Y("rate:Q", title="probability"), color=_colour(alt, found.gold.labels, style), tooltip=tooltip
-    )
-    return bars + base.mark_rule(color=style.ink).encode(y="low:Q", y2="high:Q")
+    return pictures
 
 
 def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from unslant.checked import TableRow
 from unslant.errors import InputError
 from unslant.metrics.association import Association, agreement
 from unslant.metrics.records import METRICS
-from unslant.questions.formats import read_records
+from unslant.questions.tables import read_table
 from unslant.reports.numbers import Cell, count, number
 from unslant.reports.panels import Column, Page, Panel, Table
 from unslant.studies.provenance import settings_rows
@@ -124,13 +127,9 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     Raises:
         InputError: naming line and field.
     """
-    found = {}
-    for record in read_records(Path(path), ("model", "score")):
-        for name in ("model", "score"):
-            if name not in record.data:
-                raise InputError.at(record.place, record.problem or "missing; needed are model, score", field=name)
-        try:
-            found[str(record.data["model"])] = float(str(record.data["score"]))
-        except ValueError:
-            raise InputError.at(record.place, f"{record.data['score']!r} is not a number", field="score") from None
-    return found
+    return {row.model: row.score for _, row in read_table(path, _Ranked)}
+
+
+class _Ranked(TableRow):
+    model: str
+    score: float = Field(allow_inf_nan=False, description="a number")
