@@ -12,8 +12,8 @@ from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import (
-    JUDGED,
     GENERATED,
+    JUDGED,
     across_models,
     answer_form,
     boundary_metrics,
