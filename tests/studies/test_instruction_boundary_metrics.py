@@ -12,8 +12,8 @@ from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import (
+    GENERATED,
     JUDGED,
-    WORDS,
     across_models,
     answer_form,
     boundary_metrics,
@@ -24,7 +24,7 @@ LABELS = ("A", "B", "C", "D")
 VERDICTS = ("True", "False", "Unknown")
 
 
-def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=WORDS, repeat=0, verdict=False):
+def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=GENERATED, repeat=0, verdict=False):
     labels = VERDICTS if verdict else LABELS
     return Response(
         question_id=f"{'j' if verdict else 'c'}{i}",
