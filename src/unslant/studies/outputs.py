@@ -13,7 +13,7 @@ from unslant.studies.options import ReportOptions
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
 
-T = TypeVar("T")
+T = TypeVar("T", bound="StudyResult")
 _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 
 
@@ -84,8 +84,11 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
     """
     from unslant.studies.readers import read_result
 
-    found = [read_result(path) for path in paths]
-    for path, result in zip(paths, found, strict=True):
+    found = []
+    for path in paths:
+        result = read_result(path)
         if not isinstance(result, kind):
-            raise InputError.at(path, f"holds a {type(result).__name__}; this command reads a {kind.__name__}")
-    return [result for result in found if isinstance(result, kind)]
+            held = getattr(result, "study", type(result).__name__)
+            raise InputError.at(path, f"holds responses of the study {held}; this command reads those of {kind.study}")
+        found.append(result)
+    return found
