@@ -17,11 +17,11 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Asker, ask_orders
-from unslant.metrics.ties import choose
-from unslant.models.base import Cost
+from unslant.metrics import choose
+from unslant.models import Cost
 from unslant.presentations import Order, given_order
-from unslant.questions.question import Question
-from unslant.responses.table import text_ranks
+from unslant.questions import Question
+from unslant.responses import text_ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from unslant.asking import ModelAsker
 from unslant.debias.base import Method, Outcome, OutcomeList
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
 
 if TYPE_CHECKING:
-    from unslant.questions.question import Question
+    from unslant.questions import Question
 
 
 class Debiased:
@@ -46,7 +46,7 @@ class Debiased:
         template: str = "plain",
         chat: bool = False,
     ) -> None:
-        from unslant.models.hf.loading import load_model
+        from unslant.models import load_model
 
         self.method = method_named(method) if isinstance(method, str) else method
         fit = list(fit)

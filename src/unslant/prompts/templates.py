@@ -18,8 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS, alphabetical
-from unslant.presentations.presentation import Presentation, ShownOption
+from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True

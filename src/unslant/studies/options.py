@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 from cyclopts import Group, Parameter, Token
 
 from unslant.errors import InputError
-from unslant.models.options import GenerateOptions as GenerateOptions
-from unslant.models.options import ModelOptions as ModelOptions
+from unslant.models import GenerateOptions as GenerateOptions
+from unslant.models import ModelOptions as ModelOptions
 
 if TYPE_CHECKING:
     from unslant.prompts import Writer

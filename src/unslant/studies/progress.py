@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from unslant.models.base import ScoringModel
+    from unslant.models import ScoringModel
 
 _SECONDS_BETWEEN_LINES = 10.0
 

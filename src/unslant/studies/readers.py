@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unslant.errors import InputError
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import Describes
+    from unslant.reports import Describes
 
 
 class Study(NamedTuple):
@@ -54,7 +54,7 @@ def read_result(path: str | Path) -> Describes:
     if Path(path).is_dir():
         training: Describes = _named(TRAINING).read(path)
         return training
-    from unslant.responses.table import Responses
+    from unslant.responses import Responses
 
     responses = Responses.from_parquet(path)
     name = str(responses.meta.get("study", "audit"))

@@ -11,10 +11,9 @@ import numpy as np
 from unslant.arrays import Jsonable
 from unslant.asking import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
-from unslant.metrics.permutation import pbm
-from unslant.metrics.ties import credit
+from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 ENTROPY_RISE = 0.15
 """Of normalised entropy, from which on a fall in accuracy is taken for collapse."""

@@ -20,7 +20,7 @@ from unslant.debias.lora1.settings import TrainSettings
 from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import Presentation, orders_for, present, question_rng
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from inspect_ai.log import EvalLog, EvalSample
 
 from unslant.asking import GENERATE
 from unslant.models.chat import inspect_messages
-from unslant.presentations.presentation import Presentation
-from unslant.questions.question import JudgingQuestion
-from unslant.responses.extraction import Extracted, chosen_contents
-from unslant.responses.table import Response, text_ranks
+from unslant.presentations import Presentation
+from unslant.questions import JudgingQuestion
+from unslant.responses import Extracted, Response, chosen_contents, text_ranks
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
 from unslant.studies.instruction_boundary.metrics import JUDGED

@@ -17,13 +17,12 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
-from unslant.metrics.association import correlation
+from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.pairs import mcnemar
-from unslant.presentations.presentation import NONE
-from unslant.questions.question import JudgingQuestion
-from unslant.responses.table import Response, Responses
+from unslant.presentations import NONE
+from unslant.questions import JudgingQuestion
+from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
 JUDGED = f"{GENERATE}/judge"

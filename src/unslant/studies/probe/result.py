@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unslant.metrics.association import Association
+from unslant.metrics import Association
 from unslant.studies.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.probe.score_table import ScoreTable
 from unslant.studies.result import StudyResult

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 from unslant.arrays import Bools, Floats
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
-from unslant.presentations.seeds import question_rng
+from unslant.presentations import question_rng
 from unslant.questions.tables import read_table
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
