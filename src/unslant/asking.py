@@ -11,18 +11,16 @@ from scipy.special import softmax
 
 from unslant.arrays import Floats
 from unslant.errors import InputError
-from unslant.metrics.scores import OrderScores
-from unslant.models.base import Cost, ScoringModel
-from unslant.models.chat import ChatModel, Reply
+from unslant.metrics import OrderScores
+from unslant.models import ChatModel, Cost, Reply, ScoringModel
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
-from unslant.questions.question import Question
-from unslant.responses.extraction import chosen_contents, extract
-from unslant.responses.table import Response, Responses
+from unslant.questions import Question
+from unslant.responses import Response, Responses, chosen_contents, extract
 
 __all__ = [
-    "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies", "ask_orders",
-    "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
+    "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies",
+    "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]

@@ -14,12 +14,13 @@ from tests.studies.fakes import RuleModel, knows, remembers
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
+from tests.studies.test_instruction_boundary_metrics import row
 from training.world import question_sets
 from unslant.debias.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes
-from unslant.responses import Response, Responses
+from unslant.responses import Responses
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.audit.comparison import AuditComparison
 from unslant.studies.audit.result import AuditResult
@@ -88,21 +89,14 @@ def _debiased() -> DebiasResult:
 @cache
 def _boundary() -> BoundaryStudy:
     rng = np.random.default_rng(1)
-    verdicts, letters = ("True", "False", "Unknown"), ("A", "B", "C", "D")
     rows = []
     for setting in ("vanilla", "missing-choices", "disturbing-3", "disturbing-6"):
         for i in range(24):
-            truth = [{i % 4}, {NONE}, {0, i % 3 + 1}][i % 3]
-            judging = setting == "missing-choices" and i % 2
-            shown = verdicts if judging else letters
-            truth = {i % 3} if judging else truth
+            judging = setting == "missing-choices" and i % 2 == 1
+            truth = {i % 3} if judging else [{i % 4}, {NONE}, {0, i % 3 + 1}][i % 3]
             chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
-            answer = frozenset(chosen) if status == "ok" else None
-            rows.append(
-                Response(f"{'j' if judging else 'c'}{i}", setting, "words", shown, tuple(range(len(shown))),
-                         frozenset(truth), len(shown), chosen=answer, status=status, raw="")
-            )  # fmt: skip
+            rows.append(row(i, truth, chosen, setting, status, verdict=judging))
     return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
 
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import Describes
+    from unslant.reports import Describes
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
       unslant report one.parquet two.parquet --out compare.html --figures figures/
     """
     from unslant.errors import InputError
-    from unslant.reports.report import Report
+    from unslant.reports import Report
     from unslant.studies.audit.comparison import side_by_side
     from unslant.studies.outputs import check_file, check_folder
 

@@ -11,9 +11,9 @@ from unslant.arrays import Floats
 from unslant.asking import Asker, ask_orders
 from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
-from unslant.metrics.vote import mean_over_orders
-from unslant.presentations.sharing import balanced_rounds
-from unslant.questions.question import Question
+from unslant.metrics import mean_over_orders
+from unslant.presentations import balanced_rounds
+from unslant.questions import Question
 
 _MARGIN = 1e-6
 """How far beyond the bound a lead must be, so that neither rounding nor the tie tolerance can undo it."""

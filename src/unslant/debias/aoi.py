@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from unslant.asking import Asker, by_content
 from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
-from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for
-from unslant.presentations.presentation import present
-from unslant.questions.question import Question
+from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from unslant.debias.base import Method, OrderDebiaser
 from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import orders_for, present, question_rng
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from unslant.asking import ModelAsker
 from unslant.debias.base import Method, Outcome, OutcomeList
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
 
 if TYPE_CHECKING:
-    from unslant.questions.question import Question
+    from unslant.questions import Question
 
 
 class Debiased:
@@ -47,7 +46,7 @@ class Debiased:
         template: str = "plain",
         chat: bool = False,
     ) -> None:
-        from unslant.models.hf.loading import load_model
+        from unslant.models import load_model
 
         self.method = method_named(method) if isinstance(method, str) else method
         fit = list(fit)
@@ -73,7 +72,5 @@ class Debiased:
     def __enter__(self) -> Debiased:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -12,7 +12,7 @@ from unslant.asking import Asker, ask_orders
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.debias.pride import drawn_questions
 from unslant.presentations import Order, given_order, reversed_order
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from unslant.asking import Asker, ask_orders
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, given_order, question_rng
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 ALPHA = 0.05
 EPSILON = 1e-10

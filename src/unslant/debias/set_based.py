@@ -19,7 +19,7 @@ from unslant.models.base import Cost, Ids
 from unslant.models.hf.parallel import Segment, last_logits
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 _MARK = "\ue000{}\ue001"
 _TOLERANCE = 1e-3

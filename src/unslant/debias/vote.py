@@ -11,10 +11,10 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.asking import Asker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
-from unslant.metrics.vote import vote_over_orders
+from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for
-from unslant.questions.question import Question
-from unslant.responses.table import text_ranks
+from unslant.questions import Question
+from unslant.responses import text_ranks
 
 
 @dataclass(frozen=True)

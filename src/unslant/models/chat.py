@@ -61,17 +61,12 @@ class LocalChat:
         Raises:
             ModelError: if a prompt leaves no room for a reply.
         """
-        encoded = [self._ids(prompt) for prompt in prompts]
+        encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
             for index, text in zip(part, self._generate([encoded[i] for i in part]), strict=True):
                 yield Reply(index, text)
-
-    def _ids(self, prompt: Prompt) -> list[int]:
-        text = self.model.encoder.text_of(prompt)
-        # A written chat already begins with whatever special tokens its template wants.
-        return list(self.model.tokenizer(text, add_special_tokens=not prompt.messages).input_ids)
 
     def _generate(self, rows: list[list[int]]) -> list[str]:
         import torch

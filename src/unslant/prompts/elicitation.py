@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError
-from unslant.presentations.presentation import Presentation
+from unslant.presentations import Presentation
 from unslant.prompts.prompt import Message, Prompt
 from unslant.prompts.templates import PromptTemplate
 

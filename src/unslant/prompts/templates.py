@@ -18,8 +18,7 @@ from jinja2 import Template, TemplateSyntaxError, meta
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
 from unslant.files import read_text
-from unslant.presentations.labels import ALPHABETS, alphabetical
-from unslant.presentations.presentation import Presentation, ShownOption
+from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment
 
 _ENVIRONMENT = PromptEnvironment()

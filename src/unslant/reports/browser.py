@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.metrics.records import Metric
+from unslant.metrics import Metric
 
 LEVELS = 65535
 """A probability p is kept as the integer nearest to p * LEVELS: exact to 0.00001."""

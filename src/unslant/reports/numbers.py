@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.records import METRICS, Metric
+from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None

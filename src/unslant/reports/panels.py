@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.records import METRICS, Metric
+from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports.browser import QuestionBrowser
 from unslant.reports.numbers import Cell, How
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
 from unslant.reports.numbers import count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n

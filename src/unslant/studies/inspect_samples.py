@@ -8,8 +8,8 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
-from unslant.presentations.presentation import Presentation, ShownOption
-from unslant.questions.question import JudgingQuestion, MathQuestion, Question
+from unslant.presentations import Presentation, ShownOption
+from unslant.questions import JudgingQuestion, MathQuestion, Question
 from unslant.responses.earlier import fields_of
 
 

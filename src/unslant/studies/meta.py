@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from unslant.models.base import Cost
+from unslant.models import Cost
 from unslant.questions import Question, QuestionSet
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 
 
 def about(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, OutputError
 from unslant.files import check_writable, make_folder
@@ -13,15 +13,8 @@ from unslant.studies.options import ReportOptions
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
 
-T = TypeVar("T")
+T = TypeVar("T", bound="StudyResult")
 _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
-
-
-@runtime_checkable
-class HasResponses(Protocol):
-    """A result with a table of responses."""
-
-    def to_parquet(self, path: str | Path) -> None: ...
 
 
 def check_file(*paths: Path | None) -> None:
@@ -69,32 +62,26 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
     if options.out:
         make_folder(options.out)
         wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
-    writers: dict[str, Callable[[Path], None]] = {"json": result.to_json, "html": result.to_html}
-    if isinstance(result, HasResponses):
-        writers = {"responses": result.to_parquet, **writers}
+    writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
+    writers |= {"json": result.to_json, "html": result.to_html}
     failed: list[Exception] = []
     for name, write in writers.items():
         try:
-            if path := wanted[name]:
-                write(path)
+            if wanted[name] and write:
+                write(wanted[name])
         except Exception as error:
             failed.append(error)
     if not options.quiet:
-        print_summary(result, details=options.details)
+        from rich.console import Console
+
+        console = Console()
+        width = max(100, min(console.width, 120))  # at least 100: tables lose nothing
+        print(result.summary(width=width, color=console.is_terminal, details=options.details))
     for failure in failed:
         if not isinstance(failure, OutputError):
             raise failure
     if failed:
         raise OutputError("; ".join(map(str, failed)))
-
-
-def print_summary(result: StudyResult, *, details: bool = False) -> None:
-    """Print as wide as the terminal (100 columns at least: tables lose nothing), in colour there."""
-    from rich.console import Console
-
-    console = Console()
-    width = max(100, min(console.width, 120))
-    print(result.summary(width=width, color=console.is_terminal, details=details))
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
@@ -105,8 +92,11 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
     """
     from unslant.studies.readers import read_result
 
-    found = [read_result(path) for path in paths]
-    for path, result in zip(paths, found, strict=True):
+    found = []
+    for path in paths:
+        result = read_result(path)
         if not isinstance(result, kind):
-            raise InputError.at(path, f"holds a {type(result).__name__}; this command reads a {kind.__name__}")
-    return [result for result in found if isinstance(result, kind)]
+            held = getattr(result, "study", type(result).__name__)
+            raise InputError.at(path, f"holds responses of the study {held}; this command reads those of {kind.study}")
+        found.append(result)
+    return found

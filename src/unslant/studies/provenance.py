@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unslant.models.base import Cost
+from unslant.models import Cost
 from unslant.reports.numbers import count
 
 

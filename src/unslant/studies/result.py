@@ -11,8 +11,8 @@ from unslant.files import dump_json, write_atomically
 from unslant.version import __version__
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import Page
-    from unslant.responses.table import Responses
+    from unslant.reports import Page
+    from unslant.responses import Responses
 
 
 class StudyResult:
@@ -41,7 +41,7 @@ class StudyResult:
 
     def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """The outcome as text for a terminal: one screen of it, or with ``details`` every panel in full."""
-        from unslant.reports.text import text
+        from unslant.reports import text
 
         return text(self.page(), width, color, details)
 
@@ -60,7 +60,7 @@ class StudyResult:
 
     def to_html(self, path: str | Path) -> None:
         """Write the report: one HTML file that works offline."""
-        from unslant.reports.report import Report
+        from unslant.reports import Report
 
         Report.of([self]).to_html(path)
 

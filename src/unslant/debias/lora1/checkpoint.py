@@ -14,7 +14,7 @@ from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
 from unslant.files import make_folder, write_atomically
-from unslant.questions.question import Question
+from unslant.questions import Question
 from unslant.questions.question_set import canonical_line
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.debias.model_pass import loaded_model
 from unslant.presentations import question_rng
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.2, 64
 

@@ -21,7 +21,7 @@ from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.files import dump_json, make_folder, write_atomically
 from unslant.presentations import Presentation, orders_for, present, question_rng
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,10 @@ def shown_orders(asker: Asker, question: Question, settings: TrainSettings, epoc
 
 
 def save(adapted: Adapted, out: Path, settings: TrainSettings, log: Sequence[Epoch]) -> None:
-    """Write the adapter as peft does, the log, and its graph where altair is installed."""
-    from unslant.debias.lora1.progress import write_graph
-
+    """Write the adapter as peft does, its settings and the log."""
     with tempfile.TemporaryDirectory(dir=make_folder(out), prefix=".unslant-") as scratch:
         adapted.peft_model.save_pretrained(scratch)
         for file in sorted(Path(scratch).iterdir()):
             write_atomically(out / file.name, file.read_bytes())
     write_atomically(out / "training.json", dump_json(asdict(settings)))
     write_atomically(out / "log.jsonl", "".join(dump_json(entry.to_dict(), indent=None) for entry in log))
-    write_graph(log, out / "log.html")

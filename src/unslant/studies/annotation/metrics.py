@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Bootstrap, Estimate
 from unslant.studies.result import StudyResult
 
 Verdicts = Mapping[str, Mapping[str, bool]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.metrics.records import METRICS
+from unslant.metrics import METRICS
+from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.reports.panels import Column, Page, Panel, Table, Tile
 
 if TYPE_CHECKING:
     from unslant.studies.annotation.metrics import AnnotationAgreement

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.metrics import OrderScores, View, vote
-from unslant.metrics.records import METRICS
-from unslant.metrics.scores import Block
-from unslant.metrics.ties import choose
+from unslant.metrics import METRICS, Block, OrderScores, View, choose, vote
 from unslant.reports.browser import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
 
 if TYPE_CHECKING:

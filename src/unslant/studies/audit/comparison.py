@@ -9,12 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
-from unslant.metrics import Estimate, PairedDifference, paired_difference
-from unslant.metrics.records import METRICS
-from unslant.reports import charts
+from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Table
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
@@ -32,7 +30,7 @@ from unslant.studies.result import StudyResult
 from unslant.version import __version__
 
 if TYPE_CHECKING:
-    from unslant.reports.panels import Describes
+    from unslant.reports import Describes
 
 MEASURES = (*SCORES, "consistency", "pbm")
 """What is compared question by question."""

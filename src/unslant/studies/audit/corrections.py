@@ -9,8 +9,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.debias.gray_box import mean_of_orders
 from unslant.debias.pride import ALPHA, drawn, label_prior, without_prior
-from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures
-from unslant.metrics.ties import choose
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, choose
 from unslant.presentations import rotations
 
 

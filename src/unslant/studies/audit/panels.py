@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.metrics import Estimate, Metrics, wilson
+from unslant.metrics import METRICS, Block, Estimate, Measures, Metrics, wilson
 from unslant.metrics.accuracy import correct_under_orders
-from unslant.metrics.measures import Measures
-from unslant.metrics.records import METRICS
-from unslant.metrics.scores import Block
-from unslant.reports import charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
-from unslant.reports.panels import Chart, Column, Page, Panel, Table, Tile
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, settings_rows, skipped_lines

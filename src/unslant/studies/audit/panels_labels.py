@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from unslant.metrics.records import METRICS
-from unslant.reports import charts
+from unslant.metrics import METRICS
+from unslant.reports import Chart, Column, Panel, Table, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Chart, Column, Panel, Table
 
 if TYPE_CHECKING:
-    from unslant.metrics.base_rate import BaseRates
+    from unslant.metrics import BaseRates
     from unslant.studies.audit.result import AuditResult
 
 

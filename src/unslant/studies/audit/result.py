@@ -6,11 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unslant.metrics import Bootstrap, Metrics, OrderScores, compute, read_scores
-from unslant.metrics.base_rate import BaseRates, base_rates
-from unslant.metrics.nvr import Nvr, nvr_from_scores
-from unslant.models.base import Cost
-from unslant.responses.table import Responses
+from unslant.metrics import (
+    BaseRates,
+    Bootstrap,
+    Metrics,
+    Nvr,
+    OrderScores,
+    base_rates,
+    compute,
+    nvr_from_scores,
+    read_scores,
+)
+from unslant.models import Cost
+from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.result import RecordedResult
 

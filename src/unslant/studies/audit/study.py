@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, no_progress
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import (
     Presentation,
+    ShotChooser,
+    control_presentations,
     given_order,
     labels_for,
     orders_for,
@@ -18,8 +20,6 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
-from unslant.presentations.controls import control_presentations
-from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.audit.result import AuditResult, result_of

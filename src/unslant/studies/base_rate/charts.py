@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 from unslant.files import write_atomically
-from unslant.metrics.records import METRICS
-from unslant.reports import charts
+from unslant.metrics import METRICS
+from unslant.reports import Chart, Style, charts, number
 from unslant.reports.charts import Mark
 from unslant.reports.figures import PNG_SCALE
-from unslant.reports.numbers import number
-from unslant.reports.panels import Chart, Style
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.findings import Findings
 from unslant.studies.base_rate.subject_correlation import SubjectCorrelation

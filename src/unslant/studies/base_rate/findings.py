@@ -11,14 +11,11 @@ import numpy as np
 
 from unslant.arrays import Jsonable, json_fields, jsonable
 from unslant.errors import InputError
-from unslant.metrics.base_rate import BaseRates, base_rates
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.label_scores import LabelScores, standard_labels
+from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
-from unslant.presentations.nvr import NVR
+from unslant.presentations import NVR
 from unslant.reports.numbers import number, p_words, percent, with_interval
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.base_rate.gold_labels import (
     MODERATE,
     GoldAccuracy,

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate, wilson
-from unslant.metrics.label_scores import LabelScores
+from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
 
 MODERATE = 0.3
 """H2 asks for a correlation of at least so much (a moderate one after Cohen 1988; 9 % of the variance)."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import METRICS, Estimate
 from unslant.metrics.label_scores import TIE_RULES
-from unslant.metrics.records import METRICS
+from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.charts import MOST_ROWS
 from unslant.reports.numbers import Cell, count, listed
-from unslant.reports.panels import Column, Page, Panel, Table, Tile
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
 from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines

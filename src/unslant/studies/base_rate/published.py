@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unslant.arrays import json_fields
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Estimate
 from unslant.studies.base_rate.findings import GIVEN, Findings
 
 PRESENTATIONS = ("nvr-A", "nvr-B", "nvr-C", "nvr-D", GIVEN)

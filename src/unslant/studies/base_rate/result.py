@@ -10,9 +10,9 @@ import numpy as np
 
 from unslant.arrays import jsonable
 from unslant.errors import InputError
-from unslant.models.base import Cost
+from unslant.models import Cost
 from unslant.questions import Question
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate.published import PublishedCell, published
 from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts

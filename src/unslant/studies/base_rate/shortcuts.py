@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.questions.question import Question
+from unslant.metrics import Bootstrap, Estimate
+from unslant.questions import Question
 
 _NUMBER = re.compile(r"[-+−]?\d+(?:[,\u00a0]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")

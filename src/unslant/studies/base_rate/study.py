@@ -12,15 +12,12 @@ import pyarrow as pa
 
 from unslant.asking import Asked, Progress, ask, no_progress
 from unslant.errors import InputError
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.models.open import opened
-from unslant.presentations import ShotChooser, parse_labels, present
-from unslant.presentations.controls import control_presentations
-from unslant.presentations.nvr import nvr_presentations
+from unslant.presentations import ShotChooser, control_presentations, nvr_presentations, parse_labels, present
 from unslant.prompts import Cloze, Counterfactual, Elicitation
 from unslant.questions import EMBEDDED, Question, QuestionSet
-from unslant.responses.recorded import load_recorded
-from unslant.responses.table import Responses
+from unslant.responses import Responses, load_recorded
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
 from unslant.studies.base_rate.settings import BaseRateSettings

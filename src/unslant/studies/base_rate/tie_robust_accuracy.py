@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, json_fields
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.label_scores import TIE_RULES, LabelScores
 from unslant.metrics.ties import tied as tied_labels
 from unslant.reports.numbers import number, percent

@@ -12,8 +12,8 @@ import numpy as np
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
-from unslant.presentations.presentation import Presentation
-from unslant.prompts.elicitation import Cloze, Writer
+from unslant.presentations import Presentation
+from unslant.prompts import Cloze, Writer
 from unslant.studies.contamination.settings import Training
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Estimate
 from unslant.studies.contamination.finetuning import FineTuned
 from unslant.studies.contamination.settings import Training
 from unslant.studies.result import StudyResult

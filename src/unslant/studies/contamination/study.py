@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics import Bootstrap
 from unslant.models.open import opened
 from unslant.presentations.interventions import VANILLA
 from unslant.questions import EMBEDDED, QuestionSet

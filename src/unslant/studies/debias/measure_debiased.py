@@ -16,7 +16,7 @@ from unslant.metrics.labels import given_slots, label_bias
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 _SAME = 1e-6
 MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics import Estimate
-from unslant.metrics.records import METRICS
+from unslant.metrics import METRICS, Estimate
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.numbers import Cell, count, listed, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
 from unslant.studies.debias.measure_debiased import MEASURES
 from unslant.studies.provenance import settings_rows
 

@@ -12,7 +12,7 @@ import numpy as np
 from unslant.asking import ModelAsker, Progress, no_progress
 from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
-from unslant.models.base import Cost, ScoringModel
+from unslant.models import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
 from unslant.questions import Question, QuestionSet

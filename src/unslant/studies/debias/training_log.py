@@ -11,12 +11,10 @@ from statistics import NormalDist
 from unslant.debias.lora1.progress import Epoch
 from unslant.errors import InputError
 from unslant.files import exists, parse_json, read_text
-from unslant.metrics import Estimate
-from unslant.metrics.records import METRICS, Metric
-from unslant.reports import charts
+from unslant.metrics import METRICS, Estimate, Metric
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Table
 
 LOG = "log.jsonl"
 

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.presentation import NONE, Presentation, ShownOption, present
-from unslant.presentations.seeds import question_rng
-from unslant.questions.question import JudgingQuestion, Question
+from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, present, question_rng
+from unslant.questions import JudgingQuestion, Question
 
 AnyForm = Question | JudgingQuestion
 SEED = 42

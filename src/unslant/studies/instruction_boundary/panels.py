@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.records import METRICS
-from unslant.reports import charts
+from unslant.metrics import METRICS, Estimate
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.reports.panels import Chart, Column, Page, Panel, Table, Tile
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, SettingMetrics
 from unslant.studies.provenance import settings_rows

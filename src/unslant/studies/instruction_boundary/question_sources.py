@@ -26,11 +26,10 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import write_atomically
+from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.formats import read_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
-from unslant.questions.question import JudgingQuestion, Question
 from unslant.questions.question_set import canonical_line, question_of
-from unslant.questions.statements import load_judging
 
 SEED = 42
 LAYOUTS = ("level", "published")

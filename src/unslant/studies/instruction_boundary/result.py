@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
 from unslant.studies.result import RecordedResult
 

@@ -17,7 +17,7 @@ from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
 from unslant.models.options import Address, GenerateOptions, ModelOptions
 from unslant.questions import EMBEDDED
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary

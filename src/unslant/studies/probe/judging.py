@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
-from unslant.models.base import ScoringModel
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
-from unslant.models.options import GenerateOptions, ModelOptions
-from unslant.presentations.presentation import Presentation
-from unslant.prompts.elicitation import Cloze, Writer
-from unslant.prompts.prompt import Message, Prompt
-from unslant.responses.table import Responses
+from unslant.presentations import Presentation
+from unslant.prompts import Cloze, Message, Prompt, Writer
+from unslant.responses import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 

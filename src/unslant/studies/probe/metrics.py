@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.metrics.association import Association, associate
+from unslant.metrics import Association, Estimate, associate
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate
 
 LOWEST, HIGHEST = 1, 10
 NO_AT_MOST = 5.0

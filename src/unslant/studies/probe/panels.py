@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics.records import METRICS
+from unslant.metrics import METRICS
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.numbers import Cell, count, listed, number
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
 from unslant.studies.provenance import settings_rows
 
 if TYPE_CHECKING:

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
 from unslant.arrays import Bools, Floats
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.files import write_atomically
-from unslant.presentations.seeds import question_rng
+from unslant.presentations import question_rng
 from unslant.questions.tables import read_table
-from unslant.reports.escape import csv_text
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
 COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
@@ -78,10 +79,10 @@ class ScoreTable:
                 if self.has_boat:
                     yield question_id, subject, "boat", "", judge, float(self.boat[j, q])
 
-    def to_csv(self, path: str | Path) -> None:
+    def to_parquet(self, path: str | Path) -> None:
         """Write ``COLUMNS``; :func:`load_scores` reads it back."""
-        rows = ([*row[:-1], "" if math.isnan(row[-1]) else f"{row[-1]:g}"] for row in self.rows())
-        write_atomically(path, csv_text(COLUMNS, rows))
+        table = pa.table(list(map(list, zip(*self.rows(), strict=True))), COLUMNS)
+        write_atomically(path, lambda file: pq.write_table(table, file))
 
 
 def load_scores(path: str | Path) -> ScoreTable:

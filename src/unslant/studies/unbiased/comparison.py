@@ -11,11 +11,10 @@ from pydantic import Field
 
 from unslant.checked import TableRow
 from unslant.errors import InputError
-from unslant.metrics.association import Association, agreement
-from unslant.metrics.records import METRICS
+from unslant.metrics import METRICS, Association, agreement
 from unslant.questions.tables import read_table
+from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Column, Page, Panel, Table
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.panels import notes

@@ -14,12 +14,12 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, 
 from inspect_ai.solver import TaskState, generate
 
 from unslant.asking import reply_row
+from unslant.models import GenerateOptions
 from unslant.models.chat import Reply, inspect_messages
-from unslant.models.options import GenerateOptions
-from unslant.presentations.presentation import Presentation
+from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
-from unslant.responses.table import Response, Responses
+from unslant.responses import Response, Responses
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.meta import about
 from unslant.studies.unbiased.metrics import correct

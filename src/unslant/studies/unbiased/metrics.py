@@ -16,12 +16,11 @@ import numpy as np
 
 from unslant.arrays import Floats, json_fields, jsonable
 from unslant.errors import InputError
+from unslant.metrics import Estimate, choose
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.ties import choose
+from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, ONLY, VANILLA
-from unslant.presentations.presentation import NONE
-from unslant.responses.table import Response, Responses
+from unslant.responses import Response, Responses
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.records import METRICS
+from unslant.metrics import METRICS, Estimate
 from unslant.presentations.interventions import NAMES
+from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.numbers import Cell, count, number
-from unslant.reports.panels import Column, Page, Panel, Table, Tile
 from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from unslant.arrays import json_fields
 from unslant.asking import Asked
 from unslant.errors import InputError
+from unslant.presentations import Presentation
 from unslant.presentations.interventions import (
     BOAT,
     KINDS,
@@ -27,7 +28,6 @@ from unslant.presentations.interventions import (
     pool_of,
 )
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
-from unslant.presentations.presentation import Presentation
 from unslant.questions import MathQuestion, Question, QuestionSet
 from unslant.studies.unbiased.settings import UnbiasedSettings
 

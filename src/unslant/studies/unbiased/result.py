@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unslant.models.base import Cost
-from unslant.responses.table import Responses
+from unslant.models import Cost
+from unslant.responses import Responses
 from unslant.studies.result import RecordedResult
 from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
 

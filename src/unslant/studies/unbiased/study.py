@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import opened
 from unslant.presentations import Presentation
