@@ -17,8 +17,8 @@ class InputError(UnslantError):
         if line is not None:
             place += f", line {line}"
         if field is not None:
-            place += f', field "{field}"'
-        return cls(f"{place}: {shortened(reason)}")
+            place += f', field "{printable(field)}"'
+        return cls(f"{place}: {shortened(printable(reason))}")
 
 
 class ModelError(UnslantError):
@@ -31,9 +31,15 @@ class OutputError(UnslantError):
 
 def shown(path: object) -> str:
     """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
-    text = str(path).encode("utf-8", "backslashreplace").decode()
-    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    text = printable(str(path))
     return text if len(text) <= _LONGEST_NAME else text[:200] + "..."
+
+
+def printable(text: str) -> str:
+    """The text on one line: what cannot be seen, and half characters, as Python writes them (``\\n``, ``\\x1b``)."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shortened(text: str, longest: int = 1_000) -> str:

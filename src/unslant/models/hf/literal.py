@@ -55,8 +55,12 @@ class Literal:
     def named(self, written: str, first: str) -> str:
         """A chat that its template has written from marked messages: its own control tokens get their secret names, and
         the marks become again what they stand for."""
-        own = self._spelled.sub(lambda match: self._names[match[0]], written)
-        return re.sub(f"{first}(.)", lambda match: self._control[ord(match[1]) - _FIRST_MARK], own, flags=re.DOTALL)
+
+        def name(match: re.Match[str]) -> str:
+            found = match[0]
+            return self._control[ord(found[1]) - _FIRST_MARK] if found[0] == first else self._names[found]
+
+        return re.sub(f"{first}.|{self._spelled.pattern}", name, written, flags=re.DOTALL)
 
     def ids(self, text: str) -> list[int]:
         """Token ids of a text whose control tokens, where it has any, go by their secret names."""
