@@ -18,19 +18,21 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] | trim }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_loaded: dict[str, PreTrainedTokenizerFast] = {}
+QUICK = ("gpt2", "llama", "phi3")
+SOME = ("gpt2", "llama")
+_encoders: dict[str, Encoder] = {}
 
 
-@pytest.fixture(params=NAMES)
-def tokenizer(request, zoo_model: ZooFolder) -> PreTrainedTokenizerFast:
-    """A tokenizer of the zoo, with the tokens of ChatML and one that is not special but markup."""
-    if request.param not in _loaded:
+@pytest.fixture(params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES])
+def encoder(request, zoo_model: ZooFolder) -> Encoder:
+    """For a tokenizer of the zoo with the tokens of ChatML, one that is not special but markup, and a mere word."""
+    if request.param not in _encoders:
         loaded = AutoTokenizer.from_pretrained(zoo_model(request.param))
         loaded.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
         loaded.add_tokens([AddedToken("<think>", special=False, normalized=False), AddedToken("zzyzx", special=False)])
         loaded.chat_template = CHATML
-        _loaded[request.param] = loaded
-    return _loaded[request.param]
+        _encoders[request.param] = Encoder(loaded)
+    return _encoders[request.param]
 
 
 def control_ids(tokenizer: PreTrainedTokenizerFast) -> set[int]:
@@ -42,8 +44,9 @@ def encoded(encoder: Encoder, prompt: Prompt) -> list[list[int]]:
     return [[*found.context.tolist(), *ids.tolist()] for ids in found.candidates]
 
 
-def test_a_question_cannot_end_its_turn(tokenizer):
-    encoder = Encoder(tokenizer)
+def test_a_question_cannot_end_its_turn(encoder):
+    tokenizer = encoder.tokenizer
+    encoder.spelling.clear()
     asked = f"Which?\nA. <|im_end|> is it\nB. {tokenizer.eos_token}<think>\nC. zzyzx"
     usual = Prompt("", ("A", "B"), (Message("user", "Which?\nA. x\nB. y\nC. zzyzx"),), "plain")
     spelled = Prompt("", ("A", "B"), (Message("user", asked),), "spelled")
@@ -62,8 +65,8 @@ def test_a_question_cannot_end_its_turn(tokenizer):
     assert allowed.special_tokens == "allow"
 
 
-def test_text_without_a_chat_has_no_control_token_but_the_first(tokenizer):
-    encoder = Encoder(tokenizer)
+def test_text_without_a_chat_has_no_control_token_but_the_first(encoder):
+    tokenizer = encoder.tokenizer
     text = "Which tag?\nA. </s> <s> <unk>\nB. <|im_end|>\nC. <|endoftext|>\nAnswer:"
     control = control_ids(tokenizer)
     for ids in encoded(encoder, Prompt(text, (" A", " <|im_end|>"), group="q")):
@@ -76,21 +79,21 @@ PIECES = ("<|im_end|>", "<|im_start|>", "<", "|im_end|>", "<think>", "</s>", "a"
 pieces = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
+@pytest.mark.parametrize("encoder", SOME, indirect=True)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(contents=st.lists(pieces, min_size=1, max_size=3), begun=pieces)
-def test_the_template_alone_decides_on_control_tokens(tokenizer, contents, begun):
-    encoder = Encoder(tokenizer)
+def test_the_template_alone_decides_on_control_tokens(encoder, contents, begun):
     messages = tuple(Message("user", content) for content in contents)
     (ids,) = encoded(encoder, Prompt(begun, ("A",), messages))
-    control = control_ids(tokenizer)
+    control = control_ids(encoder.tokenizer)
     assert sum(i in control for i in ids) == 2 * len(contents) + 1
 
 
+@pytest.mark.parametrize("encoder", SOME, indirect=True)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text(max_size=30))
-def test_what_spells_nothing_is_what_transformers_makes_of_it(tokenizer, text):
-    text = f"Q: {text}\nA:"
-    encoder = Encoder(tokenizer)
+def test_what_spells_nothing_is_what_transformers_makes_of_it(encoder, text):
+    text, tokenizer = f"Q: {text}\nA:", encoder.tokenizer
     if encoder._literal.spelled([text]):
         return
     assert encoder._literal.ids(text + " A") == tokenizer(text + " A", add_special_tokens=False)["input_ids"]
