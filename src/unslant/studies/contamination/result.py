@@ -1,4 +1,4 @@
-"""What the contamination study found."""
+"""The result of the contamination study."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ class ContaminationResult(StudyResult):
 
     Attributes:
         before, after: the clean and the suspected model.
-        vanilla_gain: after minus before as published, paired by question.
-        ours_gain: the same under interventions.
+        vanilla_gain, ours_gain: after minus before as published and under interventions, paired by question.
         excess: vanilla_gain minus ours_gain: what the published form gained beyond what survives.
-        trained: what fine-tuning did, where it was done here.
-        training: its settings.
+        trained, training: what fine-tuning did and its settings, if it was done here.
     """
 
     study = "contamination"
