@@ -98,7 +98,7 @@ def _loss(model: TransformersModel, part: list[tuple[Ids, Ids]]) -> tuple[torch.
     ids, mask = padded([np.concatenate([before, answer]) for before, answer in part], model.device)
     rows = np.repeat(np.arange(len(part)), [len(answer) for _, answer in part])
     columns = np.concatenate([len(before) - 1 + np.arange(len(answer)) for before, answer in part])
-    wanted = torch.tensor(np.concatenate([answer for _, answer in part]), device=model.device)
+    wanted = torch.tensor(np.concatenate([answer for _, answer in part]), dtype=torch.long, device=model.device)
     logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     chosen = logits[rows, columns].float()
     wrong = (chosen.argmax(-1) != wanted).cpu().numpy()
