@@ -60,8 +60,7 @@ class Nvr(Jsonable):
     """Nvr-X of Q questions.
 
     Attributes:
-        labels: X.
-        accuracy: of each variant, over the questions that have that label.
+        accuracy: of each variant, over the questions that have its label.
         plain: accuracy as given, over all these questions.
         score: least of the variants. Where questions differ in their number of options, the least within each number,
             weighted by questions (a question of three options has no Nvr-D).

@@ -21,9 +21,8 @@ class AnnotationAgreement(StudyResult):
     """How often people confirm the expected answers, and how far they agree with each other.
 
     Attributes:
-        confirmed: share of verdicts that say "right", over items.
-        by_annotator: the same for each annotator.
-        by_intervention: combination (``DH+AR``) -> the same, over its items.
+        confirmed, by_annotator, by_intervention: share of verdicts that say "right", over items; by combination
+            (``DH+AR``).
         agreement: share of pairs of annotators that agree, over items with two or more.
         kappa: Fleiss' kappa generalised to any number of annotators an item (Krippendorff's alpha for two
             categories); nan where all verdicts are the same.

@@ -14,13 +14,9 @@ from unslant.studies.unbiased.result import UnbiasedResult
 
 @dataclass(frozen=True)
 class ContaminationResult(StudyResult):
-    """Two models on the same questions, as published and under interventions.
+    """The clean model (``before``) and the suspected one (``after``) on the same questions.
 
-    Attributes:
-        before, after: the clean and the suspected model.
-        vanilla_gain, ours_gain: after minus before as published and under interventions, paired by question.
-        excess: vanilla_gain minus ours_gain: what the published form gained beyond what survives.
-        trained, training: what fine-tuning did and its settings, if it was done here.
+    Gains are after minus before, paired by question; ``excess`` is what the published form gained beyond what survives.
     """
 
     study = "contamination"

@@ -72,7 +72,6 @@ def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, s
         scores: (J, Q) confidence of each judge for each question, 1 to 10, nan where a judge gave none. The mean of
             the others is over those that did.
         own: row of the rephrasing model's own scores.
-        subjects: of each question.
 
     Raises:
         ValueError: if there is no other judge, or a score lies outside 1 to 10.
@@ -104,15 +103,10 @@ def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Associ
 
 @dataclass(frozen=True)
 class Decomposition(Jsonable):
-    """Mean squared bias of a new protocol (P4, prop. 3.1): ``total`` = ``original`` + ``related`` + ``independent``.
+    """Mean squared bias of a new protocol: E[(bias + delta)^2] = E[bias^2] + 2 E[bias delta] + E[delta^2].
 
-    Bias is (expected score - true ability) under the old protocol, delta what the new one adds to it.
-
-    Attributes:
-        original: E[bias^2].
-        related: 2 E[bias delta]; negative where the new bias counteracts the old one.
-        independent: E[delta^2].
-        total: E[(bias + delta)^2].
+    Bias is (expected score - true ability) under the old protocol, delta what the new one adds to it (P4, prop. 3.1).
+    ``related`` is negative where the new bias counteracts the old one.
     """
 
     original: Estimate

@@ -46,10 +46,8 @@ class ProbeResult(StudyResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
-        return super().to_dict() | {
-            "questions_judged": len(self.table.ids),
-            "confidences_missing": self.table.missing,
-        }
+        counted = {"questions_judged": len(self.table.ids), "confidences_missing": self.table.missing}
+        return super().to_dict() | counted
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of confidences; :func:`~unslant.studies.probe.score_table.load_scores` reads it back."""

@@ -48,18 +48,11 @@ class Confusion(Jsonable):
 
 @dataclass(frozen=True)
 class BoatMetrics(Jsonable):
-    """Everything measured under the unbiased evaluator.
+    """Everything measured under the unbiased evaluator; :data:`~unslant.metrics.METRICS` says what each number means.
 
     Attributes:
-        vanilla: accuracy as published.
-        ours: accuracy under BOAT: the mean over runs of each question, then over questions.
-        drop: vanilla minus ours, paired by question (P4, table 2).
-        runs, run_mean, run_std: accuracy of each run, their mean and sample standard deviation (nan for one run).
-        vanilla_chance, ours_chance: accuracy of answering at random among the labels offered.
-        none_found, none_invented: how often "none" is answered where it is right, and where it is offered and wrong.
-        items: accuracy on single true/false items of the binary transformation and question jitter, all runs.
+        run_std: sample standard deviation; nan for one run.
         alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone.
-        confusion: vanilla against ours.
         by_subject: subject -> ``vanilla`` and ``ours``; empty where there is one subject or none.
         failed: presentations without a usable answer; left out, never counted as wrong.
     """
@@ -183,10 +176,9 @@ class Outcomes:
         """(Q,) mean credit of each question over its BOAT runs; nan where it has none."""
         return self.over(self.runs())
 
-    def chances(self) -> tuple[Floats, Floats]:
-        """(Q,) probability that random answers are right, as published and over the BOAT runs; nan where not asked."""
-        published, composed = ([self._chance[c] for c in self.conditions(kind)] for kind in (VANILLA, BOAT))
-        return self.over(published), self.over(composed)
+    def chance(self, kind: str) -> Floats:
+        """(Q,) probability that random answers are right, mean over the conditions of a kind; nan where not asked."""
+        return self.over([self._chance[condition] for condition in self.conditions(kind)])
 
     def over(self, columns: Sequence[Floats]) -> Floats:
         """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
@@ -209,8 +201,8 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
     outcomes = responses if isinstance(responses, Outcomes) else Outcomes(responses)
     bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects, seed=seed)
     vanilla, ours, runs = outcomes.credit(AS_PUBLISHED), outcomes.ours(), outcomes.runs()
-    vanilla_chance, ours_chance = outcomes.chances()
-    by_run = [mean for mean in map(mean_defined, runs) if not math.isnan(mean)]
+    by_run = tuple(map(mean_defined, runs))
+    known = [mean for mean in by_run if not math.isnan(mean)]
     alone = {}
     for condition in outcomes.conditions(ONLY):
         credit = outcomes.credit(condition)
@@ -227,11 +219,11 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
         vanilla=bootstrap.mean(vanilla),
         ours=bootstrap.mean(ours),
         drop=bootstrap.mean(vanilla - ours, share=False),
-        runs=tuple(map(mean_defined, runs)),
+        runs=by_run,
         run_mean=mean_defined(by_run),
-        run_std=float(np.std(by_run, ddof=1)) if len(by_run) > 1 else math.nan,
-        vanilla_chance=bootstrap.mean(vanilla_chance),
-        ours_chance=bootstrap.mean(ours_chance),
+        run_std=float(np.std(known, ddof=1)) if len(known) > 1 else math.nan,
+        vanilla_chance=bootstrap.mean(outcomes.chance(VANILLA)),
+        ours_chance=bootstrap.mean(outcomes.chance(BOAT)),
         none_found=bootstrap.mean(outcomes.none_found),
         none_invented=bootstrap.mean(outcomes.none_invented),
         items=bootstrap.mean(outcomes.items),

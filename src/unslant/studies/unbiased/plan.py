@@ -130,10 +130,10 @@ def as_published(question: Question | MathQuestion) -> tuple[str, ...]:
 def alone_of(question: Question | MathQuestion) -> list[tuple[str, ...]]:
     """Each intervention with what it needs, and nothing else (P4, fig. 6)."""
     kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
-    base = set(as_published(question))
+    base = as_published(question)
     singles = []
     for code in KINDS[kind]:
-        wanted = {code, *({NEEDS[code]} if code in NEEDS else ()), *(base if code not in FIRST[kind] else ())}
-        if wanted != base and not conflict(wanted, kind):
+        wanted = {code, NEEDS.get(code, code), *(base if code not in FIRST[kind] else ())}
+        if wanted != {*base} and not conflict(wanted, kind):
             singles.append(in_order(wanted))
     return singles
