@@ -8,7 +8,7 @@ from unslant.metrics import METRICS
 from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.numbers import count, number, percent
 from unslant.studies.provenance import settings_rows
-from unslant.studies.unbiased.panels import notes
+from unslant.studies.unbiased.panels import notes, unread, unreadable
 
 if TYPE_CHECKING:
     from unslant.studies.contamination.result import ContaminationResult
@@ -19,14 +19,18 @@ def page(result: ContaminationResult) -> Page:
     before, after, done = result.before, result.after, result.trained
     gains: dict[str, Any] = {key: getattr(result, key) for key in ("vanilla_gain", "ours_gain", "excess")}
     keys = ("vanilla", "ours", "drop")
-    rows = tuple((run.model, *(getattr(run.metrics, key) for key in keys)) for run in (before, after))
+    more, cells = unreadable((before, after))
+    rows = tuple(
+        (run.model, *(getattr(run.metrics, key) for key in keys), *cell)
+        for run, cell in zip((before, after), cells, strict=True)
+    )
     trained = done and (
         f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
         f"{percent(done.share_right, 1)} of them were answered right in the last one."
     )
     return Page(
         about=f"{before.model} and {after.model} on {before.meta.get('questions', 'questions')}",
-        headline=_headline(result),
+        headline=_headline(result) + unread(before, after),
         tiles=Tile.row(*gains.items()),
         panels=(
             Panel(
@@ -34,7 +38,7 @@ def page(result: ContaminationResult) -> Page:
                 "Did the score rise because the file was seen?",
                 "Ability shows under any presentation; a file that was learned shows in its published form alone.",
                 tables=(
-                    Table("contamination-scores", "Accuracy", (Column("model"), *map(Column.of, keys)), rows),
+                    Table("contamination-scores", "Accuracy", (Column("model"), *map(Column.of, keys), *more), rows),
                     Table.of_metrics("contamination-gains", "Gain", {"gain": gains}),
                 ),
                 notes=(trained,) if trained else (),

@@ -17,7 +17,7 @@ from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.numbers import Cell, count, number
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
-from unslant.studies.unbiased.panels import associations, notes
+from unslant.studies.unbiased.panels import associations, notes, unread, unreadable
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 
 
@@ -50,10 +50,11 @@ class UnbiasedComparison(StudyResult):
             worst = max(self.results, key=lambda result: result.metrics.drop.value)
             said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, METRICS['drop'].digits)})"
         keys = ("vanilla", "ours", "run_std", "drop")
-        columns = (Column("model"), Column("weights"), *map(Column.of, keys))
+        more, cells = unreadable(self.results)
+        columns = (Column("model"), Column("weights"), *map(Column.of, keys), *more)
         rows: list[tuple[Cell, ...]] = [
-            (result.model, result.meta.get("parameters"), *(getattr(result.metrics, key) for key in keys))
-            for result in self.results
+            (result.model, result.meta.get("parameters"), *(getattr(result.metrics, key) for key in keys), *cell)
+            for result, cell in zip(self.results, cells, strict=True)
         ]
         agreed = associations(
             "unbiased-agreement",
@@ -63,7 +64,7 @@ class UnbiasedComparison(StudyResult):
         )
         return Page(
             about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
-            headline=said,
+            headline=said + unread(*self.results),
             panels=(
                 Panel(
                     "unbiased-models",

@@ -2,7 +2,8 @@
 
 Presentations are of kind ``vanilla``, ``boat`` (a random composition, one for each run) or ``only`` (one intervention
 alone, with the hint that answer removal needs). A question with several true/false items is right if every one of them
-is.
+is. A reply that is no answer (``unparsed``, ``refused``) is not right; a presentation without a reply (``error``) is
+left out and counted.
 """
 
 from __future__ import annotations
@@ -26,11 +27,33 @@ from unslant.responses import Response, Responses
 
 @dataclass(frozen=True)
 class Alone(Jsonable):
-    """Accuracy under one intervention alone (P4, fig. 6), of the same questions as published, and the difference."""
+    """Accuracy under one intervention alone (P4, fig. 6), of the same questions as published, and the difference.
+
+    ``unreadable`` as in :class:`Replies`.
+    """
 
     accuracy: Estimate
     vanilla: Estimate
     change: Estimate
+    unreadable: Estimate
+
+
+@dataclass(frozen=True)
+class Replies(Jsonable):
+    """What came back, as means over questions of shares of presentations.
+
+    Attributes:
+        unparsed, refused: shares of the replies.
+        unreadable: both together.
+        errors: share of the requests.
+        readable: accuracy where the reply is an answer.
+    """
+
+    unparsed: Estimate
+    refused: Estimate
+    unreadable: Estimate
+    errors: Estimate
+    readable: Estimate
 
 
 @dataclass(frozen=True)
@@ -54,7 +77,9 @@ class BoatMetrics(Jsonable):
         run_std: sample standard deviation; nan for one run.
         alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone.
         by_subject: subject -> ``vanilla`` and ``ours``; empty where there is one subject or none.
-        failed: presentations without a usable answer; left out, never counted as wrong.
+        replies: ``vanilla`` and ``ours`` -> what came back.
+        no_answer: replies that are no answer, under whatever presentation.
+        failed: presentations without a reply, or without a usable score.
     """
 
     vanilla: Estimate
@@ -71,6 +96,8 @@ class BoatMetrics(Jsonable):
     alone: Mapping[str, Alone]
     confusion: Confusion
     by_subject: Mapping[str, Mapping[str, Estimate]]
+    replies: Mapping[str, Replies]
+    no_answer: int
     failed: int
 
 
@@ -86,11 +113,13 @@ def answered(row: Response) -> frozenset[int] | None:
 
 
 def correct(row: Response) -> float:
-    """1 if the answer of one row is right, 0 if not, nan if there is none.
+    """1 if one row is right, 0 if not or if its reply is no answer, nan if no reply came.
 
     A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
     text counting as one.
     """
+    if row.status in NO_ANSWER:
+        return 0.0
     found = answered(row)
     if found is None:
         return math.nan
@@ -112,6 +141,8 @@ class Condition(NamedTuple):
 
 
 AS_PUBLISHED = Condition(VANILLA)
+NO_ANSWER = ("unparsed", "refused")
+"""Statuses of replies that are no answer."""
 _ByQuestion: TypeAlias = defaultdict[str, list[float]]
 
 
@@ -120,7 +151,8 @@ class Outcomes:
 
     Attributes:
         ids, subjects: of the Q questions, in the order of their first row.
-        failed: rows without a usable answer.
+        no_answer, failed: see :class:`BoatMetrics`.
+        replied: whether any row is a reply.
         items, none_found, none_invented: (Q,) see :class:`BoatMetrics`; nan where there is none.
 
     Raises:
@@ -130,9 +162,11 @@ class Outcomes:
     def __init__(self, responses: Responses) -> None:
         subjects: dict[str, str] = {}
         right: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
+        self._status: defaultdict[Condition, defaultdict[str, list[str]]] = defaultdict(partial(defaultdict, list))
         chance: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
         noted: defaultdict[str, _ByQuestion] = defaultdict(partial(defaultdict, list))
-        self.failed = 0
+        self.failed = self.no_answer = 0
+        self.replied = False
         for row in responses.rows():
             if row.kind not in (VANILLA, BOAT, ONLY):
                 continue
@@ -142,7 +176,10 @@ class Outcomes:
             hit = correct(row)
             right[condition][name].append(hit)
             chance[condition][name].append(sum(c in row.answers for c in row.contents) / max(1, len(row.contents)))
+            self._status[condition][name].append("error" if math.isnan(hit) else row.status)
             self.failed += math.isnan(hit)
+            self.no_answer += row.status in NO_ANSWER
+            self.replied |= row.logprobs is None
             if row.kind == BOAT and {"BT", "QJ"} & set(row.interventions):
                 noted["items"][name].append(hit)
             if row.kind == BOAT and NONE in row.contents and not math.isnan(hit):
@@ -165,8 +202,23 @@ class Outcomes:
         return sorted((c for c in self._credit if c.kind == kind), key=lambda c: (c.run, len(c.codes), c.codes))
 
     def credit(self, condition: Condition) -> Floats:
-        """(Q,) 1 right, 0 wrong, nan failed or not asked."""
+        """(Q,) 1 right, 0 not right, nan failed or not asked."""
         return self._credit.get(condition, np.full(len(self.ids), math.nan))
+
+    def readable(self, condition: Condition) -> Floats:
+        """(Q,) the same, nan also where a reply is no answer."""
+        said = self._status[condition]
+        unread = [any(status in NO_ANSWER for status in said.get(name, ())) for name in self.ids]
+        return np.where(unread, math.nan, self.credit(condition))
+
+    def share(self, conditions: Iterable[Condition], *statuses: str) -> Floats:
+        """(Q,) share of rows with these statuses among those with a reply (``error``: among all); nan where none."""
+        shares = []
+        for name in self.ids:
+            said = [status for condition in conditions for status in self._status[condition].get(name, ())]
+            among = [status for status in said if status != "error" or "error" in statuses]
+            shares.append(mean_defined(status in statuses for status in among))
+        return np.array(shares)
 
     def runs(self) -> list[Floats]:
         """The credit of each BOAT run."""
@@ -208,12 +260,25 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
         credit = outcomes.credit(condition)
         paired = np.where(np.isnan(credit), math.nan, vanilla)
         alone[condition.codes] = Alone(
-            bootstrap.mean(credit), bootstrap.mean(paired), bootstrap.mean(credit - paired, share=False)
+            bootstrap.mean(credit),
+            bootstrap.mean(paired),
+            bootstrap.mean(credit - paired, share=False),
+            bootstrap.mean(outcomes.share([condition], *NO_ANSWER)),
         )
 
     def pairs(before: float, after: float) -> Estimate:
         hits = [np.where(np.isnan(run - vanilla), math.nan, (vanilla == before) & (run == after)) for run in runs]
         return bootstrap.mean(outcomes.over(hits))
+
+    def replies(kind: str) -> Replies:
+        conditions = outcomes.conditions(kind)
+        return Replies(
+            unparsed=bootstrap.mean(outcomes.share(conditions, "unparsed")),
+            refused=bootstrap.mean(outcomes.share(conditions, "refused")),
+            unreadable=bootstrap.mean(outcomes.share(conditions, *NO_ANSWER)),
+            errors=bootstrap.mean(outcomes.share(conditions, "error")),
+            readable=bootstrap.mean(outcomes.over([outcomes.readable(condition) for condition in conditions])),
+        )
 
     return BoatMetrics(
         vanilla=bootstrap.mean(vanilla),
@@ -230,6 +295,8 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
         alone=alone,
         confusion=Confusion(both=pairs(1, 1), lost=pairs(1, 0), gained=pairs(0, 1), neither=pairs(0, 0)),
         by_subject=_by_subject(outcomes, seed, vanilla=vanilla, ours=ours),
+        replies={"vanilla": replies(VANILLA), "ours": replies(BOAT)},
+        no_answer=outcomes.no_answer,
         failed=outcomes.failed,
     )
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS, Association
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Page, Panel, Table, Tile
-from unslant.reports.numbers import Cell, count, number
+from unslant.reports.numbers import Cell, count, number, percent
 from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
+
+FEW = 0.05
+"""Headlines tell any larger share of replies that are missing or are no answer."""
 
 
 def page(result: UnbiasedResult) -> Page:
@@ -32,13 +35,38 @@ def page(result: UnbiasedResult) -> Page:
 
 def notes(result: UnbiasedResult) -> list[str]:
     """What failed or was left out, and what it cost."""
-    failed = result.metrics.failed
-    told = f"{count(failed, 'presentation')} got no usable answer and {'is' if failed == 1 else 'are'}"
+    failed, no_answer = result.metrics.failed, result.metrics.no_answer
+    got = "reply" if result.outcomes.replied else "usable score"
+    unread = count(no_answer, "reply holds no answer and counts", "replies hold no answer and count")
+    missing = count(failed, f"presentation got no {got} and is", f"presentations got no {got} and are")
     return [
-        *([f"{told} left out, not counted as wrong."] if failed else []),
+        *([f"{unread} as not right."] if no_answer else []),
+        *([f"{missing} left out."] if failed else []),
         *skipped_lines(result.meta),
         *cost_lines(result.cost),
     ]
+
+
+def unread(*results: UnbiasedResult) -> str:
+    """Words for a headline on replies that are missing or are no answer; empty where they are :data:`FEW`."""
+    told = ""
+    for result in results:
+        who = f"; {result.model}: " if len(results) > 1 else "; "
+        for key, words in (("vanilla", "as published"), ("ours", "under interventions")):
+            replies = result.metrics.replies[key]
+            if replies.unreadable.value > FEW:
+                told += f"{who}{percent(replies.unreadable.value)} of the replies {words} hold no answer"
+                told += f" (right among readable replies: {number(replies.readable, METRICS['readable'])})"
+            if result.outcomes.replied and replies.errors.value > FEW:
+                told += f"{who}{percent(replies.errors.value)} of the requests {words} got no reply"
+    return told
+
+
+def unreadable(results: Sequence[UnbiasedResult]) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
+    """A column for tables of models, with its cells: the share of replies under interventions that are no answer."""
+    if not any(result.outcomes.replied for result in results):
+        return (), [()] * len(results)
+    return (Column.of("unreadable"),), [(result.metrics.replies["ours"].unreadable,) for result in results]
 
 
 def associations(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *heads: str) -> Table:
@@ -49,6 +77,10 @@ def associations(id: str, title: str, found: Mapping[tuple[str, ...], Associatio
 
 
 def _headline(result: UnbiasedResult) -> str:
+    return _drop(result) + unread(result)
+
+
+def _drop(result: UnbiasedResult) -> str:
     drop, how = result.metrics.drop, METRICS["vanilla"]
     vanilla, ours = (number(getattr(result.metrics, key), how) for key in ("vanilla", "ours"))
     said = f"{result.model}: {vanilla} as published, {ours} under interventions"
@@ -67,28 +99,36 @@ def _score(result: UnbiasedResult) -> Panel:
     values: dict[str, Cell] = {key: getattr(metrics, key) for key in (*keys, "run_mean", "run_std")}
     runs = ", ".join(number(value, METRICS["runs"]) for value in metrics.runs)
     told = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
+    tables = [Table.of_metrics("unbiased-score", "Score", {"value": values})]
+    if result.outcomes.replied:
+        names = {"vanilla": "as published", "ours": "under interventions"}
+        came: dict[str, dict[str, Cell]] = {names[key]: {**vars(replies)} for key, replies in metrics.replies.items()}
+        tables.append(Table.of_metrics("unbiased-replies", "Replies", came))
     return Panel(
         "unbiased-score",
         "Does the score survive a change of presentation?",
         "Every question as published, and under randomly composed changes that do not change what is asked.",
-        tables=(Table.of_metrics("unbiased-score", "Score", {"value": values}),),
+        tables=tuple(tables),
         notes=(f"Runs: {runs}; {told}.",) if runs else (),
         short="Score",
     )
 
 
 def _alone(result: UnbiasedResult) -> Panel:
-    keys = ("accuracy", "vanilla", "change")
+    keys = ["accuracy", "vanilla", "change"]
+    columns = [Column("intervention"), *(Column.of(f"alone.{key}") for key in keys)]
+    if result.outcomes.replied:
+        keys.append("unreadable")
+        columns.append(Column.of("unreadable"))
     rows = tuple(
         (" + ".join(NAMES[code] for code in codes.split("+")), *(getattr(alone, key) for key in keys))
         for codes, alone in result.metrics.alone.items()
     )
-    columns = (Column("intervention"), *(Column.of(f"alone.{key}") for key in keys))
     return Panel(
         "unbiased-alone",
         "Which change costs most?",
         "Each intervention alone, on the questions that can take it, beside the same questions as published.",
-        tables=(Table("unbiased-alone", "One intervention alone", columns, rows),) if rows else (),
+        tables=(Table("unbiased-alone", "One intervention alone", tuple(columns), rows),) if rows else (),
         short="Alone",
         first_screen=True,
     )
