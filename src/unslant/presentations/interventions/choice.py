@@ -12,7 +12,7 @@ from unslant.presentations.interventions.equivalence import equivalent, form, id
 from unslant.presentations.interventions.pool import Pool
 from unslant.presentations.labels import ALPHABETS
 from unslant.presentations.orders import Order
-from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.questions.question import Question
 
 ORDER_TRIES = 100
@@ -64,7 +64,7 @@ def obstacles(question: Question) -> dict[str, str]:
         found.setdefault("AR", "options differ in case or punctuation alone")
     if len({options[i].strip() for i in question.movable}) < 2:
         found["OS"] = "fewer than two different options may change place"
-    if any(language.names_labels(options[i]) and not number(options[i]) for i in question.pinned):
+    if references(question):
         found["LR"] = "options refer to others by their labels"
     if language.speaks_of_options(stem):
         found["BT"] = "the stem speaks of its options"
