@@ -122,7 +122,9 @@ def same_or_part(a: str, b: str) -> bool:
     if folded(a) == folded(b):
         return True
     plain = [re.sub(r"(?<=\d),(?=\d)", "", text.casefold().replace("−", "-")) for text in (a, b)]
-    first, second = (set(re.findall(r"-?\d+(?:\.\d+)?(?:/\d+)?%?(?!\w)|\w+", text)) - {"a", "an", "the"} for text in plain)
+    first, second = (
+        set(re.findall(r"-?\d+(?:\.\d+)?(?:/\d+)?%?(?!\w)|\w+", text)) - {"a", "an", "the"} for text in plain
+    )
     return bool(first and second) and (first <= second or second <= first)
 
 
