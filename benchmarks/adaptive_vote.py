@@ -22,8 +22,8 @@ from unslant.debias import ModelAsker, RecordedAsker, debias
 from unslant.debias.adaptive import AdaptiveVote, step_ends
 from unslant.debias.vote import Vote
 from unslant.metrics import OrderScores, wilson
-from unslant.models.transformers_model import TransformersModel
-from unslant.models.tree import plan
+from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.tree import plan
 from unslant.presentations import present
 from unslant.presentations.sharing import balanced_rounds
 from unslant.questions import Question, load_questions

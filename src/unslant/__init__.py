@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unslant.debias.program import Debiased
+    from unslant.debias.debiased_model import Debiased
     from unslant.errors import InputError, ModelError, UnslantError
-    from unslant.models.loading import load_model
+    from unslant.models.hf.loading import load_model
     from unslant.questions import Question, load_questions
     from unslant.responses.table import Responses
-    from unslant.studies.audit import AuditResult, audit
+    from unslant.studies.audit.result import AuditResult
+    from unslant.studies.audit.study import audit
 
 __all__ = [
     "AuditResult",
@@ -37,15 +38,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AuditResult": "unslant.studies.audit",
-    "Debiased": "unslant.debias.program",
+    "AuditResult": "unslant.studies.audit.study",
+    "Debiased": "unslant.debias.debiased_model",
     "InputError": "unslant.errors",
     "ModelError": "unslant.errors",
     "Question": "unslant.questions",
     "Responses": "unslant.responses.table",
     "UnslantError": "unslant.errors",
-    "audit": "unslant.studies.audit",
-    "load_model": "unslant.models.loading",
+    "audit": "unslant.studies.audit.study",
+    "load_model": "unslant.models.hf.loading",
     "load_questions": "unslant.questions",
 }
 

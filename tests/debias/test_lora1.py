@@ -18,9 +18,9 @@ from unslant.debias.lora1.adapter import Adapted, attention_projections
 from unslant.debias.lora1.loss import content_logprobs, loss
 from unslant.debias.lora1.progress import Epoch, collapsed
 from unslant.debias.lora1.training import question_loss, train
-from unslant.debias.passes import run
+from unslant.debias.model_pass import run
 from unslant.errors import InputError, ModelError
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
 from unslant.presentations import all_orders, present
 
 Loaded = Callable[[str], TransformersModel]

@@ -27,8 +27,8 @@ from unslant.debias.vote import Vote
 from unslant.errors import InputError
 from unslant.metrics import OrderScores, vote
 from unslant.models.base import Cost
-from unslant.models.parallel import Segment, last_logits
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.parallel import Segment, last_logits
 from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response, Responses
@@ -98,7 +98,7 @@ def test_pride_on_recorded_questions_equals_a_computation_of_its_own(
             np.testing.assert_allclose(outcome.probs, expected, rtol=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     prior=st.lists(st.floats(0.05, 1), min_size=4, max_size=4).map(lambda p: np.asarray(p) / sum(p)),
     seed=st.integers(0, 99),
@@ -190,7 +190,7 @@ def random_model(seed: int, pull: float, sharpness: float) -> Table:
     return Table(answer)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), pull=st.sampled_from([0.0, 0.5, 2.0]), sharpness=st.sampled_from([0.0, 1.0, 20.0]))
 def test_exact_adaptive_vote_has_the_winners_of_the_full_vote(seed: int, pull: float, sharpness: float) -> None:
     questions = make_questions([2, 3, 4, 4, 4, 5, 6], seed=seed)

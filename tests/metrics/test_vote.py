@@ -26,7 +26,7 @@ def page_model(coarse: bool):
     return answer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(2, 6).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.booleans(), st.integers(0, 10**6))),
     st.sampled_from(["auto", "cyclic", "7"]),

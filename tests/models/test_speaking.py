@@ -8,7 +8,7 @@ import pytest
 
 from tests.studies.small_models import random_model
 from unslant.errors import ModelError
-from unslant.models.speaking import InspectSpeaker, LocalSpeaker
+from unslant.models.chat import InspectSpeaker, LocalSpeaker
 from unslant.prompts.prompt import Message, Prompt
 
 PROMPTS = [

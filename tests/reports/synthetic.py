@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from unslant import Question
 from unslant.responses.table import SCHEMA, Responses, text_ranks
-from unslant.studies.audit import AuditResult, _result
+from unslant.studies.audit.result import AuditResult, result_of
 
 SUBJECTS = ("astronomy", "botany", "chess", "drainage law", "economics", "folklore", "geology", "heraldry")
 _STEM = "Item {i}: which of the four statements about {subject} holds in the case described, and why not the others?"
@@ -76,4 +76,4 @@ def synthetic_audit(
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
     meta = {"study": "audit", "model": model, "questions": f"{size:,} made questions", "settings": {"orders": "all"}}
-    return _result(Responses(pa.concat_tables(tables), meta, tuple(questions)))
+    return result_of(Responses(pa.concat_tables(tables), meta, tuple(questions)))

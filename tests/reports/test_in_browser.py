@@ -15,7 +15,7 @@ from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import Question
 from unslant.metrics import OrderScores
 from unslant.reports.report import Report
-from unslant.studies.audit import AuditResult
+from unslant.studies.audit.result import AuditResult
 
 HOSTILE = (
     "<script>window.hacked = 1</script>",

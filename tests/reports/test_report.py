@@ -22,18 +22,19 @@ from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.cli import app
 from unslant.debias.lora1.progress import Epoch
+from unslant.debias.lora1.training_log import TrainingLog
 from unslant.metrics import OrderScores, paired_difference
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions
-from unslant.reports.audit import order_accuracies, order_name
-from unslant.reports.browser import LEVELS, browser_data, packed
 from unslant.reports.panels import Chart, Column, Panel, Table
 from unslant.reports.report import Report
-from unslant.reports.runs import named
 from unslant.reports.style import PAPER, specification
-from unslant.reports.training import TrainingLog
-from unslant.responses.store import Store
-from unslant.studies.audit import AuditResult, audit
+from unslant.store import Store
+from unslant.studies.audit.browser import LEVELS, browser_data, packed
+from unslant.studies.audit.panels import order_accuracies, order_name
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.runs import named
+from unslant.studies.audit.study import audit
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +319,7 @@ def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = when_unsure({"A": 6.0})
-    monkeypatch.setattr("unslant.models.loading.load_model", lambda *_, **__: model)
+    monkeypatch.setattr("unslant.models.hf.loading.load_model", lambda *_, **__: model)
     write_questions(QUESTIONS[:12], tmp_path / "q.jsonl")
     store = tmp_path / "store.sqlite3"
     audited, reported = tmp_path / "a.html", tmp_path / "b.html"

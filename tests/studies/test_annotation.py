@@ -6,11 +6,11 @@ import csv
 
 import pytest
 
+from training.world import question_sets
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
-from unslant.reference.world import question_sets
-from unslant.reports.annotation import summary, to_dict
-from unslant.studies.annotation import read_sheets, sheet, write_sheet
+from unslant.studies.annotation.panels import summary, to_dict
+from unslant.studies.annotation.study import read_sheets, sheet, write_sheet
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import InputError, Question
-from unslant.studies.audit import AuditResult, audit, audit_presentations
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit, audit_presentations
 
 QUESTIONS = [
     Question(

@@ -9,14 +9,14 @@ import torch
 
 from tests.studies.fakes import RuleModel, knows, remembers
 from tests.studies.small_models import random_model
+from training.world import question_sets
 from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.reference.world import question_sets
-from unslant.studies.contamination import bias_terms, compare, contamination
-from unslant.studies.finetuning import Training, fine_tune
-from unslant.studies.unbiased_evaluator import unbiased
+from unslant.studies.contamination.finetuning import Training, fine_tune
+from unslant.studies.contamination.study import bias_terms, compare, contamination
+from unslant.studies.unbiased.study import unbiased
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from tests.fakes import RuleModel
 from unslant.debias import ModelAsker, method_named
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
-from unslant.studies.debias import DebiasResult, debias_study
-from unslant.studies.listings import MEASURES, listing_orders, listing_scores, measured, relisted
+from unslant.studies.debias.measure_debiased import MEASURES, listing_orders, listing_scores, measured, relisted
+from unslant.studies.debias.result import DebiasResult
+from unslant.studies.debias.study import debias_study
 
 
 def right_text(question: Question) -> str:

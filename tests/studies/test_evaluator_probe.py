@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from tests.studies.small_models import random_model
+from training.world import question_sets
 from unslant.errors import InputError
-from unslant.models.speaking import Reply
+from unslant.models.chat import Reply
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.reference.world import question_sets
-from unslant.studies.evaluator_probe import probe, probe_recorded
-from unslant.studies.judging import (
+from unslant.studies.probe.judging import (
     Participant,
     confidence_prompt,
     local_participant,
@@ -24,7 +23,8 @@ from unslant.studies.judging import (
     speaking_participant,
     tidy,
 )
-from unslant.studies.score_table import ScoreTable, load_scores
+from unslant.studies.probe.score_table import ScoreTable, load_scores
+from unslant.studies.probe.study import probe, probe_recorded
 
 WRITER = Writer(load_template("plain"))
 

@@ -8,14 +8,15 @@ from collections import Counter
 import pytest
 
 from tests.serving import Fault, FaultServer, completion
+from training.words import planted_reply
 from unslant.errors import InputError, ModelError
-from unslant.presentations.settings import POLISH_REQUEST, SETTINGS
-from unslant.prompts.words import chat
-from unslant.questions.build_instruction_boundary import load_boundary
-from unslant.reference.words import planted_reply
 from unslant.responses import Responses
-from unslant.studies.instruction_boundary import AskOptions, result_of, run_instruction_boundary
-from unslant.studies.instruction_boundary_plan import plan, setting_names
+from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS
+from unslant.studies.instruction_boundary.plan import plan, setting_names
+from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.question_sources import load_boundary
+from unslant.studies.instruction_boundary.result import result_of
+from unslant.studies.instruction_boundary.study import AskOptions, run_instruction_boundary
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 
@@ -192,7 +193,7 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
 
 def run_again(run, server, study):
     """The same study at the address the first run knew; the server has moved, so its address is told as before."""
-    import unslant.studies.instruction_boundary as module
+    import unslant.studies.instruction_boundary.study as module
 
     original, module._model = module._model, lambda model, _, options: original(model, server.url, options)
     try:

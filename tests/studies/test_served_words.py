@@ -9,15 +9,16 @@ import pytest
 
 from tests.plugins.test_inspect_boundary import inspect_eval
 from tests.serving import llama_server
+from training.words import planted_reply
 from unslant.models.served import ServedModel
 from unslant.presentations import NONE
-from unslant.presentations.settings import present_setting
 from unslant.prompts import Prompt
-from unslant.prompts.words import chat
-from unslant.questions.build_instruction_boundary import load_boundary
-from unslant.reference.words import planted_reply, words_path
+from unslant.reference import WORDS, reference_path
 from unslant.responses.extraction import chosen_contents, extract
-from unslant.studies.instruction_boundary import AskOptions, run_instruction_boundary
+from unslant.studies.instruction_boundary.instruction_settings import present_setting
+from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.question_sources import load_boundary
+from unslant.studies.instruction_boundary.study import AskOptions, run_instruction_boundary
 
 pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")
@@ -30,10 +31,10 @@ LIMIT = 32
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    from unslant.reference.export_gguf import export_gguf
+    from training.export_gguf import export_gguf
 
     folder = tmp_path_factory.mktemp("words")
-    export_gguf(words_path(), folder / "words.gguf")
+    export_gguf(reference_path(WORDS), folder / "words.gguf")
     with llama_server(folder / "words.gguf", folder / "log") as address:
         yield address
 

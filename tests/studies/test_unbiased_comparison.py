@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.studies.fakes import RuleModel, knows, remembers
+from training.world import question_sets
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
-from unslant.reference.world import question_sets
-from unslant.studies.unbiased_comparison import compare_models, load_ranking
-from unslant.studies.unbiased_evaluator import unbiased
+from unslant.studies.unbiased.comparison import compare_models, load_ranking
+from unslant.studies.unbiased.study import unbiased
 
 
 @pytest.fixture(scope="module")

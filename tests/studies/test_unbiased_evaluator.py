@@ -7,19 +7,14 @@ import json
 import pytest
 
 from tests.studies.fakes import RuleModel, knows, read, remembers
+from training.world import question_sets
 from unslant.errors import InputError
-from unslant.models.speaking import Reply
+from unslant.models.chat import Reply
 from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
-from unslant.reference.world import question_sets
-from unslant.studies.unbiased_evaluator import (
-    UnbiasedResult,
-    UnbiasedSettings,
-    alone_of,
-    plan,
-    unbiased,
-    unbiased_in_words,
-)
+from unslant.studies.unbiased.plan import UnbiasedSettings, alone_of, plan
+from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.study import unbiased, unbiased_in_words
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unslant.metrics.boat import VANILLA, Outcomes
+from training.world import TAUGHT_SOURCE
 from unslant.metrics.estimate import wilson
 from unslant.questions import load_questions
 from unslant.reference import reference_names
-from unslant.reference.world import TAUGHT_SOURCE
-from unslant.studies.contamination import contamination
-from unslant.studies.finetuning import Training
-from unslant.studies.unbiased_evaluator import unbiased
+from unslant.studies.contamination.finetuning import Training
+from unslant.studies.contamination.study import contamination
+from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.study import unbiased
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 import unslant
-from unslant.cli import audit, debias, questions, report, runs, study, train
+from unslant.cli import debias, questions, report, runs, train
 from unslant.errors import UnslantError
+from unslant.studies import commands as study
+from unslant.studies.audit import command as audit
 
 app = typer.Typer(
     name="unslant",

@@ -53,7 +53,7 @@ def debias(
     from unslant.debias import ModelAsker, method_named
     from unslant.debias import debias as run
     from unslant.errors import InputError
-    from unslant.models.loading import load_model
+    from unslant.models.hf.loading import load_model
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze, Writer, load_template
     from unslant.questions import load_questions

@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class View(Protocol):
-    """A watch (see :data:`unslant.studies.asking.Watch`) that can be told whose tokens to count."""
+    """A watch (see :data:`unslant.asking.Watch`) that can be told whose tokens to count."""
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         """So many of a phase's prompts are done."""

@@ -39,7 +39,7 @@ def instruction_boundary(
     Sources: fld, folio, scienceqa, mmlu, truthfulqa, commonsenseqa, multirc, mmlu-pro.
     """
     from unslant.cli.options import parse_fields
-    from unslant.questions.build_instruction_boundary import SOURCES, build
+    from unslant.studies.instruction_boundary.question_sources import SOURCES, build
 
     check_writable(out)
     names = [name.strip() for name in only.split(",")] if only else list(SOURCES)

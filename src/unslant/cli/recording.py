@@ -16,8 +16,8 @@ from unslant.cli.progress import View, progress
 if TYPE_CHECKING:
     from unslant.models.base import ScoringModel
     from unslant.questions import QuestionSet
-    from unslant.responses.store import Store
     from unslant.responses.table import Responses
+    from unslant.store import Store
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def recording(store: Path | None, no_store: bool, quiet: bool) -> Iterator[Recor
     """
     opened: Store | None = None
     if not no_store:
-        from unslant.responses.store import Store
+        from unslant.store import Store
 
         opened = Store(store)
     with progress(quiet) as view:

@@ -74,12 +74,12 @@ def _read(run: str, store: Path | None) -> HasPanels:
     from unslant.reports.report import read_result
 
     if Path(run).is_dir():
-        from unslant.reports.training import TrainingLog
+        from unslant.debias.lora1.training_log import TrainingLog
 
         return TrainingLog.read(run)
     if Path(run).exists() or Path(run).suffix:
         return read_result(run)
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     try:
         with Store(store, read_only=True) as opened:

@@ -13,7 +13,7 @@ import typer
 from unslant.cli import options as o
 
 if TYPE_CHECKING:
-    from unslant.responses.store import Run
+    from unslant.store import Run
 
 group = typer.Typer(name="runs", help="List, show, resume, remove or export recorded runs.", no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def list_(store: o.StorePath = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
@@ -53,7 +53,7 @@ def list_(store: o.StorePath = None) -> None:
 @group.command()
 def show(run: RunId, store: o.StorePath = None) -> None:
     """Show everything that is recorded of a run."""
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
@@ -79,7 +79,7 @@ def resume(run: RunId, store: o.StorePath = None) -> None:
     """Run the recorded command again, in its folder; what is scored already is not scored again."""
     from unslant.cli import app
     from unslant.errors import InputError
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
@@ -106,7 +106,7 @@ def remove(
 ) -> None:
     """Remove runs, with every score that no other run has asked for."""
     from unslant.errors import InputError
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     if bool(runs) == everything:
         raise InputError("name the runs to remove (see unslant runs list), or give --all")
@@ -131,7 +131,7 @@ def export(
     store: o.StorePath = None,
 ) -> None:
     """Write the responses of a finished run to a Parquet file, without the model."""
-    from unslant.responses.store import Store
+    from unslant.store import Store
 
     o.check_writable(responses)
     with Store(store, read_only=True) as opened:

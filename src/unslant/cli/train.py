@@ -80,7 +80,7 @@ def train(
     alphabet = parse_labels(labels)
 
     from unslant.debias.lora1.training import train as run
-    from unslant.models.loading import load_model
+    from unslant.models.hf.loading import load_model
 
     loaded = load_model(model, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
     with progress(quiet) as watch:

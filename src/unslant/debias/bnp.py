@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unslant.debias.asking import Asker, ask_orders, normalised
 from unslant.debias.base import Outcome, Traits
-from unslant.debias.passes import loaded_model, run
+from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import given_order, orders_for, present, question_rng
 from unslant.questions.question import Question

@@ -11,11 +11,11 @@ import torch
 
 from unslant.debias.asking import Asker, Floats, normalised
 from unslant.debias.base import Outcome, Traits
-from unslant.debias.passes import loaded_model
+from unslant.debias.model_pass import loaded_model
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Cost
-from unslant.models.parallel import Segment, last_logits
-from unslant.models.tokenization import Ids
+from unslant.models.hf.parallel import Segment, last_logits
+from unslant.models.hf.tokenization import Ids
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt
 from unslant.questions.question import Question

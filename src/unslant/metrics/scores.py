@@ -135,7 +135,7 @@ class OrderScores:
             InputError: if no row is left, a question has the same order twice, an order row does not show exactly the
                 question's options, or questions use different label sequences.
         """
-        from unslant.metrics.reading import read_scores
+        from unslant.metrics.read_scores import read_scores
 
         table = responses if isinstance(responses, Responses) else Responses.from_rows(responses)
         return read_scores(table, elicitation)

@@ -1,6 +1,6 @@
 """Who is asked."""
 
 from unslant.models.base import Cost, Scored, ScoringModel
-from unslant.models.loading import load_model
+from unslant.models.hf.loading import load_model
 
 __all__ = ["Cost", "Scored", "ScoringModel", "load_model"]

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.models.tokenization import Encoded
+from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
 
 

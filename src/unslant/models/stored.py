@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.models.base import Cost, ResumableModel, Scored, ScoringModel
-from unslant.models.tokenization import Encoded
+from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Prompt
-from unslant.responses.store import Pass, Store
-from unslant.responses.store.scores import digest
+from unslant.store import Pass, Store
+from unslant.store.scores import digest
 
 _SECONDS_BETWEEN_WRITES = 0.5
 _MOST_SECONDS_BETWEEN_WRITES = 30.0

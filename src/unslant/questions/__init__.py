@@ -3,8 +3,8 @@
 from unslant.questions.loaders import EMBEDDED, load_questions, write_questions
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS, JudgingQuestion, MathQuestion, Question
+from unslant.questions.question_set import LoadReport, QuestionSet
 from unslant.questions.recipes import RECIPES, Recipe, recipes
-from unslant.questions.report import LoadReport, QuestionSet
 from unslant.questions.statements import load_judging, load_math
 
 __all__ = [

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import unslant
 from unslant.metrics import Estimate
-from unslant.reports.audit import audit_panels
-from unslant.reports.browser import browser_data, packed
-from unslant.reports.compare import compare_headline, compare_lead, compare_panels
 from unslant.reports.panels import Cell, Panel, Table
-from unslant.reports.rows import cost_line, notes, percent
-from unslant.reports.runs import Run
 from unslant.reports.style import PAGE, specification
 from unslant.reports.tables import cell_text, estimate_columns, interval_text, one_n, shared_n
 from unslant.reports.terminal import number
+from unslant.studies.audit.browser import browser_data, packed
+from unslant.studies.audit.compare_panels import compare_headline, compare_lead, compare_panels
+from unslant.studies.audit.panels import audit_panels
+from unslant.studies.audit.rows import cost_line, notes, percent
+from unslant.studies.audit.runs import Run
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 from unslant.reports.panels import Chart, HasPanels, Panel, Table
-from unslant.reports.runs import Run, named
+from unslant.studies.audit.runs import Run, named
 
 if TYPE_CHECKING:
     from unslant.responses.table import Responses
 
 READERS = {
-    "audit": "unslant.studies.audit:AuditResult.from_responses",
-    "base-rate": "unslant.studies.base_rate:base_rate_recorded",
-    "unbiased": "unslant.studies.unbiased_evaluator:result_of",
-    "instruction-boundary": "unslant.studies.instruction_boundary:result_of",
+    "audit": "unslant.studies.audit.result:AuditResult.from_responses",
+    "base-rate": "unslant.studies.base_rate.study:base_rate_recorded",
+    "unbiased": "unslant.studies.unbiased.result:result_of",
+    "instruction-boundary": "unslant.studies.instruction_boundary.result:result_of",
 }
 """Studies whose result can be had from its table of responses alone."""
 
@@ -73,7 +73,7 @@ class Report:
             names: one for each result, such as the names of their files; used where models have the same name.
         """
         from unslant.reports.html import panels_of
-        from unslant.studies.audit import AuditResult
+        from unslant.studies.audit.result import AuditResult
 
         names = names or [""] * len(results)
         audits = [(r, name) for r, name in zip(results, names, strict=True) if isinstance(r, AuditResult)]

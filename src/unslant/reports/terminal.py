@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from unslant.metrics import Estimate, LabelShare
-from unslant.reports.rows import cost_line, notes, score_rows
+from unslant.studies.audit.rows import cost_line, notes, score_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from unslant.studies.audit import AuditResult
+    from unslant.studies.audit.result import AuditResult
 
 _MOST_SUBJECTS = 12
 

@@ -1,17 +1,17 @@
-"""Present, ask, read the answer out of the reply: the counterpart of :mod:`unslant.studies.asking` in words."""
+"""Present, ask, read the answer out of the reply: the counterpart of :mod:`unslant.asking` in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unslant.models.speaking import Reply, Speaker
+from unslant.asking import Asked, Watch, no_watch
+from unslant.models.chat import Reply, Speaker
 from unslant.presentations.presentation import Presentation
 from unslant.prompts.elicitation import Writer
 from unslant.prompts.prompt import Prompt
 from unslant.questions.question import Question
 from unslant.responses.extraction import chosen_contents, extract
 from unslant.responses.table import Response, Responses, text_ranks
-from unslant.studies.asking import Asked, Watch, no_watch
 
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None where it is no answer)."""

@@ -15,10 +15,10 @@ from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
 from unslant.questions.question import Question
-from unslant.questions.report import canonical_line
+from unslant.questions.question_set import canonical_line
 
 if TYPE_CHECKING:
-    from unslant.models.transformers_model import TransformersModel
+    from unslant.models.hf.model import TransformersModel
 
 _FILE = "checkpoint.pt"
 

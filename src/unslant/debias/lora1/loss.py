@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from unslant.debias.passes import Pass
+from unslant.debias.model_pass import Pass
 
 if TYPE_CHECKING:
     from unslant.presentations import Presentation

@@ -10,7 +10,7 @@ from unslant.debias.asking import Asker, ask_orders
 from unslant.debias.base import Outcome, Traits
 from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.settings import TrainSettings
-from unslant.debias.passes import loaded_model
+from unslant.debias.model_pass import loaded_model
 from unslant.presentations import given_order, question_rng
 from unslant.questions.question import Question
 

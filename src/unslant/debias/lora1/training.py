@@ -17,7 +17,7 @@ from unslant.debias.lora1.checkpoint import Checkpoint
 from unslant.debias.lora1.loss import content_logprobs, loss
 from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debias.lora1.settings import TrainSettings
-from unslant.debias.passes import loaded_model, run
+from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions.question import Question

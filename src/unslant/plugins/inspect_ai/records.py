@@ -12,14 +12,14 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from unslant.metrics.instruction_boundary import JUDGED, WORDS
 from unslant.presentations.presentation import Presentation, ShownOption
-from unslant.presentations.settings import AnyForm, form_of, is_dense, setting
 from unslant.prompts.prompt import Message
-from unslant.prompts.words import chat, right_answer
 from unslant.questions.question import JudgingQuestion
 from unslant.responses.extraction import Extracted, chosen_contents
 from unslant.responses.table import Response, text_ranks
+from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
+from unslant.studies.instruction_boundary.metrics import JUDGED, WORDS
+from unslant.studies.instruction_boundary.prompts import chat, right_answer
 
 SCORER = "boundary_answer"
 _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}

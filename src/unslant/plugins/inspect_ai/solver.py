@@ -6,7 +6,7 @@ import anyio
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from unslant.presentations.settings import POLISH_REQUEST, setting
+from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, setting
 
 
 @solver

@@ -11,8 +11,8 @@ from inspect_ai.model import GenerateConfig, Model
 from unslant.plugins.inspect_ai.records import to_sample
 from unslant.plugins.inspect_ai.scorer import boundary_answer
 from unslant.plugins.inspect_ai.solver import ask_in_words
-from unslant.presentations.settings import BASELINE, SEED
-from unslant.studies.instruction_boundary_plan import TEMPERATURE, plan
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SEED
+from unslant.studies.instruction_boundary.plan import TEMPERATURE, plan
 
 
 @task
@@ -38,7 +38,7 @@ def instruction_boundary(
         polisher: model that rewrites the instruction under ``prompt-polishing``.
         temperature: of sampling (P3: 0.5).
     """
-    from unslant.questions.build_instruction_boundary import load_boundary
+    from unslant.studies.instruction_boundary.question_sources import load_boundary
 
     names = settings.split(",") if isinstance(settings, str) else settings
     asked = plan(load_boundary(questions).balanced(limit, seed), names, seed=seed, left_out=left_out)

@@ -13,23 +13,17 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessag
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
-from unslant.metrics.boat import correct
-from unslant.models.speaking import MAX_TOKENS, Reply
+from unslant.models.chat import MAX_TOKENS, Reply
 from unslant.plugins.inspect_ai.records import from_metadata
 from unslant.presentations.presentation import Presentation
 from unslant.prompts import Writer, load_template
 from unslant.questions import Question, load_math, load_questions
 from unslant.responses.table import Response, Responses
 from unslant.studies.replies import row_of
-from unslant.studies.unbiased_evaluator import (
-    UnbiasedResult,
-    UnbiasedSettings,
-    about,
-    cut,
-    plan,
-    read_reply,
-    result_of,
-)
+from unslant.studies.unbiased.metrics import correct
+from unslant.studies.unbiased.plan import UnbiasedSettings, plan
+from unslant.studies.unbiased.result import UnbiasedResult, result_of
+from unslant.studies.unbiased.study import about, cut, read_reply
 
 SCORER = "unbiased_answer"
 _ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}

@@ -1,0 +1,134 @@
+"""The evaluator probe (P4, sec. 3): what happens to a benchmark when a model rewrites its questions.
+
+Every model rephrases, every model judges, and the unbiased evaluator's output is judged beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unslant.asking import Asked, Watch, no_watch
+from unslant.errors import InputError
+from unslant.presentations.interventions import Composed, apply, compose, pool_of
+from unslant.prompts import Writer, load_template
+from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
+from unslant.questions.loaders import sample
+from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
+from unslant.studies.probe.result import ProbeResult, result_of
+from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
+
+if TYPE_CHECKING:
+    pass
+
+STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+WITHOUT_BINARY = {"BT": 0.0}
+"""Judges are shown one item a question, so that the binary transformation, which makes several, is left out."""
+
+
+def probe(
+    participants: Sequence[Participant],
+    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    template: str = "plain",
+    chat: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+    watch: Watch = no_watch,
+) -> ProbeResult:
+    """Let every model rephrase every question, and every model judge every version.
+
+    Each version is judged once; a strength p then takes the rephrased version of a question with probability p.
+
+    Args:
+        participants: two models or more, see :mod:`unslant.studies.probe.judging`.
+        strengths: from 0 (the published benchmark) to 1 (every question rephrased).
+        template, chat: how questions are laid out for the judges.
+
+    Raises:
+        InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
+    """
+    names = [participant.name for participant in participants]
+    _check(names, strengths)
+    writer = Writer(load_template(template), chat)
+    whole = questions if isinstance(questions, QuestionSet) else load_questions(questions)
+    published, changed = _presentations(whole, sample(whole.questions, limit, seed), seed)
+    shown = [presentation for _, presentation in published]
+
+    def judged(versions: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        prompts = [confidence_prompt(version, writer) for version in versions]
+        return np.array([participant.judge(prompts, watch) for participant in participants], dtype=np.float64)
+
+    original = judged(shown)
+    boat = judged([presentation for _, presentation in changed])
+    rephrased = np.full((len(names), *original.shape), np.nan)
+    for i, participant in enumerate(participants):
+        stems = participant.rephrase([presentation.stem for presentation in shown], watch)
+        usable = [q for q, stem in enumerate(stems) if stem]
+        if usable:
+            versions = [with_stem(shown[q], str(stems[q])) for q in usable]
+            rephrased[i][:, usable] = judged(versions)
+    accuracy = {
+        participant.name: accuracy_by_subject(participant.answer(published, watch)) for participant in participants
+    }
+    table = ScoreTable(
+        tuple(names),
+        tuple(question.id for question, _ in published),
+        tuple(question.subject for question, _ in published),
+        original,
+        rephrased,
+        boat,
+    )
+    meta = {
+        "study": "probe",
+        "questions": whole.name,
+        "questions_digest": whole.digest,
+        "settings": {"strengths": list(strengths), "template": template, "chat": chat, "seed": seed},
+    }
+    return result_of(table, accuracy, strengths, seed, meta)
+
+
+def probe_recorded(
+    scores: str | Path,
+    accuracy: str | Path | None = None,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    seed: int = 0,
+) -> ProbeResult:
+    """The same analyses of a recorded table of confidences, see :func:`~unslant.studies.probe.score_table.load_scores`.
+
+    Raises:
+        InputError: if a file cannot be read, naming line and field.
+    """
+    table = load_scores(scores)
+    _check(table.models, strengths)
+    meta = {"study": "probe", "recorded": Path(scores).name, "settings": {"strengths": list(strengths), "seed": seed}}
+    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, seed, meta)
+
+
+def _presentations(
+    whole: QuestionSet[Question], questions: Sequence[Question], seed: int
+) -> tuple[list[Asked], list[Asked]]:
+    """Every question as published, and under interventions; questions without a right option are left out."""
+    pool = pool_of(whole)
+    published, changed = [], []
+    for question in questions:
+        plain = apply(question, (), pool, seed, name="vanilla")
+        composed = compose(question, pool, WITHOUT_BINARY, seed)
+        if isinstance(plain, Composed) and isinstance(composed, Composed):
+            published.append(plain.items[0])
+            changed.append(composed.items[0])
+    if not published:
+        raise InputError(f"{whole.name}: no question has a right option to be judged")
+    return published, changed
+
+
+def _check(names: Sequence[str], strengths: Sequence[float]) -> None:
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names) or 'none'}")
+    if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
+        raise InputError(f"strengths {', '.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
