@@ -21,7 +21,7 @@ ALPHABETS: dict[str, tuple[str, ...]] = {
 
 
 def parse_labels(spec: str) -> tuple[str, ...]:
-    """The alphabet that ``--labels`` names: ``A``, ``a``, ``1``, ``0``, ``I``, ``i``, or labels of your own, comma-separated.
+    """The alphabet that ``--labels`` names: ``A``, ``a``, ``1``, ``0``, ``I``, ``i``, or your own, comma-separated.
 
     Raises:
         InputError: on an unknown name, an empty label, or a label given twice.

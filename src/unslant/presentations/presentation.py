@@ -142,14 +142,14 @@ def present(
 @lru_cache(maxsize=65536)
 def references(question: Question) -> dict[int, dict[str, int]]:
     """Which pinned options name others by label: index -> name in lower case -> index of what it names."""
-    found = label_references(question.options, f"{question.context}\n{question.stem}") if question.pinned else {}
+    found = label_references(question.options, f"{question.context}\n{question.stem}")
     return {i: names for i, names in found.items() if i in question.pinned}
 
 
 def _texts(question: Question, labels: Mapping[int, str]) -> tuple[str, ...]:
     """The options with the names of others as ``labels`` (content -> label) has them; as published where it can be."""
     texts = list(question.options)
-    for i, names in references(question).items():
+    for i, names in references(question).items() if question.pinned else ():
         if any(labels[content] != ALPHABETS["A"][content] for content in names.values()):
             texts[i] = rename(texts[i], {name: labels[content] for name, content in names.items()})
     return tuple(texts)

@@ -65,7 +65,7 @@ def obstacles(question: Question) -> dict[str, str]:
         found.setdefault("AR", "options differ in case or punctuation alone")
     if len({options[i].strip() for i in question.movable}) < 2:
         found["OS"] = "fewer than two different options may change place"
-    if references(question):
+    if question.pinned and references(question):
         found["LR"] = "options refer to others by their labels"
     if language.speaks_of_options(stem):
         found["BT"] = "the stem speaks of its options"
