@@ -15,12 +15,13 @@ ALPHABETS: dict[str, tuple[str, ...]] = {
     "1": tuple(str(i) for i in range(1, 27)),
     "I": tuple(_ROMAN),
     "i": tuple(r.lower() for r in _ROMAN),
+    "0": tuple(str(i) for i in range(26)),
 }
 """Named alphabets of 26 labels each, keyed by their first label."""
 
 
 def parse_labels(spec: str) -> tuple[str, ...]:
-    """The alphabet that ``--labels`` names: ``A``, ``a``, ``1``, ``I``, ``i``, or labels of your own, comma-separated.
+    """The alphabet that ``--labels`` names: ``A``, ``a``, ``1``, ``0``, ``I``, ``i``, or your own, comma-separated.
 
     Raises:
         InputError: on an unknown name, an empty label, or a label given twice.
