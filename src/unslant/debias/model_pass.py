@@ -96,9 +96,15 @@ def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPa
     )
 
 
-def _plain(model: Any, encoded: Sequence[Encoded]) -> tuple[Tensor, tuple[list[int], ...], list[int], int]:
-    """Every prompt with every candidate as a padded row of its own; logits and the reads of them, as in a tree batch:
-    row of logits, token scored, candidate it belongs to."""
+def _plain(
+    model: Any, encoded: Sequence[Encoded]
+) -> tuple[Tensor, tuple[list[int], list[int], list[int]], list[int], int]:
+    """Every prompt with every candidate as a padded row of its own.
+
+    Returns:
+        Logits; for every score read: its row of logits, the token scored, the candidate it counts for; each prompt's
+        first candidate; tokens computed.
+    """
     sequences: list[Ids] = []
     places, tokens, candidates, first = [], [], [], [0]
     for item in encoded:
