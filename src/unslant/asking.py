@@ -48,20 +48,18 @@ def ask(
     Returns:
         One row per presentation and elicitation, elicitation by elicitation, presentations in the order given.
     """
-    prompts: dict[Prompt, int] = {}
-    wanted: list[tuple[Elicitation, Asked, list[int]]] = []
-    for elicitation in elicitations:
-        for question, presentation in asked:
-            indices = [prompts.setdefault(prompt, len(prompts)) for prompt in elicitation.prompts(presentation)]
-            wanted.append((elicitation, (question, presentation), indices))
-    scores = score_all(model, list(prompts), progress=progress)
-    rows = (
-        Response.scored(
-            question, presentation, elicitation.name, elicitation.read(presentation, [scores[i] for i in indices])
-        )
-        for elicitation, (question, presentation), indices in wanted
+    shown = [presentation for _, presentation in asked]
+    prompts = [[elicitation.prompts(presentation) for presentation in shown] for elicitation in elicitations]
+    distinct = list(dict.fromkeys(prompt for rows in prompts for row in rows for prompt in row))
+    scores = dict(zip(distinct, score_all(model, distinct, progress=progress), strict=True))
+    return Responses.from_rows(
+        (
+            Response.scored(question, presentation, way.name, way.read(presentation, [scores[p] for p in row]))
+            for way, rows in zip(elicitations, prompts, strict=True)
+            for (question, presentation), row in zip(asked, rows, strict=True)
+        ),
+        meta,
     )
-    return Responses.from_rows(rows, meta)
 
 
 def score_all(

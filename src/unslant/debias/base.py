@@ -135,8 +135,6 @@ class Answers:
     method: str
     questions: tuple[Question, ...]
     outcomes: tuple[Outcome, ...]
-    needs_labels: bool
-    order_invariant: bool
     fit_cost: Cost
     cost: Cost
     notes: tuple[str, ...] = ()
@@ -173,5 +171,4 @@ def debias(
         between = asker.cost.copy()
         outcomes = tuple(debiaser.answer(questions))
         cost, notes = asker.cost - between, debiaser.notes(questions)
-    labels, invariant = method.needs_labels, method.order_invariant
-    return Answers(method.name, tuple(questions), outcomes, labels, invariant, between - before, cost, notes)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes)

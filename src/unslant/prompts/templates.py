@@ -74,6 +74,9 @@ class PromptTemplate(Checked):
     counterfactual: CounterfactualTexts = CounterfactualTexts()
     _path: str = PrivateAttr("")
 
+    def __hash__(self) -> int:  # templates are keys of caches: hashing every field would cost more than it saves
+        return hash((self.name, self.question))
+
     @cached_property
     def _sources(self) -> dict[str, str]:
         return {part: str(attrgetter(part)(self)) for part in VARIABLES}

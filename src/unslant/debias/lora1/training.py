@@ -121,7 +121,7 @@ def _run_epoch(
         for done, question in enumerate(chosen, start=1):
             value = question_loss(asker, question, settings, epoch)
             group = min(step, len(chosen) - (done - 1) // step * step)
-            (value / group).backward()
+            (value / group).backward()  # type: ignore[no-untyped-call]
             total += float(value.detach())
             if done % step == 0 or done == len(chosen):
                 optimizer.step()
