@@ -8,7 +8,7 @@ listed in other orders: whatever still changes is the bias that is left.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -51,10 +51,19 @@ class Outcome:
 
 
 class Debiaser(ABC):
-    """A fitted method, ready to answer; ``fit_notes`` report on the fit."""
+    """A fitted method, ready to answer.
 
-    def __init__(self, asker: Asker, fit_notes: tuple[str, ...] = ()) -> None:
-        self.asker, self.fit_notes = asker, fit_notes
+    Args:
+        fit_notes: what a reader should know of the fit.
+        restore: undoes what the fit changed in the model, if anything.
+    """
+
+    def __init__(
+        self, asker: Asker, fit_notes: tuple[str, ...] = (), restore: Callable[[], None] | None = None
+    ) -> None:
+        self.asker, self.fit_notes, self._restore = asker, fit_notes, restore
+        if restore:
+            asker.forget()
 
     @abstractmethod
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
@@ -64,8 +73,12 @@ class Debiaser(ABC):
         """What a reader of the answers to these questions should know."""
         return self.fit_notes
 
-    def close(self) -> None:  # noqa: B027  # most methods do not change the model
+    def close(self) -> None:
         """Restore the model bit for bit. Closing twice does nothing."""
+        if self._restore:
+            self._restore()
+            self._restore = None
+            self.asker.forget()
 
 
 class OrderDebiaser(Debiaser):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -98,18 +97,11 @@ class PrunedModel(OrderDebiaser):
     """
 
     def __init__(self, asker: Asker, units: Tensor, fit_notes: tuple[str, ...]) -> None:
-        super().__init__(asker, fit_notes)
-        self.units = units
         head = loaded_model(asker, "BNP").model.get_output_embeddings()
         keep = torch.ones(head.weight.shape[1], device=units.device)
         keep[units] = 0
-        self._handle: Any = head.register_forward_pre_hook(
+        hook = head.register_forward_pre_hook(
             lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
         )
-        asker.forget()
-
-    def close(self) -> None:
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
-            self.asker.forget()
+        super().__init__(asker, fit_notes, hook.remove)
+        self.units = units

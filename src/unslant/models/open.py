@@ -55,7 +55,7 @@ class Backend:
     def open(self, to: str, *arguments: Any) -> Any:
         """A model that can ``score`` or ``generate``."""
         module, _, function = self.openers[to].partition(":")
-        return getattr(import_module(f"unslant.models.{module}"), function)(*arguments)
+        return getattr(import_module(module), function)(*arguments)
 
 
 _REMOTE = frozenset({"connections", "retries", "timeout"})
@@ -63,17 +63,19 @@ BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
-        {"score": "hf.loading:open_local", "generate": "chat:open_local"},
+        {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
         frozenset({"adapter", "device", "dtype", "trust_remote_code", "connections"}),
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "served:open_served", "generate": "chat:open_inspect"},
+        {"score": "unslant.models.served:open_served", "generate": "unslant.models.chat:open_inspect"},
         _REMOTE | {"base_url"},
     ),
-    "inspect": Backend("a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "chat:open_inspect"}, _REMOTE),
+    "inspect": Backend(
+        "a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "unslant.models.chat:open_inspect"}, _REMOTE
+    ),
 }
 """Scheme -> backend."""
 _NEEDED_FOR = {

@@ -149,7 +149,9 @@ class PromptTemplate(Checked):
                     f"has no {{{{ {name} }}}}, but question {presentation.question_id!r} has one; add it, or write "
                     f"{{% set _ = {name} %}} to leave it out on purpose",
                 )
-        if presentation.none_label and not self._offers_none(presentation):
+        used = self._used["question"] | self._used["instruction"]
+        offered = presentation.hint or presentation.instruction or used & {"none_label", "labels"}
+        if presentation.none_label and not offered:
             raise self._error(
                 "question",
                 f"has no {{{{ none_label }}}}, and no hint or instruction offers {presentation.none_label!r} to "
@@ -165,10 +167,6 @@ class PromptTemplate(Checked):
             distractor=presentation.distractor,
             hint=presentation.hint,
         )
-
-    def _offers_none(self, presentation: Presentation) -> bool:
-        used = self._used["question"] | self._used["instruction"]
-        return bool(presentation.hint or presentation.instruction or used & {"none_label", "labels"})
 
     def render_instruction(self, presentation: Presentation) -> str:
         """The presentation's own instruction, or the template's, rendered with ``labels`` in alphabetical order."""

@@ -40,11 +40,10 @@ class Lora1(Method):
         """See :func:`unslant.debias.lora1.training.train`."""
         if self.adapter:
             adapted = Adapted.load(loaded_model(asker, "LoRA-1"), self.adapter)
-            asker.forget()
-            return _AdaptedModel(asker, adapted)
+            return OrderDebiaser(asker, restore=adapted.close)
         training, held_out = split(questions, self.settings.seed)
         trained = train(asker, training, held_out, self.settings)
-        return _AdaptedModel(asker, trained.adapted, (trained.collapse,) if trained.collapse else ())
+        return OrderDebiaser(asker, (trained.collapse,) if trained.collapse else (), trained.adapted.close)
 
 
 def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], list[Question]]:
@@ -53,15 +52,3 @@ def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], lis
     question_rng("", seed, "lora1-held-out").shuffle(shuffled)
     held_out = min(MOST_HELD_OUT, int(HELD_OUT_SHARE * len(shuffled)))
     return shuffled[held_out:], shuffled[:held_out]
-
-
-class _AdaptedModel(OrderDebiaser):
-    """Answers with the adapter in place, until closed."""
-
-    def __init__(self, asker: Asker, adapted: Adapted, fit_notes: tuple[str, ...] = ()) -> None:
-        super().__init__(asker, fit_notes)
-        self.adapted = adapted
-
-    def close(self) -> None:
-        self.adapted.close()
-        self.asker.forget()
