@@ -56,8 +56,8 @@ def test_vanilla_ours_and_drop():
     assert found.drop.value == pytest.approx(0.3)
     assert (found.vanilla.n, found.ours.n, found.drop.n) == (10, 10, 10)
     assert found.drop.low < 0.3 < found.drop.high
-    assert found.spread.runs == (0.6, 0.4)
-    assert found.spread.std == pytest.approx(math.sqrt(0.02))
+    assert found.runs == (0.6, 0.4)
+    assert found.run_std == pytest.approx(math.sqrt(0.02))
     assert found.vanilla_chance.value == found.ours_chance.value == 0.25
     confusion = found.confusion
     assert (confusion.both.value, confusion.lost.value) == (pytest.approx(0.5), pytest.approx(0.3))
@@ -99,7 +99,7 @@ def test_failures_are_left_out_and_counted():
     found = boat_metrics(table(*rows))
     assert found.failed == 1
     assert found.ours.value == pytest.approx(0.75)
-    assert found.spread.runs == (1.0, 0.5)
+    assert found.runs == (1.0, 0.5)
 
 
 def test_by_subject():
@@ -110,7 +110,10 @@ def test_by_subject():
         for i in range(4)
     ]
     found = boat_metrics(table(*rows))
-    assert {name: (v.value, o.value) for name, (v, o) in found.by_subject.items()} == {"art": (1, 1), "law": (0.5, 0.5)}
+    assert {name: {key: e.value for key, e in by.items()} for name, by in found.by_subject.items()} == {
+        "art": {"vanilla": 1, "ours": 1},
+        "law": {"vanilla": 0.5, "ours": 0.5},
+    }
 
 
 def test_the_first_of_equal_labels_counts():

@@ -5,7 +5,6 @@ A model that answers X when it does not know scores nothing there; one that know
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from unslant.presentations.labels import ALPHABETS, labels_for
@@ -64,30 +63,3 @@ def nvr_presentations(
         if order is not None
     ]
     return found if len(found) == len(labels) else []
-
-
-def pick_nvr_order(
-    question_id: str, orders: Sequence[Sequence[int]], answers: Collection[int], position: int, seed: int = 0
-) -> int | None:
-    """Which of the scored orders serves as the Nvr variant for ``position``.
-
-    First one of the other positions is drawn from those at which a right option stands in some suitable order, then
-    one of these orders; this spreads the right option as evenly as the orders allow.
-
-    Args:
-        orders: option index at each position, from top to bottom.
-        answers: indices of the right options.
-
-    Returns:
-        Index into ``orders``, or ``None`` if a right option stands at ``position`` in all of them, or none is right.
-    """
-    by_place: dict[int, list[int]] = {}
-    for index, order in enumerate(orders):
-        if position < len(order) and order[position] not in answers:
-            for spot, content in enumerate(order):
-                if content in answers:
-                    by_place.setdefault(spot, []).append(index)
-    if not by_place:
-        return None
-    rng = question_rng(question_id, seed, f"nvr pick {position}")
-    return rng.choice(by_place[rng.choice(sorted(by_place))])
