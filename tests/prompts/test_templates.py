@@ -289,9 +289,7 @@ def test_unknown_templates_are_refused_with_the_known_ones(tmp_path):
 
 
 def test_a_template_made_in_python_names_itself():
-    from unslant.prompts.templates import Cue
-
-    template = PromptTemplate("own", "{{ stem }} {{ oops }}", Cue("A:", "{{ label }}"), Cue("{{ label }}", "x"))
+    template = PromptTemplate(name="own", question="{{ stem }} {{ oops }}")
     with pytest.raises(InputError, match="template 'own', field \"question\": 'oops' is undefined"):
         template.render_question(present(replace(Q, context="")))
     with pytest.raises(InputError, match="unknown variable 'oops'"):

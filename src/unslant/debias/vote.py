@@ -19,7 +19,7 @@ from unslant.responses import text_ranks
 
 @dataclass(frozen=True)
 class Undebiased(Method):
-    """The model's own answer to the question as listed: what every method is compared with."""
+    """The model's own answer to the question as listed: the baseline for every method."""
 
     name = "none"
 
@@ -29,13 +29,13 @@ class Undebiased(Method):
 
 @dataclass(frozen=True)
 class Vote(Method):
-    """Average over orders. Needs no labels and no fit; K presentations a question.
+    """Average over orders. No labels, no fit; K presentations per question.
 
     Args:
-        orders: as ``--orders``; all and the sampled kinds make the answer independent of the file's order.
-        rule: ``soft`` averages probabilities; ``hard`` counts in how many orders an option is chosen (equal counts go
+        orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order.
+        rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
             to the higher mean probability).
-        seed: of the sample of orders.
+        seed: for sampling orders.
     """
 
     orders: str = "auto"

@@ -132,7 +132,7 @@ def load_questions(
 def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool) -> Question:
     pinned = item.pinned
     if pinned is None:
-        pinned = find_pinned(item.answer.shown, item.stem) if detect_pinned else ()
+        pinned = find_pinned(item.answer.shown, f"{item.context}\n{item.stem}") if detect_pinned else ()
     return Question(
         id=item.id or f"{name}/{item.number}",
         stem=item.stem,
