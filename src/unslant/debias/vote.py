@@ -31,13 +31,14 @@ class Vote(Traits):
     """Average over orders. Needs no labels and no fit; K presentations a question.
 
     Args:
-        orders: as ``--orders``; all and the sampled kinds make the answer independent of the file's order.
+        orders: as ``--orders``; all and the sampled kinds make the answer independent of the file's order. ``auto``
+            does so up to four options; beyond, it begins from the file's order.
         rule: ``soft`` averages probabilities; ``hard`` counts in how many orders an option is chosen (equal counts go
             to the higher mean probability).
         seed: of the sample of orders.
     """
 
-    orders: str = "auto"
+    orders: str = "balanced:24"
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
 
@@ -47,7 +48,7 @@ class Vote(Traits):
 
     @property
     def order_invariant(self) -> bool:
-        return self.orders not in ("given", "reverse", "cyclic")
+        return self.orders not in ("auto", "given", "reverse", "cyclic")
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _Voter:
         return _Voter(asker, self.orders, self.rule, self.seed)

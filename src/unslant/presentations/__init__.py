@@ -4,6 +4,7 @@ from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, pa
 from unslant.presentations.orders import (
     Order,
     all_orders,
+    auto_orders,
     canonical,
     cyclic_orders,
     given_order,
@@ -26,6 +27,7 @@ __all__ = [
     "ShownOption",
     "all_orders",
     "alphabetical",
+    "auto_orders",
     "canonical",
     "choose_shots",
     "cyclic_orders",
