@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.metrics import Bootstrap, Estimate, wilson
-from unslant.metrics.accuracy import order_accuracy
+from unslant.metrics.order_spread import order_accuracy
 from unslant.metrics.scores import OrderScores
 
 from .synthetic import ask, guesses, make_questions

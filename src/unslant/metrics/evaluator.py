@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.metrics.association import Association, associate
-from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.bootstrap import RESAMPLES, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate, json_number
 
 Floats = NDArray[np.float64]
@@ -172,7 +172,7 @@ def decompose(
     bootstrap = Bootstrap(truth.size, resamples=resamples, seed=seed)
 
     def mean(values: Floats) -> Estimate:
-        return bootstrap.mean(values, share=False)
+        return bootstrap.mean(values, bounds=UNBOUNDED)
 
     return Decomposition(mean(bias**2), mean(2 * bias * delta), mean(delta**2), mean((bias + delta) ** 2))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -172,24 +171,17 @@ def _readings(
     sizes, counts = np.unique(n_options[complete], return_counts=True)
     size = int(sizes[counts.argmax()])
     mask = complete & (n_options == size)
-    features = np.column_stack([np.where(mask[:, None], np.nan_to_num(right[:, :size]), 0.0), mask.astype(np.float64)])
-    means = features.sum(axis=0)[:-1]
+    means = right[mask, :size].mean(axis=0)
+    strict = 1 - (1 - bootstrap.confidence) / size  # the lowest and highest are picked from ``size`` variants
     found: list[LabelReading] = []
-    careful = copy.copy(bootstrap)  # the lowest and highest are picked from ``size`` variants: Bonferroni
-    careful.confidence = 1 - (1 - bootstrap.confidence) / size
-    if size < 3:  # with two labels, to prefer one is to avoid the other
-        extremes: tuple[tuple[int, Literal["prefers", "avoids"]], ...] = ((int(means.argmin()), "prefers"),)
-    else:
-        extremes = ((int(means.argmin()), "prefers"), (int(means.argmax()), "avoids"))
+    extremes: list[tuple[int, Literal["prefers", "avoids"]]] = [(int(means.argmin()), "prefers")]
+    if size > 2:  # with two labels, to prefer one is to avoid the other
+        extremes.append((int(means.argmax()), "avoids"))
     for x, kind in extremes:
-
-        def gap(totals: Floats, x: int = x) -> Floats:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                accuracy = totals[:, :-1] / totals[:, -1:]
-            result: Floats = accuracy[:, x] - np.median(np.delete(accuracy, x, axis=1), axis=1)
-            return result
-
-        estimate = careful.statistic(features, gap, int(mask.sum()), low=-1, high=1)
+        others = sorted(np.delete(np.arange(size), x), key=lambda y: means[y])
+        middle = [others[(size - 2) // 2], others[(size - 1) // 2]]  # the variants that are the median of the others
+        gap = np.where(mask, right[:, x] - right[:, middle].mean(axis=1), np.nan)
+        estimate = bootstrap.mean(gap, share=False, confidence=strict)
         if abs(estimate.value) >= MATERIAL and estimate.excludes(0.0):
             found.append(LabelReading(labels[x], kind, estimate))
     return tuple(found)

@@ -13,8 +13,15 @@ from unslant.errors import InputError
 from unslant.metrics.scores import Block, Bools, Floats, Ints, OrderScores, View
 from unslant.responses.table import Responses
 
-ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed")
-ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED = range(5)
+ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
+ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
+
+
+def labels_at(role: int, n: int) -> Ints:
+    """(n,) which label of the standard sequence stands at each position, top first, in presentations of a role."""
+    if role in (LABELS_REVERSED, BOTH_REVERSED):
+        return np.arange(n)[::-1]
+    return (np.arange(n) + (role == LABELS_SHIFTED)) % n
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,17 @@ def read_scores(responses: Responses, elicitation: str) -> OrderScores:
         reversed=_view(groups, questions, "reverse"),
         labels_reversed=_view(groups, questions, "labels-reversed"),
         both_reversed=_view(groups, questions, "both-reversed"),
+        labels_shifted=_view(groups, questions, "labels-shifted"),
+        contexts=_contexts(responses, questions.ids),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,
     )
+
+
+def _contexts(responses: Responses, ids: tuple[str, ...]) -> tuple[str, ...]:
+    known = {question.id: question.context for question in responses.questions}
+    return tuple(known.get(i, "") for i in ids) if known else ()
 
 
 def _nothing_to_read(responses: Responses, elicitation: str) -> str:
@@ -185,11 +199,13 @@ def _standard_labels(groups: dict[int, _Rows], questions: _Questions, vocabulary
     longest = np.empty(0, np.int64)
     for n in sorted(groups, reverse=True):
         rows = groups[n]
-        standard = np.isin(rows.role, (ORDER, GIVEN, REVERSE))
         if not longest.size:
-            longest = rows.labels[standard][0] if standard.any() else rows.labels[0][::-1]
-        for role, wanted in ((standard, longest[:n]), (~standard, longest[:n][::-1])):
-            wrong = role & (rows.labels != wanted).any(axis=1)
+            longest = np.empty(n, np.int64)
+            first = int(rows.role.argmin())  # one in standard sequence, if there is any
+            longest[labels_at(int(rows.role[first]), n)] = rows.labels[first]
+        for role in np.unique(rows.role):
+            wanted = longest[:n][labels_at(int(role), n)]
+            wrong = (rows.role == role) & (rows.labels != wanted).any(axis=1)
             if wrong.any():
                 row = int(np.flatnonzero(wrong)[0])
                 raise InputError(
@@ -234,7 +250,7 @@ def _view(groups: dict[int, _Rows], questions: _Questions, which: str) -> View:
             ok[question] = True
             probs[question, :n] = row_probs
             positions[question, :n] = row_positions
-            labels[question, :n] = n - 1 - row_positions if role >= LABELS_REVERSED else row_positions
+            labels[question, :n] = labels_at(role, n)[row_positions]
     return View(ok, probs, positions, labels)
 
 

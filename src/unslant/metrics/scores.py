@@ -101,6 +101,8 @@ class OrderScores:
         reversed: movable options from last to first, labels in standard sequence.
         labels_reversed: options as listed, labels from last to first.
         both_reversed: both.
+        labels_shifted: options as listed, labels from the second on, the first at the bottom.
+        contexts: (Q,) the passage of each question, empty where it has none; empty where the table does not tell.
         n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
         n_incomplete: questions left out of the order sets because an order is missing or failed.
     """
@@ -117,13 +119,15 @@ class OrderScores:
     reversed: View
     labels_reversed: View
     both_reversed: View
+    labels_shifted: View
+    contexts: tuple[str, ...] = ()
     n_failed: int = 0
     n_incomplete: int = 0
     elicitation: str = "cloze"
 
     @classmethod
     def from_responses(cls, responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
-        """Read the presentations ``order``, ``given``, ``reverse``, ``labels-reversed`` and ``both-reversed``.
+        """Read the presentations ``order``, ``given``, ``reverse``, and those with the labels in other places.
 
         ``order`` rows are the order set. The given order is the ``order`` row that shows it, or the ``given`` row;
         likewise the reversed one. Rows of other presentations and repeats beyond the first are not looked at. A row

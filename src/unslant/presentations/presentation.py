@@ -35,7 +35,7 @@ class Presentation:
     Attributes:
         question_id: the question's id.
         name: what kind of presentation it is: ``given``, ``order``, ``reverse``, ``labels-reversed``,
-            ``both-reversed``, ``nvr-A``, ``control``, ... One question has any number of each.
+            ``both-reversed``, ``labels-shifted``, ``nvr-A``, ``control``, ... One question has any number of each.
         stem: the question as worded here.
         context: passage shown before the stem; may be empty.
         shown: the option lines from top to bottom.

@@ -188,7 +188,7 @@ def _lead(run: Run) -> str:
         parts.append(
             f"For {percent(1 - means.consistency.value)} of the questions, the answer changes with the order of options"
         )
-    if over.worst.defined and not over.worst.note:
+    if over.worst.defined and "sampled" not in over.worst.note:
         parts.append(f"the whole set scores from {number(over.worst, 2)} to {number(over.best, 2)}, by order alone")
     if means.vote_accuracy.defined:
         parts.append(f"a vote over the orders scores {number(means.vote_accuracy, 2)}")

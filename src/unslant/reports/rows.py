@@ -49,7 +49,7 @@ def score_rows(metrics: Metrics) -> tuple[Row, ...]:
         Row("AccStd", over.std, "spread of accuracy over the orders"),
         Row("RStd", bias.rstd, "spread of recall over the labels"),
         Row("RSD", bias.rsd, "the same, relative to the mean"),
-        Row("CKLD", bias.ckld, "predicted against gold label shares"),
+        Row("CKLD", bias.ckld_smoothed, "predicted against gold label shares, 1 added to every count"),
         Row("ties", means.tie_rate, "several options equally probable, given order"),
     )
     return tuple(row for row in rows if row.estimate.defined)
