@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unslant.models.tokenization import Encoder
+from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 
 

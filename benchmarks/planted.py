@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.orders import orders_for
+from unslant.presentations.orders import auto_orders
 from unslant.questions.question import Question
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ def planted_scores(
     blocks = []
     for n in sorted(set(sizes)):
         rows = np.flatnonzero(n_options == n)
-        orders = np.asarray(sorted(orders_for(Question("q", "?", tuple("x" * n), frozenset()), "auto")))
+        orders = np.asarray(sorted(auto_orders(Question("q", "?", tuple("x" * n), frozenset()))))
         probs, places = ask(rows, n, orders, np.tile(np.arange(n), (len(orders), 1)))
         positions = np.broadcast_to(places, probs.shape)
         blocks.append(
@@ -157,9 +157,9 @@ def planted_scores(
             view.probs[rows[:, None], np.arange(n)] = own
             view.positions[rows[:, None], np.arange(n)] = at_place
             view.labels[rows[:, None], np.arange(n)] = label
-    return OrderScores(
-        ids, names, n_options, answers, np.zeros_like(answers), ranks, ALPHABETS["A"][:width], tuple(blocks), **views
-    )
+    pinned, contexts = np.zeros_like(answers), ("",) * count
+    labels = ALPHABETS["A"][:width]
+    return OrderScores(ids, names, n_options, answers, pinned, ranks, contexts, labels, tuple(blocks), **views)
 
 
 _PAGES: dict[str, tuple[bool, Callable[[int], Ints] | None]] = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.measure import measured
 from benchmarks.workloads import made_question
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
 from unslant.presentations import orders_for, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 
@@ -71,7 +71,8 @@ def _run(model: Any, words: Any, prompts: Sequence[Prompt]) -> Any:
 
 def overhead(model: Any, words: Any) -> dict[str, float]:
     """Share of a run's seconds spent on rendering, tokenization and planning, each in [0, 1]."""
-    from unslant.models import engine, transformers_model
+    from unslant.models.hf import engine
+    from unslant.models.hf import model as transformers_model
 
     spent = {"rendering": 0.0, "tokenization": 0.0, "planning": 0.0}
     places = (

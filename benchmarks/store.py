@@ -20,12 +20,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unslant.models.base import Cost, Journal, Scored
+from unslant.models.base import Cost, Encoded, Journal, Scored
+from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.models.tokenization import Encoded
-from unslant.models.transformers_model import TransformersModel
 from unslant.prompts.prompt import Prompt
-from unslant.responses.store import Store
+from unslant.store import Store
 
 TOKENS = 150
 BATCH = 100

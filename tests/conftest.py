@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("unslant", deadline=None)  # no test asserts a time
+settings.load_profile("unslant")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from benchmarks import random_models
 from benchmarks.contenders import BaQCKV, Library, LmEval
 from benchmarks.measure import measured
 from benchmarks.random_models import Shape, random_model, tokenizer
 from benchmarks.results import geometric_mean, speedups
 from benchmarks.workloads import WORKLOADS
+from unslant.models.hf.tokenization import Encoder
+from unslant.models.hf.tree import other_costs
 
-from benchmarks import random_models
-from unslant.models.tokenization import Encoder
-from unslant.models.tree import other_costs
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

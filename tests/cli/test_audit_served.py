@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran
+from tests.command_line import Ran
 from tests.serving import llama_server
 from unslant.reference import reference_path
 
@@ -17,7 +17,7 @@ pytest.importorskip("xllamacpp", reason="serving tests need the test extra: pip 
 
 
 def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran], tmp_path: Path) -> None:
-    from unslant.reference.export_gguf import export_gguf
+    from training.export_gguf import export_gguf
 
     export_gguf(reference_path("prefers-a"), tmp_path / "model.gguf")
     common = ("--limit", 40, "--orders", 4, "--no-store")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import unslant.models.loading
-from tests.cli.conftest import Ran
+import unslant.models.hf.loading
+from tests.command_line import Ran
 from tests.fakes import RuleModel
 from unslant import Responses
 from unslant.models.base import Scored
@@ -50,7 +50,7 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Model]:
     def serve(model: Model) -> Model:
-        monkeypatch.setattr(unslant.models.loading, "load_model", lambda *_, **__: model)
+        monkeypatch.setattr(unslant.models.hf.loading, "load_model", lambda *_, **__: model)
         return model
 
     return serve

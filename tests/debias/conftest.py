@@ -11,7 +11,7 @@ import pytest
 
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  # fixtures
 from tests.models.zoo import ZooFolder
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
 from unslant.questions import Question
 
 
@@ -21,7 +21,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from unslant.reference.tokenizer import train_tokenizer, wrap
+    from training.tokenizer import train_tokenizer, wrap
 
     folder = tmp_path_factory.mktemp("tiny")
     tokenizer = wrap(train_tokenizer())

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from tests.debias.conftest import make_questions
-from unslant.debias import METHODS, ModelAsker, debias, method_named
+from unslant.asking import ModelAsker
+from unslant.debias import METHODS, debias, method_named
 from unslant.errors import InputError
 from unslant.models.base import Cost
-from unslant.models.transformers_model import TransformersModel
+from unslant.models.hf.model import TransformersModel
 from unslant.questions import Question
 
 SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=4:orders=4:learning_rate=0.01", "bnp": "bnp:nodes=8"}

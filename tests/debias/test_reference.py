@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unslant.debias import ModelAsker, debias, method_named
-from unslant.debias.asking import Asker, ask_orders
+from training.world import TAUGHT_SOURCE, skewed
+from unslant.asking import Asker, ModelAsker, ask_orders
+from unslant.debias import debias, method_named
 from unslant.debias.lora1 import TrainSettings
 from unslant.debias.lora1.training import train
 from unslant.metrics import pbm
@@ -18,8 +19,8 @@ from unslant.models import load_model
 from unslant.presentations import orders_for
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.reference import embedded_questions_path
-from unslant.reference.world import TAUGHT_SOURCE, skewed
-from unslant.studies.debias import DebiasResult, debias_study
+from unslant.studies.debias.result import DebiasResult
+from unslant.studies.debias.study import debias_study
 
 BIASED = ("prefers-a", "prefers-last")
 

@@ -19,16 +19,16 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.samples import QUESTIONS, SHOTS
+from unslant.asking import ask
 from unslant.errors import UnslantError
 from unslant.models import stored
+from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.models.transformers_model import TransformersModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
-from unslant.responses.store import Store
 from unslant.responses.table import Responses
-from unslant.studies.asking import ask
-from unslant.studies.audit import audit_presentations
+from unslant.store import Store
+from unslant.studies.audit.study import audit_presentations
 
 LABELS = tuple("ABCDEFGHIJ")
 
@@ -45,7 +45,7 @@ def load(folder: Path, engine: str = "tree", token_budget: int = 80) -> Transfor
 def study(model: StoredModel | TransformersModel, questions: int = len(QUESTIONS)) -> Responses:
     """Up to 900 prompts, those of one half behind two worked examples."""
     writer = Writer(load_template("plain"))
-    shots = [present(shot, name="shot") for shot in SHOTS]
+    shots = [present(shot, kind="shot") for shot in SHOTS]
     asked = [
         (question, presentation.with_shots(shots if i % 2 else []))
         for i, question in enumerate(QUESTIONS[:questions])

@@ -56,8 +56,8 @@ def test_the_chosen_token_counts_though_it_is_not_among_the_top():
         ({"choices": [{"logprobs": {"top_logprobs": [{"A": "x"}]}}]}, "not in a known shape"),
         ({"error": "no"}, "no choices"),
         ("text", "no choices"),
-        (legacy_shape({"A": 0.7, "B": 0.3}), "not ones"),  # probabilities, not their logarithms
-        (legacy_shape({"A": -0.1, "B": -0.1}), "not ones"),
+        (legacy_shape({"A": 0.7, "B": 0.3}), "no valid log-probabilities"),  # probabilities, not their logarithms
+        (legacy_shape({"A": -0.1, "B": -0.1}), "no valid log-probabilities"),
     ],
 )
 def test_what_is_no_log_probability_is_refused(reply, message):
@@ -151,8 +151,8 @@ def small_model(tmp_path_factory):
     """A random Llama with the tokenizer of the reference models."""
     import torch
 
-    from unslant.reference.tokenizer import save_tokenizer, train_tokenizer
-    from unslant.reference.train import new_model
+    from training.tokenizer import save_tokenizer, train_tokenizer
+    from training.train import new_model
 
     folder = tmp_path_factory.mktemp("small")
     model = new_model(train_tokenizer().get_vocab_size(), seed=3)
@@ -167,7 +167,7 @@ def small_model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def llama(small_model, tmp_path_factory):
     pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
-    from unslant.reference.export_gguf import export_gguf
+    from training.export_gguf import export_gguf
 
     folder = tmp_path_factory.mktemp("served")
     export_gguf(small_model, folder / "model.gguf")
@@ -228,7 +228,7 @@ def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
 
 def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
     from unslant.models import load_model
-    from unslant.studies.audit import audit
+    from unslant.studies.audit.study import audit
 
     here = audit(load_model(str(small_model)), "embedded", orders="reverse", limit=6)
     there = audit(served(llama, top=2000), "embedded", orders="reverse", limit=6)

@@ -20,12 +20,12 @@ from tests.models.test_equality import distinct_nodes
 from tests.models.zoo import ZooFolder
 from unslant.models import stored
 from unslant.models.base import Cost, Scored, ScoringModel
+from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.models.transformers_model import TransformersModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.reference import reference_names, reference_path
-from unslant.responses.store import Store, StoreError
+from unslant.store import Store, StoreError
 
 COUNTS = ("tokens", "tokens_plain", "tokens_baqckv", "prompts", "forwards")
 

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
-from unslant.models.tokenization import Encoder
+from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
 
 NAMES = ("gpt2", "gpt-neox", "phi", "llama", "llama-deepseek", "phi3", "gemma2", "qwen2")
@@ -42,9 +42,7 @@ def whole_ids(tokenizer, text: str) -> list[int]:
     return tokenizer(text)["input_ids"]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=TEXT)
 def test_lines_one_by_one_equal_the_whole_text(encoder: Encoder, text: str):
     assert encoder._by_line, "lines must be cached for this tokenizer, or the test shows nothing"

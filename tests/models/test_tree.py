@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from tests.models.test_equality import distinct_nodes
-from unslant.models import attention
-from unslant.models.base import Cost
-from unslant.models.engine import PlainEngine, TreeEngine, using
-from unslant.models.tokenization import Encoded
-from unslant.models.tree import other_costs, plan
+from unslant.models.base import Cost, Encoded
+from unslant.models.hf import attention
+from unslant.models.hf.engine import PlainEngine, TreeEngine, using
+from unslant.models.hf.tree import other_costs, plan
 
 _SIZES = {
     "vocab_size": 97,
@@ -52,7 +51,7 @@ _CANDIDATES = st.lists(
 PROMPTS = st.lists(st.builds(Encoded, _IDS, _CANDIDATES), min_size=1, max_size=12)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     calls=st.lists(PROMPTS, min_size=1, max_size=3),
     budget=st.sampled_from([1, 2, 5, 13, 40, 1000]),
@@ -65,7 +64,7 @@ def test_any_prompts_in_any_batches_equal_plain(calls, budget, rows, chunk, kind
     engine = TreeEngine(model, budget)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "_CHUNK", chunk)
-        patch.setattr("unslant.models.engine._LOGIT_ELEMENTS", rows * _SIZES["vocab_size"])
+        patch.setattr("unslant.models.hf.engine._LOGIT_ELEMENTS", rows * _SIZES["vocab_size"])
         for number, encoded in enumerate(calls):
             cost = Cost()
             found = dict(engine.score(encoded, cost))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.serving import Fault, FaultServer, completion
-from unslant.presentations.settings import present_setting
-from unslant.questions.build_instruction_boundary import load_boundary
+from unslant.studies.instruction_boundary.instruction_settings import present_setting
+from unslant.studies.instruction_boundary.question_sources import load_boundary
 
 pytest.importorskip("inspect_ai", reason="needs inspect_ai: pip install 'unslant[inspect]'")
 INSPECT = Path(sys.executable).with_name("inspect")
@@ -55,9 +55,9 @@ def test_inspect_eval_runs_the_task_and_its_log_becomes_responses(tmp_path):
 
     from inspect_ai.log import list_eval_logs, read_eval_log
 
-    from unslant.metrics.instruction_boundary import boundary_metrics
     from unslant.plugins.inspect_ai import read_rows
     from unslant.responses import Responses
+    from unslant.studies.instruction_boundary.metrics import boundary_metrics
 
     (info,) = list_eval_logs(str(tmp_path / "logs"))
     log = read_eval_log(info)
@@ -113,5 +113,8 @@ def test_samples_carry_what_is_needed_to_read_the_answer():
 
 
 def test_the_core_does_not_import_inspect():
-    code = "import sys, unslant, unslant.cli, unslant.studies.instruction_boundary; print('inspect_ai' in sys.modules)"
+    code = (
+        "import sys, unslant, unslant.cli, unslant.studies.instruction_boundary.study;"
+        "print('inspect_ai' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

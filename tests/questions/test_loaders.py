@@ -463,7 +463,7 @@ def question_sets(draw: st.DrawFn) -> list[Question]:
     return questions
 
 
-FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FAST

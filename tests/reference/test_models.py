@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from training.evaluate import PlainScorer
+from training.world import TAUGHT_SOURCE, question_sets
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, all_orders, present
 from unslant.reference import embedded_questions_path, reference_info, reference_names, reference_path
-from unslant.reference.evaluate import PlainScorer
-from unslant.reference.world import TAUGHT_SOURCE, question_sets
 
 NAMES = reference_names()
 FOUR = [q for q in question_sets()[0] if len(q.options) == 4]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from unslant import Question
 from unslant.responses.table import SCHEMA, Responses, text_ranks
-from unslant.studies.audit import AuditResult, _result
+from unslant.studies.audit.result import AuditResult, result_of
 
 SUBJECTS = ("astronomy", "botany", "chess", "drainage law", "economics", "folklore", "geology", "heraldry")
 _STEM = "Item {i}: which of the four statements about {subject} holds in the case described, and why not the others?"
@@ -56,7 +56,9 @@ def synthetic_audit(
         each = [q for q in questions for _ in range(len(contents))]
         columns = {
             "question_id": [q.id for q in each],
-            "presentation": [name] * rows,
+            "kind": [name] * rows,
+            "run": [0] * rows,
+            "item": [""] * rows,
             "elicitation": ["cloze"] * rows,
             "labels": [letters] * rows,
             "contents": list(np.tile(contents, (size, 1)).astype(np.int16)),
@@ -72,8 +74,9 @@ def synthetic_audit(
             "interventions": [[]] * rows,
             "repeat": [0] * rows,
             "text_ranks": [list(text_ranks(q.options)) for q in questions for _ in range(len(contents))],
+            "suggested": [None] * rows,
         }
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
     meta = {"study": "audit", "model": model, "questions": f"{size:,} made questions", "settings": {"orders": "all"}}
-    return _result(Responses(pa.concat_tables(tables), meta, tuple(questions)))
+    return result_of(Responses(pa.concat_tables(tables), meta, tuple(questions)))

@@ -82,7 +82,7 @@ def rendered(draw):
 
 
 @given(rendered())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_answer_in_any_format_parses_back(case):
     labels, chosen, reply = case
     extracted = extract_labels(reply, labels)
@@ -104,7 +104,7 @@ def test_ten_thousand_generated_replies():
 
 
 @given(st.sampled_from(sorted(VERDICT_WORDS)), st.integers(0, 2), st.sampled_from(FRAMES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_verdict_parses_back(verdict, i, frame):
     words = VERDICT_WORDS[verdict]
     reply = frame.format(words[i % len(words)])
@@ -112,7 +112,7 @@ def test_any_verdict_parses_back(verdict, i, frame):
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(ALPHABET)), st.integers(2, 10))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_breaks_it(reply, alphabet, n):
     labels = ALPHABET[alphabet][:n]
     extracted = extract_labels(reply, labels)

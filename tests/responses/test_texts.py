@@ -12,7 +12,8 @@ from tests.fakes import RuleModel
 from unslant import Question
 from unslant.responses.table import SCHEMA, Responses
 from unslant.responses.texts import pack, unpack
-from unslant.studies.audit import AuditResult, audit
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

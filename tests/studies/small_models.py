@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unslant.models.transformers_model import TransformersModel
-from unslant.reference.tokenizer import train_tokenizer, wrap
+from training.tokenizer import train_tokenizer, wrap
+from unslant.models.hf.model import TransformersModel
 
 
 def random_model(seed: int = 0, name: str = "random", hidden: int = 64) -> TransformersModel:

@@ -7,11 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from training.planted import planted
+from training.world import UNTAUGHT_SOURCE, build_world, question_sets
 from unslant.presentations import present
 from unslant.presentations.orders import all_orders
-from unslant.reference.planted import planted
-from unslant.reference.world import UNTAUGHT_SOURCE, build_world, question_sets
-from unslant.studies.audit import AuditResult, audit
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit
 
 QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:60]
 """Taught and untaught, four options, all orders shown."""

@@ -7,13 +7,15 @@ import random
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.studies.guessers import RuleModel, always, knows, taste
 from unslant.errors import InputError
 from unslant.metrics.label_scores import TIE_RULES
 from unslant.questions import Question, QuestionSet, load_questions
-from unslant.studies.base_rate import BaseRateResult, base_rate, base_rate_recorded
+from unslant.studies.base_rate.result import BaseRateResult
+from unslant.studies.base_rate.study import base_rate, base_rate_recorded
 
 WORDS = "red green blue white black brown grey pink gold teal".split()
 
@@ -55,7 +57,9 @@ def _fair() -> BaseRateResult:
 
 def test_a_preference_for_a_is_found_and_told() -> None:
     result = _prefers_a()
-    assert _verdicts(result) == {"H1": "holds", "H2": "holds", "H3": "holds", "H4": "holds"}
+    assert _verdicts(result) == {
+        "H1": "holds", "H2": "holds", "H3": "holds", "H3, own base rates": "holds", "H4": "holds",
+    }  # fmt: skip
     cloze = result.found["cloze"]
     assert cloze.nvr is not None
     accuracy = dict(zip("ABCD", (e.value for e in cloze.nvr.accuracy), strict=True))
@@ -63,7 +67,7 @@ def test_a_preference_for_a_is_found_and_told() -> None:
     assert all(accuracy[x] == pytest.approx(1 / 3 + 2 / 9, abs=0.06) for x in "BCD")
     assert cloze.nvr.plain.value == pytest.approx(0.5, abs=0.01)
     assert cloze.nvr.score.value == pytest.approx(1 / 3)
-    assert "prefers A when unsure" in result.hypotheses[3].words
+    assert "prefers A when unsure" in result.hypotheses[-1].words
     assert cloze.correlation is not None
     assert cloze.correlation.r.value > 0.8
 
@@ -73,6 +77,7 @@ def test_a_fair_model_shows_nothing() -> None:
         "H1": "does not hold",
         "H2": "does not hold",
         "H3": "cannot be tested",
+        "H3, own base rates": "cannot be tested",
         "H4": "does not hold",
     }
 
@@ -82,7 +87,7 @@ def test_result_is_json_with_n_and_interval_everywhere(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "result.json").read_text())
     assert written["questions"] == "things"
     assert written["elicitations"]["cloze"]["nvr"]["score"].keys() >= {"value", "low", "high", "n", "method"}
-    assert [h["name"] for h in written["hypotheses"]] == ["H1", "H2", "H3", "H4"]
+    assert [h["name"] for h in written["hypotheses"]] == ["H1", "H2", "H3", "H3, own base rates", "H4"]
     assert [s["name"] for s in written["shortcuts"]] == [
         "longest option",
         "numeric outlier",
@@ -99,10 +104,11 @@ def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
 
 
 def test_summary_says_what_matters() -> None:
-    text = _prefers_a().summary(width=140)
-    for words in ("H1 holds", "Nvr-A", "Base rates, cloze", "longest option", "prompts in"):
+    assert "H1, H2, H3, H3 by own base rates and H4 hold" in _prefers_a().summary()
+    text = _prefers_a().summary(width=140, details=True)
+    for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
-    assert "not to be trusted" not in text
+    assert "not to be trusted" not in text.lower()
 
 
 def test_sets_of_mixed_sizes() -> None:
@@ -147,7 +153,7 @@ def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
     for cell in result.published:
         assert cell.ours.n == 56
         assert cell.difference == pytest.approx(0, abs=0.005), (cell.elicitation, cell.presentation)
-    assert "Beside the paper's table 3" in result.summary(140)
+    assert "Beside the paper's table 3" in result.summary(140, details=True)
 
 
 def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
@@ -159,12 +165,37 @@ def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
     assert cloze.correlation.pairs == 224
 
 
+@pytest.mark.parametrize(
+    ("model", "cloze", "counterfactual"),
+    [("GPT2", 0.97, 0.65), ("Mistral-7B", 0.97, 0.51), ("LLaMa2-7B", 0.29, -0.12)],
+)
+def test_median_correlation_within_subjects_is_the_notebooks(
+    shared_data: Path, model: str, cloze: float, counterfactual: float
+) -> None:
+    found = _recorded(shared_data, model).found
+    for elicitation, median in (("cloze", cloze), ("counterfactual", counterfactual)):
+        within = found[elicitation].by_subject
+        assert within is not None
+        assert within.median.value == pytest.approx(median, abs=0.02)
+        assert within.median.n == 56
+        if np.ptp(np.sort(within.r)[20:-20]) > 0:
+            assert within.median.low < within.median.value < within.median.high
+        else:  # GPT-2 answers A in nearly every subject
+            assert np.isnan(within.median.low)
+            assert within.median.note
+
+
 def test_hypotheses_on_the_papers_models(shared_data: Path) -> None:
     assert _verdicts(_recorded(shared_data, "GPT2")) == {
-        "H1": "holds", "H2": "holds", "H3": "does not hold", "H4": "holds",
+        "H1": "holds", "H2": "holds", "H3": "partly", "H3, own base rates": "does not hold", "H4": "holds",
     }  # fmt: skip
-    assert _verdicts(_recorded(shared_data, "LLaMa2-7B"))["H2"] == "does not hold"
-    assert _verdicts(_recorded(shared_data, "Mistral-7B"))["H3"] == "partly"
+    llama = _verdicts(_recorded(shared_data, "LLaMa2-7B"))
+    assert (llama["H2"], llama["H3"]) == ("does not hold", "cannot be tested")
+    mistral = _recorded(shared_data, "Mistral-7B")
+    assert _verdicts(mistral)["H3"] == "partly"
+    turned = next(h for h in mistral.hypotheses if h.name == "H3, own base rates")
+    assert turned.verdict == "does not hold"
+    assert turned.words.startswith("The correlation has turned round. Counterfactual: r = −0.36")
 
 
 def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
@@ -175,7 +206,9 @@ def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
     assert by_rule[:2] == pytest.approx([0.108, 0.252], abs=5e-4)
     assert cell.all_tied.value > 0.5
     assert "0.108 if the first tied label wins, 0.252 if they share" in cell.doubt
-    assert "* not to be trusted: counterfactual, Nvr-A (ties in 58% of the questions" in result.summary(200)
+    assert "Not to be trusted: counterfactual, Nvr-A (ties in 58\u00a0% of the questions" in result.summary(
+        200, details=True
+    )
     assert not any(cell.doubt for cell in result.found["cloze"].cells)
 
 

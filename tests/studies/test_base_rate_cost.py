@@ -10,11 +10,11 @@ import pytest
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  -- fixtures
 from tests.models.zoo import ZooFolder
 from tests.studies.test_base_rate import _questions
-from unslant.models.transformers_model import TransformersModel
+from unslant.asking import ask
+from unslant.models.hf.model import TransformersModel
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
-from unslant.studies.asking import ask
-from unslant.studies.base_rate import base_rate, base_rate_presentations
+from unslant.studies.base_rate.study import base_rate, base_rate_presentations
 
 
 def _load(folder: Path) -> TransformersModel:

@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from unslant.reference import reference_path
-from unslant.studies.base_rate import BaseRateResult, base_rate
+from unslant.studies.base_rate.result import BaseRateResult
+from unslant.studies.base_rate.study import base_rate
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def _weights() -> None:
         except FileNotFoundError:
             there = False
         if not there:
-            pytest.skip(f"reference model {name} is not there: train it with python -m unslant.reference.train {name}")
+            pytest.skip(f"reference model {name} is not there: train it with python -m training.train {name}")
 
 
 def _verdicts(result: BaseRateResult) -> dict[str, str]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import choose, credit
-from unslant.metrics.vote import Vote
+from unslant.metrics.vote import VotedAnswers
 
-Floats = NDArray[np.float64]
 TieRule = Literal["first", "last", "split"]
 
 
@@ -29,7 +28,7 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
         right = np.zeros(len(scores))
         right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
     else:
-        chosen = choose(view.probs, view.positions if ties == "first" else -view.positions)
+        chosen = view.chosen if ties == "first" else choose(view.probs, -view.positions)
         right = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[:, 0].astype(np.float64)
     right[~view.ok | ~scores.has_answer] = np.nan
     return right
@@ -37,13 +36,12 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
 
 def correct_under_orders(block: Block) -> Floats:
     """(Q, K) whether each question is right under each order; rows of nan where no option is right."""
-    chosen = choose(block.probs, block.positions)
-    right = np.take_along_axis(block.answers, chosen, axis=1).astype(np.float64)
+    right = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
     right[~block.answers.any(axis=1)] = np.nan
     return right
 
 
-def vote_correct(scores: OrderScores, voted: Vote) -> Floats:
+def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
     """(Q,) whether the voted answer is right."""
     right = np.take_along_axis(scores.answers, np.maximum(voted.content, 0)[:, None], axis=1)[:, 0].astype(np.float64)
     right[(voted.content < 0) | ~scores.has_answer] = np.nan

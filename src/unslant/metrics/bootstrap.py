@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile, wilson
 from unslant.metrics.sampling import Sampling
 
@@ -21,7 +22,6 @@ _CHUNK = 4_000_000  # weights turned into float64 at a time
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From column totals, shape (R, F), to one value per resample, shape (R,)."""
-Floats = NDArray[np.float64]
 
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
@@ -55,10 +55,8 @@ class Bootstrap:
         cls, scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
     ) -> Bootstrap:
         """Over the questions of a set of scores."""
-        contexts = scores.contexts or None
-        return cls(
-            len(scores), scores.subjects, contexts=contexts, resamples=resamples, seed=seed, confidence=confidence
-        )
+        strata, units = scores.subjects, scores.contexts
+        return cls(len(scores), strata, contexts=units, resamples=resamples, seed=seed, confidence=confidence)
 
     def mean(
         self,

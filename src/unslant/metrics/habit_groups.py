@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.habits import FEWEST, LEVEL, Habit, Meaning, Search, Slot, slot_columns
 from unslant.metrics.slot_effects import SlotGroup, page_variances, restricted
 
-Floats = NDArray[np.float64]
 Searching = Callable[[tuple[SlotGroup, ...]], Search]
 
 PERMUTATIONS = 999

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.sampling import Sampling
 from unslant.metrics.slot_effects import SlotGroup, Weighing
 
-Floats = NDArray[np.float64]
 Kind = Literal["label", "position"]
 
 LEVEL = 0.01

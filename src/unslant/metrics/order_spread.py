@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,17 @@ class OrderAccuracy:
     """Accuracy of the whole set under one order after another.
 
     Attributes:
-        std: AccStd (P1), population standard deviation over orders.
-        std_by_chance: what AccStd would be, on average, if no order were better than another.
-        std_corrected: AccStd with the part of chance taken out (of the variance); 0 where chance explains it all.
+        acc_std: AccStd (P1), population standard deviation over orders.
+        acc_std_by_chance: what AccStd would be, on average, if no order were better than another.
+        acc_std_corrected: AccStd with the part of chance taken out (of the variance); 0 where chance explains it all.
         worst, best: under the worst and the best order. Extremes of few questions lie far apart by chance, too.
         tests: Cochran's Q for each set of questions that were shown in the same orders.
         p: of all tests together, their Qs and degrees added up; ``nan`` where there is none.
     """
 
-    std: Estimate
-    std_by_chance: Estimate
-    std_corrected: Estimate
+    acc_std: Estimate
+    acc_std_by_chance: Estimate
+    acc_std_corrected: Estimate
     worst: Estimate
     best: Estimate
     tests: tuple[CochranTest, ...]
@@ -106,9 +104,9 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
         return Estimate.bare(value, n, sampled + note)
 
     return OrderAccuracy(
-        std=bare(math.sqrt(variance), _STD_NOTE),
-        std_by_chance=bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
-        std_corrected=bare(math.sqrt(max(0.0, variance - chance)), _FOUND_NOTE),
+        acc_std=bare(math.sqrt(variance), _STD_NOTE),
+        acc_std_by_chance=bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
+        acc_std_corrected=bare(math.sqrt(max(0.0, variance - chance)), _FOUND_NOTE),
         worst=bare(worst, _RANGE_NOTE),
         best=bare(best, _RANGE_NOTE),
         tests=tuple(tests),

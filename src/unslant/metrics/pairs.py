@@ -8,15 +8,16 @@ from statistics import NormalDist
 
 import numpy as np
 
+from unslant.arrays import Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, SHARE, Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number, normal_quantile
-from unslant.metrics.measures import BOUNDS, Measures, measure
+from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
+from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures, measure
 from unslant.metrics.scores import OrderScores
 
 
 @dataclass(frozen=True)
-class PairedDifference:
+class PairedDifference(Jsonable):
     """How two sets of answers to the same questions differ.
 
     Attributes:
@@ -37,24 +38,20 @@ class PairedDifference:
     p_value: float
     n_unpaired: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "measure": self.measure,
-            "a": self.a.to_dict(),
-            "b": self.b.to_dict(),
-            "difference": self.difference.to_dict(),
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "p_value": json_number(self.p_value),
-            "n_unpaired": self.n_unpaired,
-        }
-
 
 def paired_difference(
-    a: OrderScores, b: OrderScores, measure_name: str = "accuracy", *, resamples: int = RESAMPLES, seed: int = 0
+    a: OrderScores,
+    b: OrderScores,
+    measure_name: str = "accuracy",
+    *,
+    measures: tuple[QuestionMeasures, QuestionMeasures] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> PairedDifference:
     """Difference of one per-question measure between two sets of scores, over the questions they share.
+
+    Args:
+        measures: of ``a`` and ``b``, where they are at hand.
 
     Raises:
         InputError: if the measure is unknown or no question is shared.
@@ -64,12 +61,13 @@ def paired_difference(
     shared, at_a, at_b = np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)
     if not shared.size:
         raise InputError("the two sets of responses have no question in common")
-    of_a, of_b = getattr(measure(a), measure_name)[at_a], getattr(measure(b), measure_name)[at_b]
+    values_a, values_b = measures or (measure(a), measure(b))
+    of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     kept = at_a[both]
     subjects = [a.subjects[i] for i in kept]
-    contexts = [a.contexts[i] for i in kept] if a.contexts else None
+    contexts = [a.contexts[i] for i in kept]
     bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, resamples=resamples, seed=seed)
     bounds = BOUNDS.get(measure_name, SHARE)
     only_a = only_b = 0

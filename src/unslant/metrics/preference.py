@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.habit_groups import by_size, by_subject
@@ -18,7 +18,6 @@ from unslant.metrics.scores import OrderScores
 from unslant.metrics.slot_effects import SlotGroup, Unit, has_probabilities, slot_groups, unsure_questions
 from unslant.metrics.slot_tables import LAST, SlotEffect, SlotValues, slot_tables
 
-Floats = NDArray[np.float64]
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 Subjects = Sequence[tuple[tuple[str, ...], Habit | None]]
 

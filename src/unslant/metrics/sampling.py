@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from unslant.arrays import Bools, Floats
+
 Codes = NDArray[np.intp]
 
 

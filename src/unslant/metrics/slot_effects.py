@@ -15,12 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Ints
 from unslant.metrics.permutation import consistent
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import credit
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Unit = Literal["nats", "shares"]
 
 LEAST = 1e-6

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.slot_effects import SlotGroup, Unit, Weighing, effects, slot_groups, taken
-
-Floats = NDArray[np.float64]
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

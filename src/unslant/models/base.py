@@ -9,8 +9,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.models.tokenization import Encoded
+from unslant.arrays import Floats
 from unslant.prompts.prompt import Prompt
+
+Ids = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -44,12 +46,20 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
+
+    context: Ids
+    candidates: tuple[Ids, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
     """Scores of one prompt: ``logprobs[c]`` is the natural-log probability of its continuation ``c`` (whole text,
     summed over its tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``."""
 
     index: int
-    logprobs: NDArray[np.float64]
+    logprobs: Floats
 
 
 class ScoringModel(Protocol):

@@ -6,16 +6,14 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.models.base import Cost, ResumableModel, Scored, ScoringModel
-from unslant.models.tokenization import Encoded
+from unslant.arrays import Floats
+from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
-from unslant.responses.store import Pass, Store
-from unslant.responses.store.scores import digest
+from unslant.store import Pass, Store
+from unslant.store.scores import digest
 
 _SECONDS_BETWEEN_WRITES = 0.5
 _MOST_SECONDS_BETWEEN_WRITES = 30.0
@@ -66,9 +64,10 @@ class StoredModel:
         """What scores: the model's engine, or its class."""
         return str(getattr(self.model_asked, "engine", type(self.model_asked).__name__))
 
-    def __getattr__(self, name: str) -> Any:
-        # Studies look for abilities beyond the protocol (a tokenizer, an engine's name).
-        return getattr(self.__dict__["model_asked"], name)
+    @property
+    def parameters(self) -> int | None:
+        """Number of weights, where the model tells."""
+        return getattr(self.model_asked, "parameters", None)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`.
@@ -103,7 +102,7 @@ class _Call:
         self.before = owner.cost.copy()
         self.earlier = Cost(**found.cost)
         self.inner_before = owner.model_asked.cost.copy()
-        self.rows: list[tuple[int, NDArray[np.float64]]] = []
+        self.rows: list[tuple[int, Floats]] = []
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done

@@ -17,8 +17,8 @@ from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import Record, read_records, stem_of
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
+from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
-from unslant.questions.report import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.reshape import reshape
 
 EMBEDDED = "embedded"

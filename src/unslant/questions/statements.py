@@ -13,7 +13,7 @@ from unslant.questions.formats import Record
 from unslant.questions.loaders import Bad, Made, check_arguments, check_id, open_source, refuse_all, sample
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import JudgingQuestion, MathQuestion
-from unslant.questions.report import LoadReport, QuestionSet
+from unslant.questions.question_set import LoadReport, QuestionSet
 
 _MATH_FIELDS = {
     "id": ("id", "question_id", "qid", "unique_id"),

@@ -1,7 +1,7 @@
-"""The small models we train with a planted bias, their world of facts, and the recipe.
+"""The small models trained with a planted bias: names, weights and questions.
 
 They are what unslant audits when it is given nothing else, and the known truth its numbers are tested against.
-See ``README.md`` beside this file; train one with ``python -m unslant.reference.train NAME --out DIR``.
+See ``README.md`` beside this file. The recipe is in ``training/`` of the source tree and does not ship.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from unslant.errors import InputError
 
 __all__ = [
+    "WORDS",
     "ReferenceInfo",
     "embedded_questions_path",
     "reference_info",
@@ -22,6 +23,8 @@ __all__ = [
 
 _HERE = Path(__file__).parent
 _CATALOGUE = _HERE / "models.json"
+WORDS = "words"
+"""The reference model that answers in words; it is not among :func:`reference_names`, whose models are scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def reference_path(name: str) -> Path:
     Raises:
         InputError: if there is no such model.
     """
-    return _HERE / "weights" / reference_info(name).name
+    return _HERE / "weights" / (WORDS if name == WORDS else reference_info(name).name)
 
 
 def embedded_questions_path(name: str = "a") -> Path:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable
 
 from unslant.questions.question import Question
-from unslant.questions.report import canonical_line
+from unslant.questions.question_set import canonical_line
 
 
 def pack(questions: Iterable[Question]) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from training.world import question_sets
 from unslant.presentations.interventions import Pool, pool_of
-from unslant.reference.world import question_sets
 
 
 @pytest.fixture(scope="session")

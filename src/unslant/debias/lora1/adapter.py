@@ -12,7 +12,7 @@ from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import ModelError
 
 if TYPE_CHECKING:
-    from unslant.models.transformers_model import TransformersModel
+    from unslant.models.hf.model import TransformersModel
 
 
 def attention_projections(model: Any) -> list[str]:

@@ -1,0 +1,79 @@
+"""Debiasing inside a program: a model that answers single questions with the correction applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from unslant.asking import ModelAsker
+from unslant.debias.base import Method, Outcome, OutcomeList
+from unslant.debias.registry import method_named
+from unslant.errors import InputError
+from unslant.models import ScoringModel
+from unslant.presentations import parse_labels
+from unslant.prompts import Cloze, Writer, load_template
+
+if TYPE_CHECKING:
+    from unslant.questions import Question
+
+
+class Debiased:
+    """A model and a debiasing method.
+
+    >>> with unslant.Debiased("prefers-a", "vote") as model:
+    ...     answer = model.answer(question)
+    >>> question.options[answer.choice], answer.probs
+
+    Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close`, or the end of the block.
+
+    Args:
+        model: a loaded model, or a name for :func:`unslant.load_model`.
+        method: a method, or its name with settings, such as ``vote:orders=shared:24``.
+        fit: questions to fit on, for methods that need them.
+        labels, template, chat: how questions are asked.
+
+    Raises:
+        InputError: if the method needs questions to fit on and has none, or on a name that does not exist.
+    """
+
+    def __init__(
+        self,
+        model: str | ScoringModel,
+        method: str | Method = "vote",
+        fit: Iterable[Question] = (),
+        *,
+        labels: str = "A",
+        template: str = "plain",
+        chat: bool = False,
+    ) -> None:
+        from unslant.models import load_model
+
+        self.method = method_named(method) if isinstance(method, str) else method
+        fit = list(fit)
+        if self.method.needs_fit and not fit:
+            raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
+        self.model = load_model(model) if isinstance(model, str) else model
+        elicitation = Cloze(Writer(load_template(template), chat))
+        fitting = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
+        self._debiaser = self.method.fit(fitting, fit)
+
+    def answer(self, question: Question) -> Outcome:
+        """The debiased answer: ``probs`` over the question's options, and ``choice``."""
+        return self._debiaser.answer([question])[0]
+
+    def answers(self, questions: Sequence[Question]) -> OutcomeList:
+        """Answers to many questions, which costs less than one by one."""
+        return self._debiaser.answer(questions)
+
+    def close(self) -> None:
+        """Give the model back as it was."""
+        self._debiaser.close()
+
+    def __enter__(self) -> Debiased:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

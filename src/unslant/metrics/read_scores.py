@@ -1,0 +1,162 @@
+"""From the table of responses to :class:`OrderScores`, column by column (no Python object per row)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unslant.arrays import Bools, Floats, Ints
+from unslant.errors import InputError
+from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
+from unslant.metrics.scores import OrderScores, QuestionArrays
+from unslant.responses.table import Response, Responses
+
+
+def read_scores(responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
+    """Read the presentations of kind ``order``, ``given``, ``reverse``, and those with the labels in other places.
+
+    ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
+    and repeats beyond the first are not looked at. A row answered in words (no log-probabilities) counts as
+    probability 1 for the one option it names, and as failed if it names none or several.
+
+    Raises:
+        InputError: if no row is left, a question has the same order twice, an order row does not show exactly the
+            question's options, or questions use different label sequences.
+    """
+    if not isinstance(responses, Responses):
+        responses = Responses.from_rows(responses)
+    table = responses.where(elicitation=elicitation, kind=ROLES).table
+    table = table.filter(pa.compute.equal(table["repeat"], 0))
+    if table.num_rows == 0:
+        raise InputError(_nothing_to_read(responses, elicitation))
+    unique, first, codes = np.unique(
+        np.asarray(table["question_id"].to_pylist(), dtype=object).astype(str), return_index=True, return_inverse=True
+    )
+    passages = {question.id: question.context for question in responses.questions}
+    questions = _questions(table.take(pa.array(first)).to_pylist(), tuple(str(i) for i in unique), passages)
+    role = np.asarray([ROLES.index(name) for name in table["kind"].to_pylist()])
+    vocabulary, label_lists = _encoded_labels(table)
+    groups, label_rows = {}, {}
+    for n in map(int, np.unique(questions.n_options)):
+        rows = np.flatnonzero(questions.n_options[codes] == n)
+        groups[n] = _rows_of(table, n, rows, codes[rows], role[rows], questions, label_lists[0])
+        label_rows[n] = label_lists[1][label_lists[0][rows][:, None] + np.arange(n)]
+    labels = _standard_labels(groups, label_rows, questions, vocabulary)
+    return order_scores(questions, groups, tuple(vocabulary[code] for code in labels), elicitation)
+
+
+def _nothing_to_read(responses: Responses, elicitation: str) -> str:
+    present = sorted(set(responses.table["elicitation"].to_pylist()))
+    if elicitation not in present:
+        return f"no responses with elicitation {elicitation!r}; the table has {', '.join(present) or 'no rows'}"
+    return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
+
+
+def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
+    n_options = np.asarray([row["n_options"] for row in first_rows], np.int64)
+    width = int(n_options.max())
+    answers = np.zeros((len(ids), width), bool)
+    pinned = np.zeros((len(ids), width), bool)
+    ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
+    for q, row in enumerate(first_rows):
+        answers[q, [a for a in row["answers"] if a >= 0]] = True
+        pinned[q, list(row["pinned"])] = True
+        if row["text_ranks"]:
+            ranks[q, : row["n_options"]] = row["text_ranks"]
+    subjects, contexts = tuple(row["subject"] for row in first_rows), tuple(passages.get(i, "") for i in ids)
+    return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
+
+
+def _lists(column: pa.ChunkedArray) -> tuple[Ints, Any]:
+    """Offsets (R + 1,) and flat values of a column of lists (a null list has no values)."""
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps a chunked array where it has no chunk at all
+        array = pa.concat_arrays(array.chunks)
+    return np.asarray(array.offsets, np.int64), array.values
+
+
+def _encoded_labels(table: pa.Table) -> tuple[list[str], tuple[Ints, Ints]]:
+    offsets, values = _lists(table["labels"])
+    encoded = values.dictionary_encode()
+    return encoded.dictionary.to_pylist(), (offsets, np.asarray(encoded.indices, np.int64))
+
+
+def _rows_of(
+    table: pa.Table,
+    n: int,
+    rows: NDArray[np.intp],
+    question: Ints,
+    role: Ints,
+    questions: QuestionArrays,
+    label_offsets: Ints,
+) -> OrderRows:
+    content_offsets, content_values = _lists(table["contents"])
+    lengths = np.diff(content_offsets)[rows]
+    at = content_offsets[rows][:, None] + np.arange(n)
+    flat = np.asarray(content_values, np.int64)
+    right = lengths == n
+    contents = np.full((len(rows), n), -1)
+    contents[right] = flat[at[right]]
+    right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
+    right &= (np.asarray(table["n_options"])[rows] == n) & (np.diff(label_offsets)[rows] == n)
+    if not right.all():
+        row = int(np.flatnonzero(~right)[0])
+        raise InputError(
+            f"question {questions.ids[question[row]]!r}, presentation {ROLES[role[row]]!r}: it does not show exactly "
+            f"the question's {n} options, each under one label; give presentations with added or removed options "
+            "another name"
+        )
+    by_position, ok = _probabilities(table, rows, contents)
+    return OrderRows(question, role, contents, by_position, ok)
+
+
+def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> tuple[Floats, Bools]:
+    """(R, n) softmax over the shown labels, by position, and which rows are answers."""
+    n = contents.shape[1]
+    ok = np.asarray(table["status"].to_pylist(), dtype=object)[rows] == "ok"
+    offsets, values = _lists(table["logprobs"])
+    scored = np.diff(offsets)[rows] == n
+    logits = np.full(contents.shape, np.nan)
+    flat = np.asarray(values, np.float64)
+    logits[scored] = flat[offsets[rows[scored]][:, None] + np.arange(n)]
+    chosen = table["chosen"]
+    for r in np.flatnonzero(ok & ~scored):
+        named = chosen[int(rows[r])].as_py() or []
+        if len(named) == 1 and named[0] >= 0:
+            logits[r] = np.where(contents[r] == named[0], 0.0, -np.inf)
+    top = logits.max(axis=1, keepdims=True)
+    ok &= np.isfinite(top[:, 0])
+    with np.errstate(invalid="ignore"):
+        # summed from top to bottom of the page, so the same page gives the same bits in whatever file it is listed
+        weights = np.exp(logits - top)
+        probs = weights / weights.sum(axis=1, keepdims=True)
+    probs[~ok] = 0.0
+    return probs, ok
+
+
+def _standard_labels(
+    groups: Mapping[int, OrderRows], label_rows: Mapping[int, Ints], questions: QuestionArrays, vocabulary: list[str]
+) -> Ints:
+    """The label sequence of the rows in standard sequence; all must agree, shorter ones being its beginning."""
+    longest = np.empty(0, np.int64)
+    for n in sorted(groups, reverse=True):
+        rows, labels = groups[n], label_rows[n]
+        if not longest.size:
+            longest = np.empty(n, np.int64)
+            first = int(rows.role.argmin())  # one in standard sequence, if there is any
+            longest[labels_at(int(rows.role[first]), n)] = labels[first]
+        for role in np.unique(rows.role):
+            wanted = longest[:n][labels_at(int(role), n)]
+            wrong = (rows.role == role) & (labels != wanted).any(axis=1)
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise InputError(
+                    f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[rows.role[row]]!r}: labels "
+                    f"{','.join(vocabulary[c] for c in labels[row])} where "
+                    f"{','.join(vocabulary[c] for c in wanted)} are expected; measure each label set on its own"
+                )
+    return longest

@@ -1,0 +1,1 @@
+"""Local models of transformers, scored through one prefix tree a batch."""

@@ -1,0 +1,232 @@
+"""Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unslant.arrays import Floats, Ints
+from unslant.models.base import Cost, Encoded, Ids
+from unslant.models.hf import attention
+from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
+from unslant.models.hf.tokenization import distinct_sequences
+from unslant.models.hf.tree import Batch, plan
+
+_LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
+_LOGSUMEXP_ROWS = 16
+
+
+class TreeEngine:
+    """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
+
+    Exact: results equal those of :class:`PlainEngine` to float tolerance. Keys and values of the beginning that a
+    call's prompts share are kept for the next call; :meth:`reset` when the model has changed.
+    """
+
+    def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
+        self.model = model
+        self.token_budget = token_budget
+        self.flex = flex
+        self._known: Ids = np.empty(0, dtype=np.int32)
+        self._spine: list[tuple[Tensor, Tensor]] = []
+
+    def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
+        """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
+        for step in self.steps(encoded, cost):
+            yield from step.results
+
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+        """Score batch by batch, as :meth:`score` does.
+
+        Args:
+            checkpoint: of an earlier call with the same prompts and budget, to go on behind. Both calls must begin
+                with nothing kept (:meth:`reset`); then all results are equal to those of an unbroken call, bit for bit.
+        """
+        if not encoded:
+            return
+        row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
+        layout = plan(encoded, self.token_budget, row_budget, self._known)
+        name = layout_digest(batch.ids for batch in layout.batches)
+        first = np.asarray(layout.first_candidate)
+        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model))
+        sums = np.zeros(first[-1])
+        sums[start.open] = start.sums
+        spine = start.spine if start.number else _truncated(self._spine, layout.batches[0].spine)
+        self.reset()
+        if start.number:
+            yield Step(
+                start.number, [], lambda: checkpoint, [p for b in layout.batches[: start.number] for p in b.done]
+            )
+        open_ = start.open
+        for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
+            scores, spine = self._run(batch, spine)
+            np.add.at(sums, batch.read_candidate, scores)
+            cost.tokens += len(batch)
+            cost.forwards += 1
+            cost.prompts += len(batch.done)
+            results = [(prompt, sums[first[prompt] : first[prompt + 1]].copy()) for prompt in batch.done]
+            complete = [np.arange(first[prompt], first[prompt + 1]) for prompt in batch.done]
+            open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
+            behind = Checkpoint(number, open_, sums[open_], spine)
+            yield Step(number, results, partial(behind.to_bytes, name))
+        if layout.batches[-1].keep:
+            self._spine, self._known = spine, layout.preamble[: layout.batches[-1].keep]
+
+    def reset(self) -> None:
+        """Forget what was kept from earlier calls."""
+        self._spine, self._known = [], np.empty(0, dtype=np.int32)
+
+    def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
+        with using(self.model, attention.NAME), torch.inference_mode():
+            logits, rows, context = self.forward(batch, spine)
+            device = logits.device
+            # A few rows at a time: what is written in between then stays in fast memory.
+            total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
+            row = torch.from_numpy(rows).to(device)
+            token = torch.tensor(batch.read_token, device=device)
+            scores = logits[row, token] - total[row]
+            return scores.double().cpu().numpy(), context.keep
+
+    def forward(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Ints, attention.TreeContext]:
+        """One pass: float32 logits at the rows that are read, and which of those rows each read uses.
+
+        Differentiable when gradients are enabled. The model must be set to the tree attention (:func:`using`).
+        """
+        device = _device(self.model)
+        context = attention.TreeContext(batch, device, spine, flex=self.flex)
+        needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
+        with attention.active(context):
+            output = self.model(
+                input_ids=torch.from_numpy(batch.ids).to(device, torch.long)[None],
+                position_ids=context.depth[None],
+                logits_to_keep=torch.from_numpy(needed).to(device),
+                use_cache=False,
+            )
+        if context.calls == 0:
+            raise NotImplementedError("the model does not use the attention interface")
+        return output.logits[0].float(), rows, context
+
+
+class PlainEngine:
+    """Scores whole prompts in padded batches, sorted by length: the reference, and the fallback."""
+
+    def __init__(self, model: Any, token_budget: int) -> None:
+        self.model = model
+        self.token_budget = token_budget
+
+    def reset(self) -> None:
+        """Nothing is kept between calls."""
+
+    def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
+        """Score every prompt; see :meth:`TreeEngine.score`."""
+        for step in self.steps(encoded, cost):
+            yield from step.results
+
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
+        """Score batch by batch; see :meth:`TreeEngine.steps`."""
+        if not encoded:
+            return
+        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))
+        batches = list(self._batches(encoded, order))
+        name = layout_digest(np.asarray(batch) for batch in batches)
+        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model)).number
+        if start:
+            yield Step(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
+        for number, indices in enumerate(batches[start:], start=start + 1):
+            results = list(self._run(encoded, indices, cost))
+            cost.prompts += len(results)
+            yield Step(number, results, partial(Checkpoint(number).to_bytes, name))
+
+    def _batches(self, encoded: Sequence[Encoded], order: Sequence[int]) -> Iterator[list[int]]:
+        vocabulary = _vocabulary(self.model)
+        batch: list[int] = []
+        longest = rows = 0
+        for i in order:
+            sequences, _ = distinct_sequences(encoded[i])
+            own, length = len(sequences), max(map(len, sequences))
+            wide = (rows + own) * max(longest, length) > self.token_budget
+            if batch and (wide or (rows + own) * vocabulary > _LOGIT_ELEMENTS):
+                yield batch
+                batch, longest, rows = [], 0, 0
+            batch.append(i)
+            longest, rows = max(longest, length), rows + own
+        yield batch
+
+    def _run(self, encoded: Sequence[Encoded], indices: Sequence[int], cost: Cost) -> Iterator[Result]:
+        sequences: list[Ids] = []
+        where: list[list[int]] = []  # row of each candidate of each prompt
+        for i in indices:
+            own, which = distinct_sequences(encoded[i])
+            where.append([len(sequences) + row for row in which])
+            sequences += own
+        device = _device(self.model)
+        ids, mask = padded(sequences, device)
+        columns = sorted(
+            {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
+        )
+        with torch.inference_mode():
+            logits = self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                logits_to_keep=torch.tensor(columns, device=device),
+                use_cache=False,
+            ).logits
+        cost.tokens += sum(map(len, sequences))
+        cost.forwards += 1
+        column_of = {column: c for c, column in enumerate(columns)}
+        for i, candidate_rows in zip(indices, where, strict=True):
+            start = len(encoded[i].context) - 1
+            scores = np.empty(len(candidate_rows))
+            for c, (row, tokens) in enumerate(zip(candidate_rows, encoded[i].candidates, strict=True)):
+                at = [column_of[start + j] for j in range(len(tokens))]
+                logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
+                chosen = torch.from_numpy(tokens).to(device, torch.long)[:, None]
+                scores[c] = float(logprobs.gather(1, chosen).double().sum())
+            yield i, scores
+
+
+def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids and attention mask of a batch, (rows, longest) each, with zeros behind the shorter sequences."""
+    ids = torch.zeros(len(sequences), max(map(len, sequences)), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for r, sequence in enumerate(sequences):
+        ids[r, : len(sequence)] = torch.from_numpy(sequence)
+        mask[r, : len(sequence)] = 1
+    return ids.to(device), mask.to(device)
+
+
+def _truncated(spine: list[tuple[Tensor, Tensor]], length: int) -> list[tuple[Tensor, Tensor]]:
+    return [(k[:, :length], v[:, :length]) for k, v in spine]
+
+
+def _vocabulary(model: Any) -> int:
+    return int(model.get_output_embeddings().weight.shape[0])
+
+
+def _device(model: Any) -> torch.device:
+    return torch.device(model.get_input_embeddings().weight.device)
+
+
+@contextmanager
+def using(model: Any, implementation: str) -> Iterator[None]:
+    """Run ``model`` with another attention implementation, then give it back its own.
+
+    Raises:
+        NotImplementedError: if the model's class does not let its attention be exchanged.
+    """
+    # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    before = base.config._attn_implementation
+    if not base._can_set_attn_implementation():
+        raise NotImplementedError(f"{type(base).__name__} does not use the attention interface")
+    base.set_attn_implementation(implementation)
+    try:
+        yield
+    finally:
+        base.set_attn_implementation(before)

@@ -1,0 +1,305 @@
+"""A causal language model of the transformers library, scored through the prefix tree."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from unslant.errors import ModelError
+from unslant.models.base import Cost, Encoded, Journal, Scored
+from unslant.models.hf.checkpoint import layout_digest
+from unslant.models.hf.engine import PlainEngine, TreeEngine
+from unslant.models.hf.tokenization import Encoder
+from unslant.models.hf.tree import other_costs
+from unslant.prompts.prompt import Prompt
+from unslant.version import __version__
+
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
+"""How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
+
+_MIN_BUDGET = 16
+_UNLIMITED = 1 << 30
+
+
+class TransformersModel:
+    """Scores continuations with a loaded causal language model.
+
+    A self-check on the loaded weights compares the prefix tree with the plain path; a model that the tree cannot serve
+    (state-space layers, ALiBi, unusual masks) is scored plainly after one warning.
+
+    Args:
+        model: a causal language model, in evaluation mode, on its device.
+        tokenizer: its tokenizer.
+        name: what people call it.
+        engine: ``auto`` (tree if the self-check passes), ``tree`` (refuse otherwise) or ``plain``.
+        token_budget: tokens per forward pass; halved, and the run continued, when memory runs out.
+
+    Raises:
+        ModelError: with ``engine="tree"``, if the self-check fails.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        engine: str = "auto",
+        token_budget: int | None = None,
+        adapter: str = "",
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.adapter = adapter
+        self.device = torch.device(model.get_input_embeddings().weight.device)
+        self.dtype: torch.dtype = model.dtype
+        self.cost = Cost()
+        self._identity: tuple[tuple[int, str], dict[str, str]] | None = None
+        self._seen = _changes(model)
+        self.encoder = Encoder(tokenizer)
+        self._limit = _context_limit(model.config)
+        self._rotary_switch = _rotary_switch(model.config)
+        budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
+        self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
+        if engine != "plain":
+            tree = TreeEngine(model, budget, flex=self.device.type == "cuda")
+            reason = self._why_not(tree)
+            if not reason:
+                self._engine = tree
+            elif engine == "tree":
+                raise ModelError(f"{name}: the prefix tree cannot serve this model ({reason}); use the plain engine")
+            else:
+                warnings.warn(
+                    f"{name}: scored without the prefix tree, which is slower ({reason}); results are the same",
+                    stacklevel=2,
+                )
+
+    @property
+    def engine(self) -> str:
+        """``tree`` or ``plain``: what scores this model."""
+        return "tree" if isinstance(self._engine, TreeEngine) else "plain"
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return int(self.model.num_parameters())
+
+    def reset(self) -> None:
+        """Forget what was kept from earlier calls. Weights written in place and adapters switched are noticed alone."""
+        self._engine.reset()
+        self._identity = None
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Digests of weights and tokenizer, dtype, engine, device; reads all weights, and again when they change."""
+        state = _changes(self.model)
+        if self._identity is None or self._identity[0] != state:
+            self._identity = state, self._identify()
+        return self._identity[1] | {"adapters": state[1], "engine": f"{self.engine} {__version__}"}
+
+    def _identify(self) -> dict[str, str]:
+        weights = hashlib.sha256()
+        for key, tensor in sorted(self.model.state_dict().items()):
+            weights.update(key.encode())
+            weights.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        written = backend.to_str() if backend is not None else repr(sorted(self.tokenizer.get_vocab().items()))
+        template = getattr(self.tokenizer, "chat_template", None) or ""
+        return {
+            "model": self.name,
+            "class": type(self.model).__name__,
+            "weights": weights.hexdigest(),
+            "config": hashlib.sha256(self.model.config.to_json_string().encode()).hexdigest(),
+            "tokenizer": hashlib.sha256((written + str(template)).encode()).hexdigest(),
+            "adapter": self.adapter,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "device": self.device.type,
+            "torch": torch.__version__,
+        }
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        """See :meth:`unslant.models.base.ScoringModel.score`."""
+        started = time.perf_counter()
+        encoded = self.encode(prompts)
+        self.cost.seconds += time.perf_counter() - started
+        return self.score_encoded(prompts, encoded)
+
+    def score_encoded(
+        self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
+    ) -> Iterator[Scored]:
+        """Score prompts whose tokens :meth:`encode` gave; see :meth:`unslant.models.base.ResumableModel`.
+
+        With a journal, nothing is kept from earlier calls, so that the same call gives the same bits in any process
+        (with the same number of threads, on the same kind of machine).
+        """
+        started = time.perf_counter()
+        if (state := _changes(self.model)) != self._seen:
+            self._engine.reset()
+            self._seen = state
+        plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
+        self.cost.tokens_plain += plain
+        self.cost.tokens_baqckv += baqckv
+        self.cost.seconds += time.perf_counter() - started
+        for engine, members in self._shares(encoded):
+            yield from self._run(engine, prompts, encoded, members, journal)
+
+    def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
+        """Which engine scores which prompts."""
+        long = {i for i, item in enumerate(encoded) if _length(item) > self._rotary_switch}
+        yield self._engine, [i for i in range(len(encoded)) if i not in long]
+        if long:
+            # One at a time: rotary frequencies would follow the longest prompt of a batch.
+            yield PlainEngine(self.model, 1), sorted(long)
+
+    def _run(
+        self,
+        engine: TreeEngine | PlainEngine,
+        prompts: Sequence[Prompt],
+        encoded: Sequence[Encoded],
+        members: list[int],
+        journal: Journal | None,
+    ) -> Iterator[Scored]:
+        """Results of ``members``, each once, going on with a smaller budget when memory runs out."""
+        left = members
+        while left:
+            stretch, checkpoint = "", b""
+            if journal is not None:
+                engine.reset()
+                stretch = f"{type(engine).__name__}/{engine.token_budget}/{layout_digest([np.asarray(left)]).hex()}"
+                checkpoint = journal.state(stretch)
+            done: set[int] = set()
+            steps = engine.steps([encoded[i] for i in left], self.cost, checkpoint)
+            try:
+                while True:
+                    started = time.perf_counter()
+                    step = next(steps, None)
+                    self.cost.seconds += time.perf_counter() - started
+                    if step is None:
+                        return
+                    done.update(step.skipped, (position for position, _ in step.results))
+                    results = [Scored(left[position], scores) for position, scores in step.results]
+                    self._check(results, prompts)
+                    if journal is not None:
+                        journal.note(stretch, step.number, results, step.checkpoint)
+                    yield from results
+            except (torch.OutOfMemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                self._shrink(engine, error)
+            left = [i for position, i in enumerate(left) if position not in done]
+
+    @staticmethod
+    def _check(results: Sequence[Scored], prompts: Sequence[Prompt]) -> None:
+        for scored in results:
+            if not np.isfinite(scored.logprobs).all():
+                raise ModelError(
+                    f"question {prompts[scored.index].group!r}: the model's log-probabilities are not finite numbers; "
+                    "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
+                )
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Token ids of the prompts, checked against the model's context length.
+
+        Raises:
+            ModelError: naming the group of a prompt that is too long.
+        """
+        encoded = self.encoder.encode(prompts)
+        for prompt, item in zip(prompts, encoded, strict=True):
+            if _length(item) > self._limit:
+                raise ModelError(
+                    f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "
+                    "use fewer shots or leave the question out"
+                )
+        return encoded
+
+    def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
+        budget = engine.token_budget // 2
+        if budget < _MIN_BUDGET:
+            raise ModelError(
+                f"{self.name}: out of memory even with {_MIN_BUDGET} tokens a batch; "
+                "use a smaller --dtype or another --device"
+            ) from error
+        engine.token_budget = budget
+        engine.reset()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _why_not(self, tree: TreeEngine) -> str:
+        """Why the tree cannot serve this model, or an empty string."""
+        probe = _probe(
+            int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, self._rotary_switch, 64)
+        )
+        plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
+        scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
+        try:
+            found = dict(scratch.score(probe, Cost()))
+        except NotImplementedError as error:
+            return str(error)
+        except Exception as error:  # the tree asks more of a model's code than most callers do; all kinds can break
+            if isinstance(error, RuntimeError) and _out_of_memory(error):
+                raise
+            return f"{type(error).__name__}: {error}".split("\n")[0]
+        worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
+        scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
+        if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
+            return f"log-probabilities differ by {worst:.2g} from whole prompts"
+        return ""
+
+
+def _changes(model: Any) -> tuple[int, str]:
+    """What tells, at no cost, whether a model's scores may have changed: writes to its weights, adapters in use."""
+    writes = hash(tuple((id(tensor), tensor._version) for tensor in (*model.parameters(), *model.buffers())))
+    adapters = sorted(
+        f"{name}: {'none' if module.disable_adapters else ', '.join(module.active_adapters)} {module.merged_adapters}"
+        for name, module in model.named_modules()
+        if hasattr(module, "disable_adapters") and hasattr(module, "merged_adapters")
+    )
+    return writes, hashlib.sha256("\n".join(adapters).encode()).hexdigest() if adapters else ""
+
+
+def _probe(vocabulary: int, longest: int) -> list[Encoded]:
+    """Random token sequences that branch early, late and often, for the self-check."""
+    rng = np.random.default_rng(0)
+
+    def draw(n: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return rng.integers(0, vocabulary, n).astype(np.int32)
+
+    start = draw(longest // 2)
+    branches = [np.concatenate([start[: longest // 3 + 3 * (i % 2)], draw(longest // 8)]) for i in range(3)]
+    contexts = [np.concatenate([branch, draw(longest // 8)]) for branch in branches for _ in range(3)]
+    contexts.append(draw(longest // 2))
+    return [Encoded(context, (draw(1), draw(1), draw(3))) for context in contexts]
+
+
+def _length(item: Encoded) -> int:
+    return len(item.context) + max(len(ids) for ids in item.candidates) - 1
+
+
+def _rotary_switch(config: Any) -> int:
+    """Length beyond which the rotary frequencies of the whole batch change (LongRoPE); huge where they never do."""
+    rotary = getattr(config.get_text_config(), "rope_parameters", None) or {}
+    kinds = [rotary, *(value for value in rotary.values() if isinstance(value, dict))]
+    switches = [kind["original_max_position_embeddings"] for kind in kinds if kind.get("rope_type") == "longrope"]
+    return min(switches, default=_UNLIMITED)
+
+
+def _context_limit(config: Any) -> int:
+    text = config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return _UNLIMITED
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )

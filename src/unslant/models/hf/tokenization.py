@@ -1,0 +1,208 @@
+"""From prompts to token ids, with token boundaries decided on whole tokenizations.
+
+A continuation is never tokenized by itself: prompt and continuation are tokenized as one text, and the tokens after
+the beginning that all candidates of the prompt share are the ones scored. Whether a label takes a space, or melts into
+the bracket before it, is thus the tokenizer's decision and not ours.
+
+Text that spells a special token (``</s>``, ``<|endoftext|>``) becomes that token, in questions too: this is what
+transformers and lm-evaluation-harness do by default, so scores stay comparable with theirs. A question file can hurt
+no question but its own that way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from unslant.errors import ModelError
+from unslant.models.base import Encoded, Ids
+from unslant.prompts.prompt import Prompt
+
+_CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
+_MAX_CACHED_PIECES = 200_000
+_VERIFIED_PROMPTS = 16
+
+
+class Encoder:
+    """Tokenizes prompts for one tokenizer.
+
+    Texts are cut after line ends where the tokenizer provably never joins what stands on both sides, and the pieces are
+    cached: the orders of one question are made of the same few lines. The proof: no vocabulary entry holds a line end
+    followed by a visible character, so no merge crosses the cut; and how a line begins can depend on no more than
+    what stands right before it, so every line is tokenized behind the line end and the character that precede it.
+    Every call checks a sample of its prompts against tokenizing them whole, and a tokenizer that fails the proof or the
+    check is used on whole texts from then on.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._pieces: dict[tuple[str, str], Ids] = {}
+        self._prefix = _leading_extra(tokenizer("a", add_special_tokens=True)["input_ids"], self._ids("a"))
+        self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
+        # What follows a token that swallows white space, or stands alone before a line end, is another matter.
+        added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
+        self._no_cut_after = tuple(token.content for token in added)
+        self._no_cut_before = tuple(token.content for token in added if token.lstrip)
+
+    def text_of(self, prompt: Prompt) -> str:
+        """The prompt as one text, its chat messages written with the tokenizer's chat template.
+
+        Raises:
+            ModelError: if the prompt is a chat and the tokenizer has no chat template.
+        """
+        if not prompt.messages:
+            return prompt.text
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise ModelError("this model's tokenizer has no chat template: leave out --chat")
+        messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
+        try:
+            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # chat templates are model-supplied programs and raise whatever they like
+            raise ModelError(f"this model's chat template refuses the conversation: {error}") from error
+        return str(text) + prompt.text
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Token ids of every prompt, in order.
+
+        Raises:
+            ModelError: if a continuation is empty, or leaves no token of context before it.
+        """
+        texts = [self.text_of(prompt) for prompt in prompts]
+        if self._by_line and not self._lines_equal_whole(prompts, texts):
+            self._by_line = False
+        return [self._encode_one(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+
+    def _encode_one(self, prompt: Prompt, text: str) -> Encoded:
+        # A written chat already begins with whatever special tokens its template wants.
+        prefix = [] if prompt.messages else self._prefix
+        *head, tail = self._split(text)
+        start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
+        before = head[-1][-2:] if head else ""
+        context = self._piece(before, tail)
+        whole = [self._piece(before, tail + continuation) for continuation in prompt.continuations]
+        shared = min(common_prefix(context, ids) for ids in whole)
+        shared = min(shared, *(len(ids) - 1 for ids in whole))
+        if len(start) + shared < 1 or "" in prompt.continuations:
+            raise ModelError(f"prompt of {prompt.group!r}: nothing stands before the answer, or the answer is empty")
+        return Encoded(np.concatenate([start, whole[0][:shared]]), tuple(ids[shared:] for ids in whole))
+
+    def _split(self, text: str) -> list[str]:
+        """Pieces of ``text`` that may be tokenized one by one; at least one."""
+        if not self._by_line:
+            return [text]
+        pieces, start = [], 0
+        for match in _CUT.finditer(text):
+            cut = match.start()
+            if text.endswith(self._no_cut_after, 0, cut - 1) or text.startswith(self._no_cut_before, cut):
+                continue
+            pieces.append(text[start:cut])
+            start = cut
+        return [*pieces, text[start:]]
+
+    def _each(self, pieces: Sequence[str]) -> Iterator[Ids]:
+        before = ""
+        for piece in pieces:
+            yield self._piece(before, piece)
+            before = piece[-2:]
+
+    def _piece(self, before: str, piece: str) -> Ids:
+        """Token ids of ``piece`` where it stands behind ``before``: a character and a line end, or nothing."""
+        ids = self._pieces.get((before, piece))
+        if ids is None:
+            if len(self._pieces) >= _MAX_CACHED_PIECES:
+                self._pieces.clear()
+            cut = len(self._ids(before)) if before else 0
+            ids = np.asarray(self._ids(before + piece)[cut:], dtype=np.int32)
+            self._pieces[before, piece] = ids
+        return ids
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _lines_equal_whole(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> bool:
+        step = max(1, len(texts) // _VERIFIED_PROMPTS)
+        return all(
+            np.concatenate(list(self._each(self._split(text + prompt.continuations[-1])))).tolist()
+            == self._ids(text + prompt.continuations[-1])
+            for prompt, text in zip(prompts[::step], texts[::step], strict=True)
+        )
+
+
+def common_prefix(a: Ids, b: Ids) -> int:
+    m = min(len(a), len(b))
+    different = a[:m] != b[:m]
+    return int(different.argmax()) if different.any() else m
+
+
+def _leading_extra(special: list[int], plain: list[int]) -> list[int]:
+    """What the tokenizer puts before a text (a beginning-of-sequence token, usually)."""
+    for start in range(len(special) - len(plain) + 1):
+        if special[start : start + len(plain)] == plain:
+            return special[:start]
+    return []
+
+
+def _never_joins_lines(tokenizer: Any) -> bool:
+    """Whether every text has a token boundary after a line end that something visible follows.
+
+    Decided for merges (BPE) and whole words, with normalizers that work on single characters.
+    """
+    backend = tokenizer.backend_tokenizer
+    if type(backend.model).__name__ not in ("BPE", "WordLevel") or not _local(_state(backend.normalizer)):
+        return False
+    return not any(_joins(token) for token in tokenizer.get_vocab())
+
+
+def _state(part: Any) -> dict[str, Any]:
+    return dict(json.loads(part.__getstate__())) if part is not None else {"type": "Sequence", "normalizers": []}
+
+
+def _local(normalizer: dict[str, Any]) -> bool:
+    kind = normalizer["type"]
+    if kind == "Sequence":
+        return all(_local(part) for part in normalizer["normalizers"])
+    if kind == "Replace":
+        return len(normalizer["pattern"].get("String", "")) == 1 and "\n" not in normalizer["pattern"]["String"]
+    return kind in ("Prepend", "NFC", "NFD", "NFKC", "NFKD", "Lowercase")
+
+
+def _joins(token: str) -> bool:
+    """Whether a vocabulary entry, plain or in GPT-2's letters for bytes, goes on visibly after a line end."""
+    if "\n" in token:
+        return bool(token[token.index("\n") :].strip())
+    if "Ċ" not in token:
+        return False
+    after = token[token.index("Ċ") :]
+    try:
+        return bool(bytes(_BYTE_OF[letter] for letter in after).decode().strip())
+    except (KeyError, UnicodeDecodeError):
+        return True
+
+
+def _byte_letters() -> dict[str, int]:
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + i): byte for i, byte in enumerate(hidden)}
+
+
+_BYTE_OF = _byte_letters()
+"""The byte each letter of a byte-level vocabulary stands for (GPT-2's table)."""
+
+
+def distinct_sequences(item: Encoded) -> tuple[list[Ids], list[int]]:
+    """The distinct token sequences to be run for one prompt, and which of them each candidate is read from.
+
+    The last token of a candidate is read, not run.
+    """
+    found: dict[bytes, int] = {}
+    sequences: list[Ids] = []
+    which = []
+    for ids in item.candidates:
+        which.append(found.setdefault(ids[:-1].tobytes(), len(sequences)))
+        if which[-1] == len(sequences):
+            sequences.append(np.concatenate([item.context, ids[:-1]]) if len(ids) > 1 else item.context)
+    return sequences, which

@@ -1,0 +1,8 @@
+"""The run store: every score as it comes, in one crash-safe file that several processes may share."""
+
+from unslant.store.database import StoreError, default_path
+from unslant.store.runs import Run
+from unslant.store.scores import Pass
+from unslant.store.store import Store
+
+__all__ = ["Pass", "Run", "Store", "StoreError", "default_path"]

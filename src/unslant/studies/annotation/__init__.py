@@ -1,0 +1,1 @@
+"""Annotation sheets: do people confirm the answers of composed questions?"""

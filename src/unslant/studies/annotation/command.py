@@ -1,0 +1,57 @@
+"""``unslant study annotation-sheet`` and ``annotation-agreement``: what people say of composed questions (P4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from unslant.studies import options as o
+
+
+def annotation_sheet(
+    questions: o.Questions = o.EMBEDDED,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="CSV file to write.")] = Path("annotation.csv"),
+    items: Annotated[int, Parameter(help="Number of items.")] = 300,
+    maths: Annotated[bool, Parameter(help="The questions are open, their answers numbers.")] = False,
+    settings: Annotated[o.PromptOptions, o.SETTINGS] = o.PromptOptions(),
+    quiet: o.Quiet = False,
+) -> None:
+    """Write composed questions with their expected answers to a sheet, for people to say whether these are right.
+
+    Examples:
+      unslant study annotation-sheet questions.jsonl --items 300 --out sheet.csv
+    """
+    from unslant.studies.annotation.study import sheet, write_sheet
+    from unslant.studies.outputs import check_file
+
+    check_file(out)
+    found = settings.sampled(settings.load(questions, maths))
+    rows = sheet(found, items, template=settings.template, seed=settings.seed)
+    write_sheet(rows, out)
+    if not quiet:
+        print(f"{len(rows):,} items written to {out}: fill in the column 'right' with yes or no, one copy a person")
+
+
+def annotation_agreement(
+    *sheets: Annotated[Path, Parameter(help="Filled-in sheets, one a person.")],
+    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this file.")] = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """How often people confirm the expected answers, and how far they agree with each other.
+
+    Examples:
+      unslant study annotation-agreement ann.csv bob.csv --json agreement.json
+    """
+    from unslant.studies.annotation.study import read_sheets
+    from unslant.studies.outputs import check_file
+
+    check_file(json)
+    found = read_sheets(sheets)
+    if json:
+        found.to_json(json)
+    if not quiet:
+        print(found.summary())

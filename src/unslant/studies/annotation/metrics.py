@@ -1,0 +1,85 @@
+"""What people say of composed questions: whether the expected answer is right (P4, sec. 6.7)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.metrics import Bootstrap, Estimate
+from unslant.studies.result import StudyResult
+
+Verdicts = Mapping[str, Mapping[str, bool]]
+"""Annotator -> item -> whether the expected answer is right."""
+
+
+@dataclass(frozen=True)
+class AnnotationAgreement(StudyResult):
+    """How often people confirm the expected answers, and how far they agree with each other.
+
+    Attributes:
+        confirmed: share of verdicts that say "right", over items.
+        by_annotator: the same for each annotator.
+        by_intervention: combination (``DH+AR``) -> the same, over its items; empty without interventions.
+        agreement: share of pairs of annotators that agree, over items with two or more.
+        kappa: Fleiss' kappa generalised to any number of annotators an item (Krippendorff's alpha for two
+            categories); nan where all verdicts are the same.
+        disputed: items that at least one annotator calls wrong, sorted.
+    """
+
+    study = "annotation"
+
+    confirmed: Estimate
+    by_annotator: Mapping[str, Estimate]
+    by_intervention: Mapping[str, Estimate]
+    agreement: Estimate
+    kappa: float
+    disputed: tuple[str, ...]
+
+
+def annotation_agreement(verdicts: Verdicts, interventions: Mapping[str, str] | None = None) -> AnnotationAgreement:
+    """Agreement figures of an annotation sheet that came back.
+
+    Args:
+        interventions: item -> combination, for accuracy by combination.
+
+    Raises:
+        ValueError: if there is no verdict at all.
+    """
+    items = sorted({item for given in verdicts.values() for item in given})
+    if not items:
+        raise ValueError("no verdicts: nobody has filled in the sheet")
+    by_item = {item: [given[item] for given in verdicts.values() if item in given] for item in items}
+    groups: dict[str, list[str]] = {}
+    for item in items:
+        if interventions and item in interventions:
+            groups.setdefault(interventions[item], []).append(item)
+    pairs = {item: [a == b for a, b in itertools.combinations(said, 2)] for item, said in by_item.items()}
+    return AnnotationAgreement(
+        confirmed=_mean([float(np.mean(said)) for said in by_item.values()]),
+        by_annotator={name: _mean([float(v) for v in given.values()]) for name, given in verdicts.items() if given},
+        by_intervention={
+            name: _mean([float(np.mean(by_item[item])) for item in members]) for name, members in sorted(groups.items())
+        },
+        agreement=_mean([float(np.mean(same)) for same in pairs.values() if same]),
+        kappa=_alpha(list(by_item.values())),
+        disputed=tuple(item for item, said in by_item.items() if not all(said)),
+    )
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    return Bootstrap(len(values)).mean(np.asarray(values, dtype=np.float64), note="no item has two verdicts")
+
+
+def _alpha(units: list[list[bool]]) -> float:
+    """Krippendorff's alpha for nominal data: 1 - observed / expected disagreement (Krippendorff 2011)."""
+    rated = [unit for unit in units if len(unit) > 1]
+    n = sum(map(len, rated))
+    yes = sum(map(sum, rated))
+    if yes in (0, n):
+        return float("nan")
+    observed = sum(2 * sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in rated) / n
+    expected = 2 * yes * (n - yes) / (n * (n - 1))
+    return 1 - observed / expected

@@ -1,0 +1,47 @@
+"""The agreement of annotators as it is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unslant.metrics import METRICS
+from unslant.reports import Column, Page, Panel, Table, Tile
+from unslant.reports.numbers import Cell, count, number, percent
+
+if TYPE_CHECKING:
+    from unslant.studies.annotation.metrics import AnnotationAgreement
+
+
+def page(found: AnnotationAgreement) -> Page:
+    """How often people confirm the expected answers, and which they do not."""
+    share, items = METRICS["confirmed"], count(found.confirmed.n, "item")
+    rows: list[tuple[Cell, ...]] = [("all", found.confirmed)]
+    rows += [(f"by {name}", estimate) for name, estimate in found.by_annotator.items()]
+    rows += [(f"under {name}", estimate) for name, estimate in found.by_intervention.items()]
+    rows += [(METRICS["agreement"].name, found.agreement)] if found.agreement.defined else []
+    columns = (Column(""), Column("share", share))
+    disputed = Table(
+        "annotation-disputed", "Called wrong by someone", (Column("item"),), tuple((i,) for i in found.disputed)
+    )
+    notes = []
+    if found.kappa == found.kappa:
+        notes.append(f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}.")
+    return Page(
+        about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
+        headline=f"Expected answers confirmed: {percent(found.confirmed.value, 1)} of {items}",
+        tiles=Tile.row(("confirmed", found.confirmed), ("agreement", found.agreement)),
+        panels=(
+            Panel(
+                "annotation",
+                "Do people confirm the expected answers?",
+                "Share of verdicts that call the expected answer right, over items.",
+                tables=(
+                    Table("annotation", "Expected answers confirmed", columns, tuple(rows)),
+                    *((disputed,) if disputed.rows else ()),
+                ),
+                notes=tuple(notes),
+                first_screen=True,
+            ),
+        ),
+        name="annotation",
+    )

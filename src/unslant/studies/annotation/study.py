@@ -1,0 +1,108 @@
+"""An annotation sheet: people say whether the expected answers of composed questions are right (P4, sec. 6.7)."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from unslant.asking import Asked
+from unslant.checked import Cell, TableRow
+from unslant.errors import InputError
+from unslant.presentations.interventions import BOAT
+from unslant.prompts import load_template
+from unslant.questions.tables import read_table
+from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
+from unslant.studies.unbiased.plan import AnySet, key_of, plan
+from unslant.studies.unbiased.settings import UnbiasedSettings
+
+COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would take for a formula at the start of a cell."""
+
+
+def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
+    """``n`` composed items at random, each with an empty column ``right`` to be filled with yes or no.
+
+    Every question is composed once; the true/false items of a binary transformation are items of their own.
+
+    Raises:
+        InputError: if ``n`` is less than 1, or no question can be composed.
+    """
+    if n < 1:
+        raise InputError(f"{n} items: give 1 or more")
+    layout = load_template(template)
+    asked = [
+        (question, presentation)
+        for question, presentation in plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed)).asked
+        if presentation.kind == BOAT
+    ]
+    chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
+    rows = []
+    for i in sorted(chosen):
+        question, presentation = asked[i]
+        codes = "+".join(presentation.interventions) or "none"
+        shown = f"{presentation.instruction}\n\n{layout.render_question(presentation).strip()}"
+        item = key_of(question, presentation)
+        rows.append(
+            dict(zip(COLUMNS, (item, question.id, codes, shown, ", ".join(presentation.right_labels), ""), strict=True))
+        )
+    return rows
+
+
+def _rank(asked: Asked, seed: int) -> bytes:
+    question, presentation = asked
+    key = key_of(question, presentation).removeprefix(f"{question.id}|")
+    return hashlib.sha256(f"{seed}\x1fsheet\x1f{question.id}\x1f{key}".encode()).digest()
+
+
+def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
+    """Write the sheet as CSV; a cell that a spreadsheet would run as a formula gets an apostrophe in front."""
+    with Path(path).open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows({k: f"'{v}" if v.startswith(_FORMULA) else v for k, v in row.items()} for row in rows)
+
+
+def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
+    """Agreement figures of filled-in sheets, one for each annotator (named by its file).
+
+    Empty cells of ``right`` are left out.
+
+    Raises:
+        InputError: naming file and line, on a verdict that is neither yes nor no, an item given twice, or sheets
+            that nobody has filled in.
+    """
+    verdicts: dict[str, dict[str, bool]] = {}
+    interventions: dict[str, str] = {}
+    for path in map(Path, paths):
+        name = path.stem if path.stem not in verdicts else str(path)
+        given = verdicts.setdefault(name, {})
+        for place, row in read_table(path, _Filled):
+            if row.right is None:
+                continue
+            if row.item in given:
+                raise InputError.at(place, f"{row.item!r} is given twice", field="item")
+            given[row.item] = row.right
+            interventions[row.item] = row.interventions or "none"
+    if not any(verdicts.values()):
+        raise InputError("no verdicts: fill in the column 'right' with yes or no")
+    return annotation_agreement(verdicts, interventions)
+
+
+def _verdict(value: object) -> object:
+    said = str("" if value is None else value).strip().lower()
+    return {"": None, "right": True, "1.0": True, "wrong": False, "0.0": False}.get(said, said)
+
+
+class _Filled(TableRow):
+    item: str
+    right: Annotated[bool | None, BeforeValidator(_verdict), Field(description="yes or no")]
+    question_id: Cell = ""
+    interventions: Cell = ""
+    shown: Cell = ""
+    expected: Cell = ""

@@ -1,0 +1,1 @@
+"""The audit: every question in many orders, and what the score is worth."""

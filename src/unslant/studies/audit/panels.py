@@ -1,0 +1,362 @@
+"""An audit as it is shown: what the score is worth, order by order, label by label, subject by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unslant.metrics import METRICS, Block, Estimate, Measures, Metrics, wilson
+from unslant.metrics.accuracy import correct_under_orders
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
+from unslant.reports.charts import MOST_ROWS, Mark, first_rows
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.studies.audit.browser import browser
+from unslant.studies.audit.panels_labels import labels_panel, priors_panel
+from unslant.studies.provenance import asked_about, cost_lines, counted, settings_rows, skipped_lines
+
+if TYPE_CHECKING:
+    from unslant.studies.audit.result import AuditResult
+
+MOST_ORDERS = 24
+SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+"""The accuracies that are shown side by side, by their names in :class:`unslant.metrics.measures.Measures`."""
+TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
+
+
+def page(result: AuditResult) -> Page:
+    """All that this audit has data for."""
+    means, orders = result.metrics.means, sorted({block.k for block in result.scores.blocks})
+    shown = f"each in {count(orders[-1], 'order')}" if len(orders) == 1 else ""
+    if len(orders) > 1:
+        shown = f"each in {orders[0]} to {orders[-1]} orders"
+    return Page(
+        about=asked_about(result.meta, count(len(result.scores), "question"), shown),
+        headline=headline(result.metrics),
+        lead=_lead(result),
+        tiles=Tile.row(*((key, getattr(means, key)) for key in TILES)),
+        panels=(
+            score_panel({result.name: result}),
+            orders_panel(result),
+            labels_panel({result.name: result}),
+            priors_panel(result),
+            corrections_panel(result),
+            subjects_panel(result),
+            numbers_panel({result.name: result}),
+        ),
+        notes=tuple(notes(result)),
+        settings=settings_rows(result.meta),
+        example=str(result.meta.get("example_prompt", "")),
+        questions=browser({result.name: result}),
+        name=result.name,
+    )
+
+
+def headline(metrics: Metrics) -> str:
+    """The outcome in one sentence, as a manager would read it."""
+    means, preference = metrics.means, metrics.preference
+    words = {"accuracy": "as reported", "robust_accuracy": "whatever the order", "vote_accuracy": "voted"}
+    found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
+    scores = ", ".join(f"{number(value, metric)} {said}" for metric, value, said in found if value.defined)
+    parts = [scores, preference.phrase if preference.unsure.defined else ""]
+    return "; ".join(filter(None, parts)) or "Nothing could be measured"
+
+
+def _lead(result: AuditResult) -> str:
+    means, over = result.metrics.means, result.metrics.over_orders
+    parts = []
+    if means.consistency.defined:
+        changing = percent(1 - means.consistency.value)
+        parts.append(f"For {changing} of the questions, the answer changes with the order of options")
+    if over.worst.defined and "sampled" not in over.worst.note:
+        parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def notes(result: AuditResult) -> list[str]:
+    """What was left out or needs care, and what it cost, one sentence each."""
+    counts = result.metrics.counts
+    failed = "failed; they count as no answer, and their questions are left out of orders."
+    missing = "left out of the order metrics because an order is missing or failed"
+    right = ("has no right option and is left out of accuracies", "have no right option and are left out of accuracies")
+    several = "several right options; naming one of them counts as right"
+    pinned = "options that keep their place (all of the above, both A and C)"
+    return [
+        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *counted(
+            [
+                (counts.incomplete, missing, missing),
+                (counts.no_right_option, *right),
+                (counts.several_right, f"has {several}", f"have {several}"),
+                (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
+                (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
+                (
+                    counts.sampled_orders,
+                    "was shown in a sample of its orders",
+                    "were shown in a sample of their orders",
+                ),
+            ]
+        ),
+        *skipped_lines(result.meta),
+        *cost_lines(result.cost),
+    ]
+
+
+def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """The score as reported beside what is left of it, of one audit or several."""
+    several = len(runs) > 1
+    found = {name: whole_set(result.metrics) for name, result in runs.items()}
+    keys = (*SCORES, "over_orders.worst", "over_orders.best")
+    marks = [
+        Mark(METRICS[key].label, value, name * several, stands_out=key == "accuracy")
+        for key in keys
+        for name, values in found.items()
+        if isinstance(value := values[key], Estimate) and value.defined
+    ]
+    first = next(iter(runs.values())).metrics.means.chance
+    chance = first.value if first.defined and not several else None
+    explanation = "each run on all of its own questions" if several else "the dashed line is what guessing gives"
+    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
+    return Panel(
+        "score",
+        "What the score is worth",
+        "The reported score uses the order of options in the file. The mean over orders is free of luck with that "
+        "order; the vote is the corrected answer; right in every order is what no order can take away.",
+        (
+            Chart(
+                "score",
+                "The scores of each run" if several else "One model, several scores",
+                f"Points with 95 % intervals; {explanation}.",
+                lambda style: charts.intervals(marks, style, line=chance),
+            ),
+        )
+        if marks
+        else (),
+        (Table.of_metrics("scores", "The scores of each run", shown),) if several else (),
+        short="Score",
+        first_screen=True,
+    )
+
+
+def orders_panel(result: AuditResult) -> Panel:
+    """The score under each order, and how many questions hang on the order."""
+    found: list[Chart] = []
+    tables: list[Table] = []
+    reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
+    shared = [block for block in reordered if block.same_orders]
+    sampled = sum(len(block.index) for block in reordered if not block.same_orders)
+    were = "question was shown in a sample of its" if sampled == 1 else "questions were shown in a sample of their"
+    note = f"{sampled:,} {were} orders: no order is common to all of them."
+    for block in sorted(shared, key=lambda b: -len(b.index)):
+        rows = order_accuracies(block)
+        tables.append(_orders_table(block, rows))
+        if block.k <= MOST_ORDERS and not found:
+            found.append(_orders_chart(block, rows))
+    histogram = _histogram(result)
+    return Panel(
+        "orders",
+        "Score under each order",
+        "The same questions, the same options, only in another order. A model that goes by content scores the same in "
+        "every row.",
+        (*found, *histogram),
+        tuple(tables),
+        (note,) if sampled else (),
+        short="Orders",
+    )
+
+
+def order_name(contents: Sequence[int], labels: Sequence[str]) -> str:
+    """An order by the labels its options have in the file, from top to bottom: ``C A B D``."""
+    return " ".join(labels[content] for content in contents)
+
+
+def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
+    """Every order of a block whose questions share them, with the accuracy of the block under it, best first."""
+    right = correct_under_orders(block)
+    right = right[~np.isnan(right[:, 0])]
+    orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
+    found = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
+    return sorted(found, key=lambda item: (-item[1].value, item[0]))
+
+
+def _labels(block: Block) -> list[str]:
+    return [chr(ord("A") + i) for i in range(block.n)]
+
+
+def _orders_chart(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Chart:
+    given = tuple(range(block.n))
+    marks = [Mark(order_name(order, _labels(block)), value, stands_out=order == given) for order, value in rows]
+    mean = float(np.mean([value.value for _, value in rows]))
+
+    return Chart(
+        f"orders-{block.n}-{block.k}",
+        f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
+        "Each row is one order, named by the options from top to bottom as the file letters them. The order of the "
+        "file stands out; the dashed line is the mean over orders. Intervals: 95 %, questions as a sample.",
+        lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
+    )
+
+
+def _orders_table(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Table:
+    return Table(
+        f"orders-{block.n}-{block.k}",
+        f"Accuracy by order, questions with {block.n} options",
+        (Column("order"), Column("accuracy")),
+        tuple((order_name(order, _labels(block)), value) for order, value in rows),
+        "Orders by the options from top to bottom, as the file letters them.",
+        folded=True,
+    )
+
+
+def _histogram(result: AuditResult) -> tuple[Chart, ...]:
+    values = result.metrics.questions.expected_accuracy[result.scores.order_counts > 1]
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return ()
+    edges = np.linspace(0, 1, 11)
+    inner = values[(values > 0) & (values < 1)]
+    counted = [int((values == 0).sum()), *np.histogram(inner, edges)[0].tolist(), int((values == 1).sum())]
+    names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
+    middle = [False, *[True] * 10, False]
+
+    share = sum(counted[1:-1]) / values.size
+    return (
+        Chart(
+            "share-right",
+            f"For {percent(share)} of the questions, the order decides",
+            f"{count(values.size, 'question')} by the share of their orders in which the answer is right. Between "
+            "never and always, whether the model is right depends on the order alone.",
+            lambda style: charts.counts(
+                names, counted, middle, style, under="share of its orders in which a question is right"
+            ),
+        ),
+    )
+
+
+def corrections_panel(result: AuditResult) -> Panel:
+    """Accuracy after each correction that the recorded scores allow."""
+    found = result.corrections
+    means, nvr = result.metrics.means, result.nvr.score
+    marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
+
+    chart = Chart(
+        "corrections",
+        "The score after each correction",
+        "Each on the questions it can be used for. The dashed line is the score as reported.",
+        lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
+    )
+    keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
+    columns = (Column("method"), *map(Column.of, keys))
+    rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in found]
+    rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
+    table = Table("corrections", "Corrected, from the same scores", columns, tuple(rows))
+    return Panel(
+        "corrections",
+        "Corrected answers",
+        "What debiasing methods make of the scores already at hand: the vote over orders, the label prior of a few "
+        "questions taken out of all (PriDe), and the given and the reversed order together (gray-box).",
+        (chart,) if found else (),
+        (table,) if found else (),
+        short="Corrections",
+        first_screen=True,
+    )
+
+
+def subjects_panel(result: AuditResult) -> Panel:
+    """The scores of each subject, most order-dependent first."""
+    by_subject = result.metrics.by_subject
+    if not by_subject:
+        return Panel("subjects", "", "")
+    ranked = sorted(by_subject.items(), key=lambda item: (-_or_zero(item[1].pbm), item[0]))
+    named = [(subject or "(none)", means) for subject, means in ranked]
+    drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
+    rows = [
+        (subject, [Mark(subject, getattr(means, key), series=METRICS[key].label) for key in drawn])
+        for subject, means in named[:MOST_ROWS]
+    ]
+
+    title = f"Scores by subject{first_rows(len(ranked))}"
+    found = [
+        Chart(
+            "subjects",
+            title,
+            "Subjects whose answers move most with the order (PBM) come first.",
+            lambda style: charts.dumbbells(rows, style),
+        )
+    ]
+    tables = [_subjects_table(named)]
+    correlation = result.metrics.pbm_accuracy
+    if correlation.pearson.defined:
+        points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
+
+        how = METRICS["pbm"]
+
+        r = METRICS["pbm_accuracy.pearson"]
+        found.append(
+            Chart(
+                "pbm-accuracy",
+                f"Does PBM tell what is hard? r = {number(correlation.pearson, r)}",
+                f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
+                "PBM needs no right answers.",
+                lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
+            )
+        )
+        values: dict[str, Cell] = {
+            f"pbm_accuracy.{name}": getattr(correlation, name)
+            for name in ("pearson", "pearson_p", "spearman", "spearman_p")
+        }
+        title = "PBM against accuracy, across subjects"
+        tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
+    return Panel(
+        "subjects",
+        "Subjects",
+        "Where the score can be relied on, and where the order decides.",
+        tuple(found),
+        tuple(tables),
+        first_screen=True,
+    )
+
+
+def _or_zero(estimate: Estimate) -> float:
+    return estimate.value if estimate.defined else 0.0
+
+
+def _subjects_table(named: Sequence[tuple[str, Measures[Estimate]]]) -> Table:
+    keys = (*SCORES, "consistency", "pbm")
+    rows = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
+    return Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), rows)
+
+
+def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """Every number of the whole set with its meaning, and what they rest on, of one audit or several."""
+    several = len(runs) > 1
+    values = {name if several else "value": whole_set(result.metrics) for name, result in runs.items()}
+    sizes = sorted({n for result in runs.values() for n in result.metrics.counts.by_options})
+    counts = [result.metrics.counts.by_options for result in runs.values()]
+    by_options = Table(
+        "options",
+        "Questions by number of options",
+        (Column("options"), *(Column(name if several else "questions") for name in runs)),
+        tuple((str(n), *(found.get(n, 0) for found in counts)) for n in sizes),
+        folded=True,
+    )
+    return Panel(
+        "numbers",
+        "All numbers",
+        "Every number with its 95 % interval, the number of questions it rests on, and what it means.",
+        tables=(Table.of_metrics("numbers", "Metrics", values, methods=not several), by_options),
+        short="Numbers",
+        reference=True,
+    )
+
+
+def whole_set(metrics: Metrics) -> dict[str, Cell]:
+    """Key -> number, of everything that is one number for the whole set."""
+    means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders
+    shown: dict[str, Cell] = {key: getattr(means, key) for key in (*SCORES, "hard_vote_accuracy")}
+    shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}
+    shown |= {name: getattr(means, name) for name in means.names() if name not in shown}
+    shown |= {name: getattr(bias, name) for name in ("rstd", "rsd", "ckld", "ckld_smoothed")}
+    return shown | {"unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}

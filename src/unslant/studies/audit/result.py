@@ -1,0 +1,79 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unslant.metrics import (
+    BaseRates,
+    Bootstrap,
+    Metrics,
+    Nvr,
+    OrderScores,
+    base_rates,
+    compute,
+    nvr_from_scores,
+    read_scores,
+)
+from unslant.models import Cost
+from unslant.responses import Responses
+from unslant.studies.audit.corrections import Correction, corrections
+from unslant.studies.result import RecordedResult
+
+
+@dataclass(frozen=True)
+class AuditResult(RecordedResult):
+    """What an audit found.
+
+    Attributes:
+        responses: every score, one row per presentation; ``responses.meta`` tells how they came about.
+        metrics: every number, with its interval and N.
+        nvr: accuracy when the right option never stands under a label (P5), read off the orders.
+        base_rates: number of options -> what the labels are worth to the model where there is no content (P5).
+        corrections: accuracy after vote, PriDe and gray-box, read off the orders.
+        cost: tokens and time.
+        scores: the responses as arrays, read once; every number is measured on them.
+    """
+
+    study = "audit"
+    unwritten = ("responses", "meta", "scores")
+
+    responses: Responses
+    metrics: Metrics
+    nvr: Nvr
+    base_rates: dict[int, BaseRates]
+    corrections: tuple[Correction, ...]
+    cost: Cost
+    meta: dict[str, Any]
+    scores: OrderScores = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The model's name without its path."""
+        return str(self.meta.get("model", "model")).rstrip("/").split("/")[-1]
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> AuditResult:
+        """An audit from the table that :meth:`to_parquet` wrote; every metric is computed anew, without the model."""
+        return result_of(Responses.from_parquet(path))
+
+
+def result_of(responses: Responses) -> AuditResult:
+    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
+    spent = responses.meta.get("cost")
+    cost = Cost(**spent) if isinstance(spent, dict) else Cost()
+    scores = read_scores(responses)
+    bootstrap = Bootstrap.of(scores)
+    metrics = compute(scores, bootstrap)
+    return AuditResult(
+        responses,
+        metrics,
+        nvr_from_scores(scores, bootstrap),
+        base_rates(responses, labels=scores.labels),
+        corrections(scores, metrics.questions, bootstrap),
+        cost,
+        meta,
+        scores,
+    )

@@ -1,0 +1,53 @@
+"""``unslant study base-rate``: label preferences before anything is read, and what they do to the score (P5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from unslant.studies import options as o
+from unslant.studies.base_rate.settings import BaseRateSettings
+
+
+def base_rate(
+    model: o.Model | None = None,
+    questions: o.Questions | None = None,
+    /,
+    *,
+    log: o.Logs = (),
+    charts: Annotated[Path | None, Parameter(help="Draw the paper's figure 1 into this .svg or .png file.")] = None,
+    settings: Annotated[BaseRateSettings, o.SETTINGS] = BaseRateSettings(),
+    models: o.Models = o.ModelOptions(),
+    outputs: o.Outputs = o.OutputOptions(),
+    store: o.Stores = o.StoreOptions(),
+) -> None:
+    """Measure the base rates of the labels, cloze against counterfactual, and Nvr-X; test hypotheses H1 to H4.
+
+    Without arguments: the embedded model prefers-a on the embedded questions. With --log FILE the same is computed from
+    recorded label log-probabilities (.csv, .parquet, .gz): MODEL says which of the recorded models, QUESTIONS has the
+    texts for the shortcut controls, and --field maps the file's columns.
+
+    Examples:
+      unslant study base-rate org/name mmlu --html report.html
+      unslant study base-rate --log scores.csv.gz
+    """
+    from unslant.studies.base_rate.charts import check_format, save_charts
+    from unslant.studies.base_rate.study import base_rate as run
+    from unslant.studies.base_rate.study import base_rate_recorded
+    from unslant.studies.outputs import check_file, check_outputs, write_outputs
+    from unslant.studies.recording import run_study
+
+    if charts:
+        check_file(charts)
+        check_format(charts)
+    if log:
+        check_outputs(outputs)
+        texts = settings.pool(questions)
+        result = base_rate_recorded(log, texts, model=model, fields=settings.fields, seed=settings.seed)
+        write_outputs(result, outputs)
+    else:
+        result = run_study(run, model or o.DEFAULT_MODEL, questions or o.EMBEDDED, settings, models, outputs, store)
+    if charts:
+        save_charts(result, charts)

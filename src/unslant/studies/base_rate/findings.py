@@ -1,0 +1,322 @@
+"""What a table of base-rate responses shows: the measures of each elicitation, and the hypotheses told in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unslant.arrays import Jsonable, json_fields, jsonable
+from unslant.errors import InputError
+from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels
+from unslant.metrics.nvr import MATERIAL, Nvr, nvr
+from unslant.presentations import NVR
+from unslant.reports.numbers import number, p_words, percent, with_interval
+from unslant.responses import Responses
+from unslant.studies.base_rate.gold_labels import (
+    MODERATE,
+    GoldAccuracy,
+    PooledCorrelation,
+    base_rate_correlation,
+    gold_accuracy,
+)
+from unslant.studies.base_rate.subject_correlation import (
+    MIN_SUBJECTS,
+    SubjectCorrelation,
+    subject_correlation,
+    weaker,
+)
+from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
+
+GIVEN = "given"
+ELICITATIONS = ("cloze", "counterfactual")
+GAP = 0.10
+"""H3 calls labels still unequal when accuracy differs between gold labels by at least so much, significantly."""
+
+Verdict = Literal["holds", "partly", "does not hold", "cannot be tested"]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything measured under one elicitation.
+
+    Attributes:
+        base_rates: number of options -> base rates of the labels.
+        n_options: the most common number of options; ``gold`` and ``correlation`` are about its questions.
+        cells: accuracy and ties, as given first, then each Nvr-X.
+        gold: accuracy by gold label.
+        correlation: of this elicitation's own base rates and ``gold``, over all pairs of subject and label; ``None``
+            without control responses.
+        by_subject: P5's correlation: within each subject, of the *cloze* base rates and ``gold``; ``None`` without
+            control responses to the cloze.
+        nvr: ``None`` without Nvr-X responses.
+        nvr_by_subject: least of the Nvr-X accuracies, each the unweighted mean over subjects, as P5 reports it;
+            undefined where questions differ in their number of options.
+        given: the scores as given, by label.
+    """
+
+    elicitation: str
+    n_options: int
+    base_rates: Mapping[int, BaseRates]
+    cells: tuple[Cell, ...]
+    gold: GoldAccuracy
+    correlation: PooledCorrelation | None
+    by_subject: SubjectCorrelation | None
+    nvr: Nvr | None
+    nvr_by_subject: Estimate
+    given: LabelScores
+
+    @property
+    def rates(self) -> BaseRates | None:
+        """Base rates of the most common number of options."""
+        return self.base_rates.get(self.n_options)
+
+    def cell(self, presentation: str) -> Cell | None:
+        """The cell of one presentation."""
+        return next((found for found in self.cells if found.presentation == presentation), None)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON; the scores are left out."""
+        return json_fields(self, omit=("elicitation", "gold", "correlation", "by_subject", "given")) | {
+            "accuracy_by_gold_label": jsonable(self.gold),
+            "pooled_correlation_own_base_rates": jsonable(self.correlation),
+            "subject_correlation_cloze_base_rates": jsonable(self.by_subject),
+        }
+
+
+def findings(responses: Responses, elicitation: str, *, cloze: Findings | None = None, seed: int = 0) -> Findings:
+    """Measure one elicitation.
+
+    Args:
+        cloze: what was measured under the cloze, whose base rates P5 correlates with either accuracy; by default the
+            elicitation's own are taken.
+
+    Raises:
+        InputError: if no question was shown as given under it.
+    """
+    labels = standard_labels(responses, (GIVEN,))
+    given = LabelScores.read(responses, GIVEN, elicitation, labels)
+    if not given.right.any():
+        raise InputError(f"no usable {elicitation} response to a question as given with a right option")
+    variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
+    cells = [cell(given, GIVEN, elicitation, seed=seed)]
+    cells += [
+        cell(scores, f"nvr-{label}", elicitation, seed=seed)
+        for label, scores in zip(labels, variants, strict=True)
+        if len(scores)
+    ]
+    n = Counter(given.n_options[given.gold >= 0].tolist() or given.n_options.tolist()).most_common(1)[0][0]
+    rates = base_rates(responses, elicitation, labels, seed=seed)
+    main = given.take(given.n_options == n)
+    gold = gold_accuracy(main, Bootstrap(len(main), main.subjects, seed=seed))
+    reference = (cloze.base_rates if cloze else rates).get(n)
+    return Findings(
+        elicitation,
+        n,
+        rates,
+        tuple(cells),
+        gold,
+        base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
+        subject_correlation(reference.values, gold) if reference is not None else None,
+        _nvr(given, variants, seed) if any(len(scores) for scores in variants) else None,
+        _nvr_by_subject(variants, seed),
+        given,
+    )
+
+
+def _nvr(given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
+    row = {question_id: i for i, question_id in enumerate(given.ids)}
+    right = np.full((len(given), len(variants)), np.nan)
+    for x, scores in enumerate(variants):
+        for question_id, value in zip(scores.ids, scores.correct(), strict=True):
+            if question_id in row:
+                right[row[question_id], x] = value
+    bootstrap = Bootstrap(len(given), given.subjects, seed=seed)
+    return nvr(right, given.correct(), given.n_options, given.labels, bootstrap)
+
+
+def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
+    sizes = {n for scores in variants for n in np.unique(scores.n_options).tolist()}
+    if len(sizes) != 1 or not all(len(scores) for scores in variants):
+        return Estimate.undefined("questions differ in their number of options" if sizes else "no Nvr-X responses")
+    subjects = sorted({subject for scores in variants for subject in scores.subjects})
+    means = np.full((len(subjects), len(variants)), np.nan)
+    for x, scores in enumerate(variants):
+        codes = np.searchsorted(subjects, scores.subjects)
+        counts = np.bincount(codes, minlength=len(subjects))
+        sums = np.bincount(codes, scores.correct(), len(subjects))
+        means[:, x] = np.divide(sums, counts, out=means[:, x], where=counts > 0)
+    means = means[np.isfinite(means).all(axis=1)]
+    features = np.column_stack([means, np.ones(len(means))])
+    return Bootstrap(len(means), seed=seed).statistic(
+        features, lambda t: (t[:, :-1] / t[:, -1:]).min(axis=1), len(means), reflect=1, low=0, high=1
+    )
+
+
+@dataclass(frozen=True)
+class Hypothesis(Jsonable):
+    """One of the paper's hypotheses, decided.
+
+    Attributes:
+        name: ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by ours (``H3, own base rates``).
+        claim: what it says.
+        verdict: how it came out.
+        words: the outcome in words, with its numbers.
+    """
+
+    name: str
+    claim: str
+    verdict: Verdict
+    words: str
+
+
+def hypotheses(found: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:
+    """H1 to H4 of P5 from the findings of ``cloze`` and, for H3, ``counterfactual``."""
+    cloze, counterfactual = (found.get(name) for name in ELICITATIONS)
+    return (_h1(cloze), _h2(cloze), _h3_published(cloze, counterfactual), _h3(cloze, counterfactual), _h4(cloze))
+
+
+def _h1(cloze: Findings | None) -> Hypothesis:
+    claim = "Labels differ in their base rates."
+    rates = cloze.rates if cloze else None
+    if rates is None:
+        return Hypothesis("H1", claim, "cannot be tested", "No control responses under the cloze.")
+    if rates.label_p != rates.label_p or rates.n_options < 3:
+        reason = rates.note or f"{rates.n_orders} label orders are too few for a test."
+        return Hypothesis("H1", claim, "cannot be tested", reason)
+    share = rates.shares.max()
+    words = (
+        f"With nothing to know, {rates.top} takes {percent(share, 1)} of the labels' probability, where all alike "
+        f"would take {percent(1 / rates.n_options, 1)}; {percent(rates.distance.value, 1)} of the guesses are out of "
+        f"balance (permutation test over {rates.n_orders} label orders: {p_words(rates.label_p)}). Of the variance, "
+        f"{percent(rates.label_part.value)} belongs to the label and {percent(rates.position_part.value)} to the "
+        "position."
+    )
+    if not rates.uneven and rates.label_p < 0.05:
+        words += " Significant, but too little to matter."
+    return Hypothesis("H1", claim, "holds" if rates.uneven else "does not hold", words)
+
+
+def _h2(cloze: Findings | None) -> Hypothesis:
+    claim = "The model is right more often where the right option stands under a label of high base rate."
+    correlation = cloze.correlation if cloze else None
+    if cloze is None or correlation is None or not correlation.testable:
+        reason = correlation.r.note if correlation else "no control responses"
+        return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
+    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}"
+    return Hypothesis("H2", claim, "holds" if correlation.holds else "does not hold", words + _doubt(cloze, given=True))
+
+
+def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
+    """P5's rule: the cloze base rates against the counterfactual accuracy, within subjects, beside those of the cloze.
+
+    The paper calls H3 refuted because the correlation is weaker and still there; that outcome is ``partly`` here.
+    """
+    claim = "Counterfactual prompting takes the effect of base rates away."
+    before = cloze.by_subject if cloze else None
+    after = counterfactual.by_subject if counterfactual else None
+    if cloze is None or counterfactual is None or before is None or after is None:
+        return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+    first, second = before.median, after.median
+    if min(first.n, second.n) < MIN_SUBJECTS:
+        return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a correlation of their own.")
+    drop, p = weaker(before, after)
+    words = (
+        f"Median r within subjects, cloze base rate against accuracy (P5): cloze {with_interval(first, 2)}, "
+        f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {drop.n} subjects "
+        f"(signed-rank test, {p_words(p)})."
+    )
+    if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
+        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+    if second.low <= 0:
+        return Hypothesis("H3", claim, "holds", f"No correlation is left. {words}")
+    if p < 0.05 and drop.value > 0:
+        return Hypothesis("H3", claim, "partly", f"Weaker, and still there, which is how P5 refutes it. {words}")
+    return Hypothesis("H3", claim, "does not hold", f"The correlation stays. {words}")
+
+
+def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
+    """Our rule: under the counterfactual, accuracy follows neither a label nor the counterfactual's own base rates."""
+    name = "H3, own base rates"
+    claim = "Under the counterfactual, no base rate shows in the accuracy."
+    correlations = [found.correlation if found else None for found in (cloze, counterfactual)]
+    if cloze is None or counterfactual is None or not all(c and c.testable for c in correlations):
+        return Hypothesis(name, claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+    before, after = correlations
+    assert before is not None
+    assert after is not None
+    words = (
+        f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{_doubt(counterfactual, given=True)}"
+    )
+    if not before.holds:
+        return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+    if after.holds:
+        return Hypothesis(name, claim, "does not hold", f"The correlation stays. {words}")
+    turned = after.r.value <= -MODERATE and after.p < 0.05 and after.r.high < 0
+    uneven = counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0
+    if turned:
+        return Hypothesis(name, claim, "does not hold", f"The correlation has turned round. {words}")
+    if uneven:
+        told = "No correlation is left, but labels are still not alike."
+        return Hypothesis(name, claim, "partly", f"{told} {words}")
+    return Hypothesis(name, claim, "holds", f"No correlation is left. {words}")
+
+
+def _h4(cloze: Findings | None) -> Hypothesis:
+    claim = "Nvr-X tells a preference for labels from knowledge."
+    if cloze is None or cloze.nvr is None or not cloze.nvr.score.defined:
+        return Hypothesis("H4", claim, "cannot be tested", "No Nvr-X responses under the cloze.")
+    found = cloze.nvr
+    words = (
+        f"Accuracy is {number(found.plain)} as given and {number(found.score)} on Nvr-X (least of the variants), "
+        f"a difference of {with_interval(found.drop)}; guessing scores {number(found.guess)}, always avoiding one "
+        f"label {number(found.never)}, always answering one 0."
+    )
+    if found.readings:
+        words += " " + " ".join(
+            f"Nvr-{reading.label} lies {number(abs(reading.gap.value))} "
+            f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
+            for reading in found.readings
+        )
+    else:
+        words += f" No variant lies {MATERIAL:.2f} or more from the others, significantly: no label is preferred."
+    return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
+
+
+def _correlation_words(found: PooledCorrelation) -> str:
+    if not found.r.defined:
+        return f"No correlation: {found.r.note}."
+    return (
+        f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
+        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {percent(found.assignment_p)} of "
+        "all ways to assign these base rates to the labels)."
+    )
+
+
+def _subject_words(found: Findings) -> str:
+    if found.by_subject is None or not found.by_subject.median.defined:
+        return ""
+    median = found.by_subject.median
+    return f"Within subjects (P5) the median r is {with_interval(median, 2)} over {median.n} subjects."
+
+
+def _gap_words(found: Findings) -> str:
+    pairs = ", ".join(
+        f"{label} {number(estimate)}" for label, estimate in zip(found.gold.labels, found.gold.by_label, strict=True)
+    )
+    return f"Accuracy by gold label: {pairs} (gap {with_interval(found.gold.gap)})."
+
+
+def _doubt(found: Findings, given: bool = False) -> str:
+    """Which of the accuracies that a sentence rests on are not to be trusted: those as given, or all."""
+    cells = [cell for cell in found.cells if cell.doubt and (not given or cell.presentation == GIVEN)]
+    doubts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells]
+    return f" Not to be trusted: {'; '.join(doubts)}." if doubts else ""
+
+
+def name(presentation: str) -> str:
+    """A presentation's name for people: ``as given``, ``Nvr-A``, ..."""
+    return "as given" if presentation == GIVEN else presentation[:1].upper() + presentation[1:]

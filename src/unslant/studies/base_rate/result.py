@@ -1,0 +1,90 @@
+"""What the base-rate study found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import jsonable
+from unslant.errors import InputError
+from unslant.models import Cost
+from unslant.questions import Question
+from unslant.responses import Responses
+from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
+from unslant.studies.base_rate.published import PublishedCell, published
+from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
+from unslant.studies.result import RecordedResult
+
+
+@dataclass(frozen=True)
+class BaseRateResult(RecordedResult):
+    """What the study found.
+
+    Attributes:
+        responses: every score; ``responses.meta`` tells how they came about.
+        found: elicitation (``cloze``, ``counterfactual``) -> what was measured under it.
+        hypotheses: H1 to H4, decided and in words.
+        shortcuts: test-taking shortcuts against the cloze answers; empty without the questions' texts.
+        published: the paper's numbers beside ours, for its own models and questions.
+        cost: tokens and time.
+    """
+
+    study = "base-rate"
+    unwritten = ("responses", "found", "meta")
+
+    responses: Responses
+    found: Mapping[str, Findings]
+    hypotheses: tuple[Hypothesis, ...]
+    shortcuts: tuple[Shortcut, ...]
+    published: tuple[PublishedCell, ...]
+    cost: Cost
+    meta: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the single responses, JSON-able."""
+        return super().to_dict() | {"elicitations": jsonable(self.found)}
+
+
+def result_of(responses: Responses, questions: Sequence[Question] | None, seed: int) -> BaseRateResult:
+    asked = set(responses.table["elicitation"].unique().to_pylist())
+    measured = [name for name in ELICITATIONS if name in asked]
+    if not measured:
+        raise InputError(f"no responses by {' or '.join(ELICITATIONS)}; there are {', '.join(sorted(asked)) or 'none'}")
+    found: dict[str, Findings] = {}
+    for name in measured:
+        found[name] = findings(responses, name, cloze=found.get("cloze"), seed=seed)
+    meta = {key: value for key, value in responses.meta.items() if key != "cost"}
+    spent = responses.meta.get("cost")
+    return BaseRateResult(
+        responses,
+        found,
+        hypotheses(found),
+        _shortcuts(questions, found[measured[0]], seed) if questions is not None else (),
+        published(str(meta.get("model", "")), str(meta.get("source", "")), found),
+        Cost(**spent) if isinstance(spent, dict) else Cost(),
+        meta,
+    )
+
+
+def _shortcuts(questions: Sequence[Question], found: Findings, seed: int) -> tuple[Shortcut, ...]:
+    given = found.given
+    rows = {question_id: row for row, question_id in enumerate(given.ids)}
+    chosen: list[int | None] = []
+    for question in questions:
+        parts = question.id.split("/")
+        row = next((rows[end] for i in range(len(parts)) if (end := "/".join(parts[i:])) in rows), None)
+        if row is not None and set(np.flatnonzero(given.right[row])) != question.answers:
+            raise InputError(
+                f"question {question.id!r}: its right option is not the one recorded for {given.ids[row]!r}; "
+                "give the question file that the responses were recorded with"
+            )
+        chosen.append(None if row is None else int(given.chosen[row]))
+    if all(choice is None for choice in chosen):
+        raise InputError(
+            f"no question's id is among the recorded ones: questions have ids like {questions[0].id!r}, "
+            f"responses like {given.ids[0]!r}"
+        )
+    return shortcuts(questions, chosen, seed=seed)

@@ -1,0 +1,170 @@
+"""Test-taking shortcuts as controls: what each would score alone, and how often the model follows it when wrong (P5,
+"future work")."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.arrays import Floats, Ints, json_fields
+from unslant.metrics import Bootstrap, Estimate
+from unslant.questions import Question
+
+_NUMBER = re.compile(r"[-+−]?\d+(?:[,\u00a0]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_FUNCTION_WORDS = frozenset(
+    "a an and are as at be but by can did do does for from had has have he her his how if in into is it its "
+    "may not of on or she so than that the their them then there these they this those to was were what when where "
+    "which while who whom whose why will with would you your".split()
+)
+
+
+def longest(question: Question) -> set[int]:
+    """The options with the most characters."""
+    return _most([len(option.strip()) for option in question.options])
+
+
+def numeric_outlier(question: Question) -> set[int]:
+    """The number farthest from the median of the other options' numbers; where every option holds exactly one number.
+
+    Empty with fewer than three options, and where all are equally far.
+    """
+    found = [_NUMBER.findall(option) for option in question.options]
+    if len(found) < 3 or any(len(numbers) != 1 for numbers in found):
+        return set()
+    values = [float(numbers[0].replace(",", "").replace("\u00a0", "").replace("−", "-")) for numbers in found]
+    return _most([abs(value - statistics.median(values[:i] + values[i + 1 :])) for i, value in enumerate(values)])
+
+
+def stem_overlap(question: Question) -> set[int]:
+    """The options with the greatest part of their content words in the stem already; empty if none repeats any."""
+    stem = _content_words(question.stem)
+    parts = []
+    for option in question.options:
+        words = _content_words(option)
+        parts.append(len(words & stem) / len(words) if words else 0.0)
+    return _most(parts)
+
+
+def _most(values: Sequence[float]) -> set[int]:
+    """Indices of the greatest value; empty if all are equal (the shortcut then says nothing)."""
+    best = max(values)
+    found = {i for i, value in enumerate(values) if value == best}
+    return found if len(found) < len(values) else set()
+
+
+def _content_words(text: str) -> set[str]:
+    return {word for word in (match.lower() for match in _WORD.findall(text)) if word not in _FUNCTION_WORDS}
+
+
+TEXT_SHORTCUTS: dict[str, Callable[[Question], set[int]]] = {
+    "longest option": longest,
+    "numeric outlier": numeric_outlier,
+    "stem overlap": stem_overlap,
+}
+"""Name -> the options the shortcut picks, by index; several are picked with equal chance, none: it does not apply."""
+ANSWER_RUN = "answer run"
+"""The label that was right in the question before: it earns something where a file's right labels come in runs."""
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """One shortcut on one set of questions.
+
+    Attributes:
+        name: which.
+        score: accuracy of the shortcut alone, where it applies.
+        guess: accuracy of guessing at random on the same questions.
+        follow: among the questions that the model gets wrong and on which the shortcut is wrong as well, how often the
+            model's answer is the shortcut's.
+        follow_chance: how often it would be if the wrong answers were picked at random.
+        excess: ``follow`` less ``follow_chance``, paired by question.
+        applies: share of the questions on which the shortcut says anything.
+    """
+
+    name: str
+    score: Estimate
+    guess: float
+    follow: Estimate
+    follow_chance: float
+    excess: Estimate
+    applies: Estimate
+
+    @property
+    def earns(self) -> bool:
+        """Whether the shortcut alone scores more than guessing."""
+        return self.score.low > self.guess
+
+    @property
+    def followed(self) -> bool:
+        """Whether the model follows it more than by chance when wrong."""
+        return self.excess.low > 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return json_fields(self, also=("earns", "followed"))
+
+
+def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
+    """What every shortcut picks on every question, options by index as the file lists them."""
+    picks = {name: [pick(question) for question in questions] for name, pick in TEXT_SHORTCUTS.items()}
+    runs: list[set[int]] = []
+    previous: set[int] = set()
+    for question in questions:
+        runs.append({i for i in previous if i < len(question.options)})
+        previous = set(question.answers) if len(question.answers) == 1 else set()
+    return {**picks, ANSWER_RUN: runs}
+
+
+def shortcuts(
+    questions: Sequence[Question], chosen: Sequence[int | None] | Ints, *, seed: int = 0
+) -> tuple[Shortcut, ...]:
+    """Measure every shortcut.
+
+    Args:
+        questions: in the order of the file (answer runs depend on it); those without a right option are left out.
+        chosen: index of the option that the model chose on each question as given; ``None`` or negative where unknown.
+        seed: of the bootstrap.
+    """
+    bootstrap = Bootstrap(len(questions), [question.subject for question in questions], seed=seed)
+    answers = [-1 if answer is None else int(answer) for answer in chosen]
+    return tuple(
+        _measure(name, questions, picks, answers, bootstrap) for name, picks in shortcut_picks(questions).items()
+    )
+
+
+def _measure(
+    name: str, questions: Sequence[Question], picks: list[set[int]], chosen: list[int], bootstrap: Bootstrap
+) -> Shortcut:
+    score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
+    for q, (question, picked, answer) in enumerate(zip(questions, picks, chosen, strict=True)):
+        if not question.answers:
+            continue
+        applies[q] = bool(picked)
+        if not picked:
+            continue
+        score[q] = len(picked & question.answers) / len(picked)
+        guess[q] = len(question.answers) / len(question.options)
+        wrong = len(question.options) - len(question.answers)
+        if answer >= 0 and answer not in question.answers and not picked & question.answers:
+            follow[q] = answer in picked
+            chance[q] = len(picked) / wrong
+    return Shortcut(
+        name,
+        bootstrap.mean(score, note="it says nothing on any question" if np.isnan(score).all() else ""),
+        _mean(guess),
+        bootstrap.mean(
+            follow, note="no question on which model and shortcut are both wrong" * bool(np.isnan(follow).all())
+        ),
+        _mean(chance),
+        bootstrap.mean(follow - chance, share=False),
+        bootstrap.mean(applies),
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")

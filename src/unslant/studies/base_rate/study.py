@@ -1,0 +1,113 @@
+"""The base-rate study (P5): labels that a model likes before it has read anything, and what they do to its score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from unslant.asking import Asked, Progress, ask, no_progress
+from unslant.errors import InputError
+from unslant.models import ScoringModel
+from unslant.models.open import opened
+from unslant.presentations import ShotChooser, control_presentations, nvr_presentations, parse_labels, present
+from unslant.prompts import Cloze, Counterfactual, Elicitation
+from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.responses import Responses, load_recorded
+from unslant.studies.base_rate.findings import GIVEN
+from unslant.studies.base_rate.result import BaseRateResult, result_of
+from unslant.studies.base_rate.settings import BaseRateSettings
+from unslant.studies.meta import about
+from unslant.studies.options import with_options
+
+
+def base_rate(
+    model: str | ScoringModel | Callable[[], ScoringModel],
+    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    settings: BaseRateSettings | None = None,
+    *,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> BaseRateResult:
+    """Ask every question as given and as Nvr-X, and the control questions, each by cloze and by counterfactual.
+
+    Args:
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
+        questions: a file, recipe or loaded set.
+        settings, options: how they are asked: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its
+            fields as keywords (``canary="best"``, ``nvr=False``, ...), or both.
+        progress: told of progress.
+
+    Raises:
+        InputError: on questions, labels, canary, a template or a keyword that cannot be used.
+        ModelError: if the model cannot be loaded, or cannot take a prompt.
+    """
+    chosen = with_options(BaseRateSettings, settings, options)
+    alphabet, writer = parse_labels(chosen.labels), chosen.writer()
+    elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
+    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    pool = chosen.pool(chosen.shots_from) or found
+    chooser = ShotChooser(pool.questions, chosen.shots, chosen.seed, alphabet=alphabet)
+    asked = [
+        (question, presentation.with_shots(chooser.of(question)))
+        for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)
+    ]
+    asker = opened(model)
+    before = asker.cost.copy()
+    responses = ask(asker, asked, elicitations, progress=progress)
+    meta = about("base-rate", found, chosen.recorded(), asker, before)
+    return result_of(Responses(responses.table, json.loads(json.dumps(meta))), found.questions, chosen.seed)
+
+
+def base_rate_presentations(
+    questions: Sequence[Question], alphabet: tuple[str, ...], nvr: bool = True, seed: int = 0
+) -> list[Asked]:
+    """Every question as given and (``nvr``) in its Nvr-X variants, then the controls for every number of options."""
+    asked: list[Asked] = []
+    for question in questions:
+        asked.append((question, present(question, alphabet=alphabet, kind=GIVEN)))
+        if nvr:
+            asked += [(question, presentation) for presentation in nvr_presentations(question, alphabet, seed)]
+    for n in sorted({len(question.options) for question in questions}):
+        asked += control_presentations(n, alphabet, seed=seed)
+    return asked
+
+
+def base_rate_recorded(
+    source: str | Path | Responses | Sequence[str | Path],
+    questions: QuestionSet[Question] | Sequence[Question] | None = None,
+    *,
+    model: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    seed: int = 0,
+) -> BaseRateResult:
+    """The same study from recorded log-probabilities, with no model.
+
+    Args:
+        source: a file, or several of one model, for :func:`unslant.responses.recorded.load_recorded` (what
+            :meth:`BaseRateResult.to_parquet` wrote is one too), or a table of responses.
+        questions: the texts, for the shortcut controls. Recorded ids are those of the questions or the last parts of
+            them (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
+        model, fields: see :func:`~unslant.responses.recorded.load_recorded`.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: on a file that cannot be used, or questions that are not the recorded ones.
+    """
+    if isinstance(source, Responses):
+        responses = source
+    else:
+        paths = [source] if isinstance(source, str | Path) else source
+        responses = _joined([load_recorded(path, fields=fields, model=model) for path in paths])
+    return result_of(responses, None if questions is None else list(questions), seed)
+
+
+def _joined(tables: Sequence[Responses]) -> Responses:
+    models = sorted({str(table.meta.get("model", "")) for table in tables})
+    if len(models) > 1:
+        raise InputError(f"the files hold responses of several models: {', '.join(models)}; give those of one")
+    return replace(tables[0], table=pa.concat_tables([table.table for table in tables]))

@@ -1,0 +1,96 @@
+"""P5's own correlation: within each subject, over the labels, and what becomes of it under the counterfactual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.arrays import Floats, json_number
+from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.studies.base_rate.gold_labels import GoldAccuracy
+
+_MIN_LABELS = 3
+MIN_SUBJECTS = 6
+"""Fewer allow no 95 % interval of a median."""
+
+
+@dataclass(frozen=True)
+class SubjectCorrelation:
+    """Pearson's r between the labels' base rates and the accuracy on their questions, subject by subject.
+
+    This is the correlation of P5 (figure 1, bottom row, and its notebook): one r a subject, over its n labels. The base
+    rates are those of the cloze, also where the accuracies are the counterfactual's: the question is whether the
+    labels' own probability still shows.
+
+    Attributes:
+        subjects: S subjects in which r is defined.
+        r: (S,) correlations, each over the labels that have questions in the subject, at least three.
+        median: of ``r``; N counts subjects, the interval is that of the sign test.
+        left_out: subjects with fewer than three labels, or where base rates or accuracies do not vary.
+    """
+
+    subjects: tuple[str, ...]
+    r: Floats
+    median: Estimate
+    left_out: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {
+            "median": self.median.to_dict(),
+            "quartiles": [json_number(float(q)) for q in np.quantile(self.r, (0.25, 0.75))] if len(self.r) else None,
+            "left_out": self.left_out,
+            "by_subject": dict(zip(self.subjects, self.r.tolist(), strict=True)),
+        }
+
+
+def subject_correlation(rates: Floats, gold: GoldAccuracy) -> SubjectCorrelation:
+    """Correlate within each subject.
+
+    Args:
+        rates: (n,) base rate of each label of ``gold``.
+    """
+    found: dict[str, float] = {}
+    for subject, accuracy in zip(gold.subjects, gold.accuracy, strict=True):
+        there = np.isfinite(accuracy)
+        x, y = rates[there], accuracy[there]
+        if there.sum() >= _MIN_LABELS and np.ptp(x) > 0 and np.ptp(y) > 0:
+            found[subject] = float(np.corrcoef(x, y)[0, 1])
+    r = np.array(list(found.values()))
+    return SubjectCorrelation(tuple(found), r, median(r), len(gold.subjects) - len(found))
+
+
+def median(values: Floats) -> Estimate:
+    """The median with the interval of the sign test: order statistics whose coverage is at least 95 %, whatever the
+    distribution. Five values or fewer allow no such interval."""
+    from scipy import stats
+
+    n = len(values)
+    if not n:
+        return Estimate.undefined("no subject has a correlation")
+    ranked = np.sort(values)
+    k = int(stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
+    middle = float(np.median(values))
+    if k < 1:
+        return Estimate(middle, np.nan, np.nan, n, "none", note="too few subjects for an interval")
+    low, high = float(ranked[k - 1]), float(ranked[n - k])
+    if low == high:
+        return Estimate(middle, np.nan, np.nan, n, "none", note="most subjects have this very value: no interval")
+    return Estimate(middle, low, high, n, "sign test")
+
+
+def weaker(before: SubjectCorrelation, after: SubjectCorrelation) -> tuple[Estimate, float]:
+    """How much lower r is in the same subjects, ``before`` less ``after``.
+
+    Returns:
+        the median difference with its interval, and the two-sided p-value of Wilcoxon's signed-rank test.
+    """
+    from scipy import stats
+
+    second = dict(zip(after.subjects, after.r.tolist(), strict=True))
+    pairs = [(r, second[s]) for s, r in zip(before.subjects, before.r.tolist(), strict=True) if s in second]
+    drop = np.array([first - then for first, then in pairs])
+    if len(drop) < 2 or not np.any(drop):
+        return median(drop), float("nan")
+    return median(drop), float(stats.wilcoxon(drop).pvalue)

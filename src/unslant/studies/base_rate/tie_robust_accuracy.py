@@ -1,0 +1,87 @@
+"""One cell of a table of accuracies: one presentation under one elicitation, with what ties do to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.arrays import Floats, json_fields
+from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.label_scores import TIE_RULES, LabelScores
+from unslant.metrics.ties import tied as tied_labels
+from unslant.reports.numbers import number, percent
+
+TIE_LIMIT = 0.10
+"""With ties in more than this share of the questions, an accuracy is not to be trusted ..."""
+RULE_LIMIT = 0.02
+"""... nor where it moves by more than this with the rule that breaks them."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Accuracy of one presentation under one elicitation.
+
+    Attributes:
+        presentation, elicitation: which.
+        accuracy: tie rule (``first``, ``split``, ``last``) -> accuracy over all questions.
+        by_subject: the same as the unweighted mean over subjects, as P5 reports it; N counts subjects.
+        tie_rate: share of questions where several labels are most probable.
+        all_tied: share of questions where all labels are equally probable.
+        n_failed: rows without an answer, left out.
+    """
+
+    presentation: str
+    elicitation: str
+    accuracy: dict[str, Estimate]
+    by_subject: dict[str, Estimate]
+    tie_rate: Estimate
+    all_tied: Estimate
+    n_failed: int
+
+    @property
+    def doubt(self) -> str:
+        """Why the accuracy is not to be trusted, in words; empty if it is."""
+        reasons = []
+        if self.tie_rate.value > TIE_LIMIT:
+            reasons.append(f"ties in {percent(self.tie_rate.value)} of the questions")
+        moved = max(abs(table["first"].value - table["last"].value) for table in (self.accuracy, self.by_subject))
+        if moved > RULE_LIMIT:
+            first, split, last = (self.by_subject[rule].value for rule in TIE_RULES)
+            shared = f"{number(first)} if the first tied label wins, {number(split)} if they share"
+            reasons.append(f"{shared}, {number(last)} if the last")
+        return "; ".join(reasons)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return json_fields(self, also=("doubt",)) | {"trusted": not self.doubt}
+
+
+def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
+    """Accuracy and ties of the rows of one presentation and elicitation; questions with no right option left out."""
+    asked = scores.take(np.flatnonzero(scores.right.any(axis=1)))
+    bootstrap = Bootstrap(len(asked), asked.subjects, seed=seed)
+    level = tied_labels(asked.relative).sum(axis=1) if len(asked) else np.zeros(0)
+    correct = {rule: asked.correct(rule) for rule in TIE_RULES}
+    return Cell(
+        presentation,
+        elicitation,
+        {rule: bootstrap.mean(right) for rule, right in correct.items()},
+        {rule: subject_mean(right, asked.subjects, seed=seed) for rule, right in correct.items()},
+        bootstrap.mean(asked.tied.astype(np.float64)),
+        bootstrap.mean((level == asked.n_options).astype(np.float64)),
+        scores.n_failed,
+    )
+
+
+def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
+    """Unweighted mean over subjects of each subject's mean, with the bootstrap interval over subjects.
+
+    Args:
+        values: (Q,) one value a question, none of them ``nan``.
+    """
+    if not len(values):
+        return Estimate.undefined("no question has a value")
+    _, codes = np.unique(np.asarray(subjects, dtype=str), return_inverse=True)
+    means = np.bincount(codes, values) / np.bincount(codes)
+    return Bootstrap(len(means), seed=seed).mean(means)

@@ -1,0 +1,1 @@
+"""Contamination (P4): what seeing the test set does to a score."""

@@ -1,0 +1,53 @@
+"""``unslant study contamination``: what seeing the test set does to a score, as published and under interventions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from unslant.studies import options as o
+from unslant.studies.contamination.settings import ContaminationSettings
+
+
+def contamination(
+    model: o.Model = "fair",
+    questions: o.Questions = o.EMBEDDED,
+    /,
+    *,
+    log: o.Logs = (),
+    settings: Annotated[ContaminationSettings, o.SETTINGS] = ContaminationSettings(),
+    models: o.Models = o.ModelOptions(),
+    outputs: o.Outputs = o.OutputOptions(),
+) -> None:
+    """Fine-tune a model on the questions as published, and show what that buys it under interventions.
+
+    With --against, two models are compared that exist already: MODEL, the clean one, and one suspected of having seen
+    the questions; with --log BEFORE AFTER, two recorded runs of `study unbiased`.
+
+    Examples:
+      unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/
+      unslant study contamination org/clean mmlu --against org/suspect --limit 500
+    """
+    from unslant.errors import InputError
+    from unslant.models.open import address_of, open_model
+    from unslant.studies.contamination.study import compare
+    from unslant.studies.contamination.study import contamination as run
+    from unslant.studies.outputs import check_folder, check_outputs, read_logs, write_outputs
+    from unslant.studies.progress import show_progress
+    from unslant.studies.unbiased.result import UnbiasedResult
+
+    check_outputs(outputs)
+    if log:
+        if len(log) != 2:
+            raise InputError(f"--log: give two files, of the clean and of the suspected model, not {len(log)}")
+        return write_outputs(compare(*read_logs(log, UnbiasedResult)), outputs)
+    check_folder(settings.save_model)
+    needs = ("score", "train") if settings.against is None else ("score",)
+    for name in (model, settings.against):
+        if name is not None:
+            address_of(name, models, needs)
+    found = settings.load(questions)
+    with show_progress(outputs.quiet) as progress:
+        load = partial(open_model, options=models, needs=needs)
+        result = run(model, found, settings, load=load, progress=progress)
+    return write_outputs(result, outputs)

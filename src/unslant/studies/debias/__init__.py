@@ -1,0 +1,1 @@
+"""The debiasing methods side by side (P1)."""

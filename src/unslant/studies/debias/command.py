@@ -1,0 +1,49 @@
+"""``unslant study debias``: every debiasing method, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from unslant.studies import options as o
+from unslant.studies.debias.settings import DebiasSettings
+
+
+def debias(
+    models: Annotated[str, Parameter(help="Model, or several separated by commas.")] = o.DEFAULT_MODEL,
+    questions: Annotated[
+        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas.")
+    ] = o.EMBEDDED,
+    /,
+    *,
+    settings: Annotated[DebiasSettings, o.SETTINGS] = DebiasSettings(),
+    options: o.Models = o.ModelOptions(),
+    outputs: o.Reports = o.ReportOptions(),
+) -> None:
+    """Compare debiasing methods: bias, accuracy, what they cost, and whether what they learned carries over.
+
+    Examples:
+      unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
+      unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
+    """
+    from unslant.debias import method_named
+    from unslant.models.open import address_of, open_model
+    from unslant.studies.debias.study import debias_study
+    from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.studies.progress import show_progress
+
+    check_outputs(outputs)
+    for text in settings.methods:
+        method_named(text)
+    names = [name.strip() for name in models.split(",")]
+    for name in names:
+        address_of(name, options, ("score",))
+    sets = [settings.load(name) for name in questions.split(",")]
+    training = [settings.load(str(name)) for name in settings.train]
+    with show_progress(outputs.quiet) as progress:
+        opened = [partial(open_model, name, options) for name in names]
+        result = debias_study(opened, sets, replace(settings, train=training), progress=progress)
+    write_outputs(result, outputs)

@@ -1,0 +1,117 @@
+"""From presentations to inspect samples, and from inspect's logs back to responses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog, EvalSample
+
+from unslant.models.chat import inspect_messages
+from unslant.presentations import Presentation
+from unslant.questions import JudgingQuestion
+from unslant.responses import Extracted, Response, chosen_contents, text_ranks
+from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
+from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
+from unslant.studies.instruction_boundary.metrics import GENERATED, JUDGED
+from unslant.studies.instruction_boundary.prompts import chat, right_answer
+
+SCORER = "boundary_answer"
+
+
+def prompt_digest(presentation: Presentation) -> str:
+    """What identifies the request: every message of it, and the follow-up of its setting."""
+    asked = [(message.role, message.content) for message in chat(presentation)]
+    content = json.dumps([asked, setting(presentation.item).follow_up])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None = None) -> Sample:
+    """One sample; its metadata is enough to read the answer and to make a row of responses.
+
+    Args:
+        repeat: number of this request where one question is asked several times; by default inspect's epoch.
+    """
+    judging = isinstance(question, JudgingQuestion)
+    options = () if isinstance(question, JudgingQuestion) else question.options
+    return Sample(
+        id=f"{presentation.item}|{question.id}" + (f"|{repeat}" if repeat else ""),
+        input=inspect_messages(chat(presentation)),
+        target=right_answer(presentation),
+        metadata={
+            **metadata_of(question, presentation),
+            "setting": presentation.item,
+            "kind": "judging" if judging else "choice",
+            "form": form_of(question),
+            "label_form": "dense" if is_dense(question) else "sparse",
+            "n_options": len(options) or len(JudgingQuestion.VERDICTS),
+            "text_ranks": list(text_ranks(options)),
+            "digest": prompt_digest(presentation),
+            **({} if repeat is None else {"repeat": repeat}),
+        },
+    )
+
+
+Key = tuple[str, str, str, int]
+"""Question, setting, digest of the prompt, and repeat: what makes two requests the same."""
+
+
+def read_rows(logs: str | Path | Iterable[EvalLog]) -> list[Response]:
+    """The answers in inspect's logs, as rows of responses; a request that failed becomes a row of status ``error``.
+
+    Args:
+        logs: folder of logs, or logs already read (with samples).
+    """
+    return list(read_keyed(logs).values())
+
+
+def read_keyed(
+    logs: str | Path | Iterable[EvalLog], identity: Mapping[str, object] | None = None
+) -> dict[Key, Response]:
+    """As :func:`read_rows`, by what was asked. The last reply counts, and any reply outweighs a failure.
+
+    Args:
+        identity: only logs of tasks made with this identity (see ``build_task``).
+    """
+    rows: dict[Key, Response] = {}
+    for log in read_logs(logs):
+        told = (log.eval.metadata or {}).get("unslant")
+        if told is None or (identity is not None and told != identity):
+            continue
+        for sample in log.samples or []:
+            row = _row(sample)
+            key = (row.question_id, row.item, str(sample.metadata["digest"]), row.repeat)
+            if key not in rows or row.status != "error":
+                rows[key] = row
+    return rows
+
+
+def _row(sample: EvalSample) -> Response:
+    metadata = sample.metadata
+    score = (sample.scores or {}).get(SCORER)
+    told = (score.metadata or {}) if score and not sample.error else {}
+    status = str(told.get("status", "error"))
+    presentation = from_metadata(metadata)
+    read = Extracted(status, frozenset(told.get("labels", ())))
+    return Response(
+        question_id=metadata["question_id"],
+        kind=presentation.kind,
+        item=presentation.item,
+        suggested=presentation.suggested,
+        elicitation=JUDGED if told.get("judged") else GENERATED,
+        labels=presentation.labels,
+        contents=presentation.contents,
+        answers=presentation.answers,
+        n_options=metadata["n_options"],
+        chosen=chosen_contents(read, presentation),
+        status=status,
+        raw=sample.output.completion if status != "error" else None,
+        subject=metadata["subject"],
+        source=metadata["source"],
+        interventions=presentation.interventions,
+        repeat=int(metadata.get("repeat", sample.epoch - 1)),
+        text_ranks=tuple(metadata["text_ranks"]),
+    )

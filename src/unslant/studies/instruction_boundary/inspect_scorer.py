@@ -1,0 +1,93 @@
+"""Reading answers: by patterns, then, where they find nothing, by a judge that has passed its validation."""
+
+from __future__ import annotations
+
+from logging import getLogger
+
+import anyio
+from inspect_ai.model import GenerateConfig, Model, ModelOutput, get_model
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
+from inspect_ai.solver import TaskState
+
+from unslant.presentations import Presentation
+from unslant.responses import Extracted, extract
+from unslant.responses.judge import VALIDATION, JudgeReport, judge_prompt, needs_judge, read_judgement, validate
+from unslant.studies.inspect_samples import from_metadata
+from unslant.studies.instruction_boundary.inspect_records import SCORER
+
+logger = getLogger(__name__)
+_CERTAIN = GenerateConfig(temperature=0.0, max_tokens=64)
+
+
+@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
+def boundary_answer(judge: str | Model | None = None) -> Scorer:
+    """Right where the answer is exactly the set of right options, or the verdict.
+
+    Args:
+        judge: model that reads replies in which the patterns find no answer. It is first given a fixed set of
+            replies; if it misreads any, it is not used, and the run's log says so.
+    """
+    report: JudgeReport | None = None
+    lock: anyio.Lock | None = None
+
+    async def validated(model: Model) -> JudgeReport:
+        nonlocal report, lock
+        lock = lock or anyio.Lock()
+        async with lock:
+            if report is None:
+                prompts = [judge_prompt(case.reply, case.labels) for case in VALIDATION]
+                report = validate([(await model.generate(prompt, config=_CERTAIN)).completion for prompt in prompts])
+                if not report.passed:
+                    logger.warning(
+                        f"judge {model.name} is not used: it read {report.right} of {report.n} replies right"
+                    )
+        return report
+
+    async def score(state: TaskState, target: Target) -> Score:
+        presentation = from_metadata(state.metadata)
+        reply = state.output.completion
+        extracted = _read(state.output, presentation)
+        judged, validation = False, None
+        if judge is not None and needs_judge(extracted):
+            model = get_model(judge)
+            validation = await validated(model)
+            if validation.passed:
+                asked = await model.generate(judge_prompt(reply, presentation.labels), config=_CERTAIN)
+                extracted = read_judgement(asked.completion, presentation.labels)
+                judged = True
+        right = extracted.status == "ok" and extracted.labels == frozenset(presentation.right_labels)
+        return Score(
+            value="C" if right else "I",
+            answer=_said(extracted),
+            explanation=reply,
+            metadata={
+                "status": extracted.status,
+                "labels": sorted(extracted.labels),
+                "rule": extracted.rule,
+                "judged": judged,
+                "judge_validation": f"{validation.right}/{validation.n}" if validation else None,
+            },
+        )
+
+    return score
+
+
+def _said(extracted: Extracted) -> str:
+    if extracted.status != "ok":
+        return extracted.status
+    return ", ".join(sorted(extracted.labels)) or "none"
+
+
+def _read(output: ModelOutput, presentation: Presentation) -> Extracted:
+    if not output.choices:  # a body without a reply, though the server said 200
+        return Extracted("error", rule="no choices in the reply")
+    return Extracted("refused", rule="refusal") if _declined(output) else extract(output.completion, presentation)
+
+
+def _declined(output: ModelOutput) -> bool:
+    """Whether the provider says that the model declined, whatever the text."""
+    if output.stop_reason == "content_filter":
+        return True
+    if isinstance(output.message.content, str):
+        return False
+    return any(getattr(part, "refusal", None) for part in output.message.content)

@@ -1,0 +1,47 @@
+"""Generating replies: one turn, or two where the model is shown its reasoning; the instruction polished if asked."""
+
+from __future__ import annotations
+
+import anyio
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, setting
+
+
+@solver
+def generate_reply(polisher: str | Model | None = None) -> Solver:
+    """Ask each sample under its setting.
+
+    Args:
+        polisher: model that rewrites the instruction under ``prompt-polishing``; by default the one that is asked.
+            Every instruction is rewritten once a run; the text is kept in the sample's metadata.
+    """
+    polished: dict[str, str] = {}
+    lock: anyio.Lock | None = None
+
+    async def polish(instruction: str) -> str:
+        nonlocal lock
+        lock = lock or anyio.Lock()
+        async with lock:
+            if instruction not in polished:
+                model = get_model(polisher)
+                reply = await model.generate(POLISH_REQUEST + instruction, config=GenerateConfig(temperature=0.0))
+                if not reply.completion.strip():
+                    raise RuntimeError("the polishing model returned no text")
+                polished[instruction] = reply.completion.strip()
+        return polished[instruction]
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        chosen = setting(state.metadata["setting"])
+        if chosen.polish:
+            instruction = await polish(state.messages[0].text)
+            state.messages[0] = ChatMessageSystem(content=instruction)
+            state.metadata["polished"] = instruction
+        state = await generate(state)
+        if chosen.follow_up:
+            state.messages.append(ChatMessageUser(content=chosen.follow_up))
+            state = await generate(state)
+        return state
+
+    return solve

@@ -1,0 +1,76 @@
+"""The task ``unslant/instruction_boundary``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, Model
+
+from unslant.studies.instruction_boundary.inspect_records import to_sample
+from unslant.studies.instruction_boundary.inspect_scorer import boundary_answer
+from unslant.studies.instruction_boundary.inspect_solver import generate_reply
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SEED
+from unslant.studies.instruction_boundary.plan import plan
+from unslant.studies.instruction_boundary.settings import TEMPERATURE
+
+
+@task
+def instruction_boundary(
+    questions: str = "embedded",
+    settings: str | list[str] = BASELINE,
+    limit: int | None = None,
+    seed: int = SEED,
+    left_out: str = "",
+    judge: str | None = None,
+    polisher: str | None = None,
+    temperature: float = TEMPERATURE,
+) -> Task:
+    """Questions of mixed form under one or more instruction settings (P3).
+
+    Args:
+        questions: file made by ``unslant questions build instruction-boundary``, or ``embedded``.
+        settings: names of settings, separated by commas; ``all`` for all but the disturbing options.
+        limit: at most so many questions of each kind, half with a usual answer; default all, balanced.
+        seed: of which questions, suggestions and examples are drawn.
+        left_out: form of answer that ``missing-choices`` leaves out.
+        judge: model that reads replies in which no answer is found.
+        polisher: model that rewrites the instruction under ``prompt-polishing``.
+        temperature: of sampling (P3: 0.5).
+    """
+    from unslant.studies.instruction_boundary.question_sources import load_boundary
+
+    names = settings.split(",") if isinstance(settings, str) else settings
+    asked = plan(load_boundary(questions).balanced(limit, seed), names, seed=seed, left_out=left_out)
+    return build_task(
+        [to_sample(question, presentation) for question, presentation in asked],
+        temperature=temperature,
+        judge=judge,
+        polisher=polisher,
+        identity={"task": "instruction_boundary", "seed": seed, "settings": ",".join(names)},
+    )
+
+
+def build_task(
+    samples: Sequence[Sample],
+    *,
+    temperature: float | None = TEMPERATURE,
+    max_tokens: int | None = None,
+    judge: str | Model | None = None,
+    polisher: str | Model | None = None,
+    identity: Mapping[str, object] | None = None,
+) -> Task:
+    """A task over samples made by :func:`~unslant.studies.instruction_boundary.inspect_records.to_sample`.
+
+    Args:
+        identity: JSON-able, kept in the log; logs are only read together where it is the same.
+    """
+    return Task(
+        name="instruction_boundary",
+        dataset=MemoryDataset(list(samples), name="instruction_boundary"),
+        solver=generate_reply(polisher),
+        scorer=boundary_answer(judge),
+        config=GenerateConfig(temperature=temperature, max_tokens=max_tokens),
+        metadata={"unslant": dict(identity or {})},
+    )

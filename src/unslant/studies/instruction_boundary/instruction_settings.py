@@ -1,0 +1,255 @@
+"""The instruction settings of P3 as presentations: what the instruction covers, adds or leaves out.
+
+One instruction serves all forms of a question set: of a multiple-choice question one option may be right, several or
+none; a statement is true, false or unknown. No option such as "none of these" is added. The wording is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from unslant.errors import InputError
+from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, present, question_rng
+from unslant.questions import JudgingQuestion, Question
+
+AnyForm = Question | JudgingQuestion
+SEED = 42
+MAX_DISTURBING = 9
+"""Most wrong options of the disturbing miscellany."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way of instructing.
+
+    Attributes:
+        coverage: ``sufficient``, ``redundant`` or ``insufficient`` (P3, table 1); ``mitigation`` warns of the biases.
+        follow_up: a second turn that shows the model its first answer; the second answer counts. Usually empty.
+        polish: the instruction is first rewritten by a model.
+        disturbing: number of wrong options kept beside the right one; 0: the options are left alone.
+        suggests: form of the answer that the prompt suggests, ``dense`` or ``sparse``; empty: it suggests none.
+        example: form of the answer of the one worked example; empty: there is none.
+    """
+
+    name: str
+    coverage: str
+    description: str
+    follow_up: str = ""
+    polish: bool = False
+    disturbing: int = 0
+    suggests: str = ""
+    example: str = ""
+
+
+_REFLECT = (
+    "Go through the steps above one by one and look for mistakes. "
+    'Then give your final answer on the last line, as "Answer: ...".'
+)
+_SETTINGS = (
+    Setting("vanilla", "sufficient", "every form is named, with guidance for each"),
+    Setting("reasoning-reflection", "sufficient", "reasons first, then reviews its own steps", follow_up=_REFLECT),
+    Setting("prompt-polishing", "sufficient", "the vanilla instruction, rewritten by a model", polish=True),
+    Setting(
+        "conformity-dense",
+        "redundant",
+        "the prompt suggests a usual answer: one option, True or False",
+        suggests="dense",
+    ),
+    Setting(
+        "conformity-sparse",
+        "redundant",
+        "the prompt suggests an unusual answer: none, several, Unknown",
+        suggests="sparse",
+    ),
+    Setting("few-shot-dense", "redundant", "one worked example with a usual answer", example="dense"),
+    Setting("few-shot-sparse", "redundant", "one worked example with an unusual answer", example="sparse"),
+    Setting("missing-choices", "insufficient", "one form is left out of the instruction"),
+    Setting("vagueness", "insufficient", "every form is named, without guidance"),
+    Setting("mitigation", "mitigation", "vanilla, with a warning of each bias"),
+    *(
+        Setting(f"disturbing-{k}", "redundant", f"the right option among {k} wrong", disturbing=k)
+        for k in range(1, MAX_DISTURBING + 1)
+    ),
+)
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _SETTINGS}
+BASELINE = "vanilla"
+SETTING = "setting"
+"""Kind of these presentations; their item is the name of the setting."""
+
+POLISH_REQUEST = (
+    "Rewrite the following instruction for a language model so that it is clearer and reads better. "
+    "Keep its meaning. Reply with the rewritten instruction only.\n\n"
+)
+"""What the polishing model is asked; the vanilla instruction follows."""
+
+_CHOICE_FORMS = {
+    "single": "If exactly one option is right, answer with its label, for example: {second}",
+    "several": "If several options are right, answer with all of their labels, for example: {first}, {last}",
+    "none": "If no option is right, answer: none",
+}
+_JUDGING_FORMS = {
+    "True": "True: the facts show that the statement holds.",
+    "False": "False: the facts show that the statement does not hold.",
+    "Unknown": "Unknown: the facts show neither.",
+}
+_LEFT_OUT = {"choice": "none", "judging": "Unknown"}
+_ALONE = "Give the answer alone."
+_STEPS = 'Show each step of your reasoning. Then give the answer on the last line, as "Answer: ...".'
+_WARNINGS = (
+    "Judge every option or statement by itself. Do not expect one form of answer more than another, do not take over "
+    "an answer that somebody suggests, do not copy the form of an example, and do not be distracted by extra options "
+    "or by what this instruction does not mention."
+)
+
+
+def setting(name: str) -> Setting:
+    """The setting called ``name``.
+
+    Raises:
+        InputError: if there is none; it lists them.
+    """
+    if name not in SETTINGS:
+        raise InputError(f"unknown setting {name!r}: use one of {', '.join(SETTINGS)}")
+    return SETTINGS[name]
+
+
+def form_of(question: AnyForm) -> str:
+    """``single``, ``several`` or ``none`` by the number of right options; ``True``, ``False`` or ``Unknown``."""
+    if isinstance(question, JudgingQuestion):
+        return question.verdict
+    return "none" if not question.answers else "single" if len(question.answers) == 1 else "several"
+
+
+def is_dense(question: AnyForm) -> bool:
+    """Whether the right answer has the usual form: one option, True or False (P3, section 2)."""
+    return form_of(question) in ("single", "True", "False")
+
+
+def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "") -> str:
+    """The instruction of one setting.
+
+    Args:
+        kind: ``choice`` or ``judging``.
+        labels: the labels shown, for the examples in the guidance.
+        left_out: the form that ``missing-choices`` does not name: ``single``, ``several`` or ``none``; ``True``,
+            ``False`` or ``Unknown``. By default ``none`` and ``Unknown``.
+
+    Raises:
+        InputError: if ``left_out`` is not a form of this kind.
+    """
+    forms = dict(_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS)
+    if name == "vagueness":
+        if kind == "choice":
+            return "One option, several options or no option may be right. Which is it?"
+        return "Is the statement True, False or Unknown?"
+    if name == "missing-choices":
+        missing = left_out or _LEFT_OUT[kind]
+        if missing not in forms:
+            raise InputError(f"left out form {missing!r}: use one of {', '.join(forms)}")
+        del forms[missing]
+    asked = "Which options answer the question?" if kind == "choice" else "What do the facts show about the statement?"
+    lines = [asked, *(f"- {text}" for text in forms.values())]
+    if name == "mitigation":
+        lines.append(_WARNINGS)
+    lines.append(_STEPS if name == "reasoning-reflection" else _ALONE)
+    return "\n".join(lines).format(first=labels[0], second=labels[1], last=labels[-1])
+
+
+def present_setting(
+    question: AnyForm,
+    name: str,
+    *,
+    examples: Sequence[AnyForm] = (),
+    seed: int = SEED,
+    alphabet: tuple[str, ...] = ALPHABETS["A"],
+    left_out: str = "",
+    polished: str = "",
+) -> Presentation:
+    """One question under one setting; options stay in their order, except in the disturbing miscellany.
+
+    Args:
+        examples: questions that the few-shot settings draw their example from.
+        seed: of the suggested answer, the example and the kept wrong options; each also depends on the question's id.
+        left_out: see :func:`instruction`; forms of the other kind are ignored.
+        polished: the rewritten instruction, once there is one.
+
+    Raises:
+        InputError: if the setting does not exist or cannot be had for this question.
+    """
+    wanted = setting(name)
+    kind = "judging" if isinstance(question, JudgingQuestion) else "choice"
+    if wanted.disturbing:
+        shown = _disturbing(question, wanted.disturbing, seed, alphabet)
+    else:
+        shown = _plain(question, alphabet)
+    base = BASELINE if wanted.disturbing or wanted.polish else name
+    own = left_out if left_out in (_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS) else ""
+    text = polished or instruction(kind, base, shown.labels, own)
+    shown = replace(shown, item=name, instruction=text)
+    if wanted.suggests:
+        answer = _suggested(question, shown.labels, wanted.suggests == "dense", seed)
+        contents = frozenset(shown.content_of(label) for label in answer) or frozenset({NONE})
+        shown = replace(shown, hint=_suggestion(answer), suggested=contents)
+    if wanted.example:
+        example = _example(question, examples, wanted.example == "dense", seed)
+        shown = replace(shown, shots=(_plain(example, alphabet),))
+    return shown
+
+
+def _plain(question: AnyForm, alphabet: tuple[str, ...]) -> Presentation:
+    if isinstance(question, JudgingQuestion):
+        options = tuple(ShownOption(verdict, "", i) for i, verdict in enumerate(question.VERDICTS))
+        right = frozenset({question.VERDICTS.index(question.verdict)})
+        return Presentation(question.id, SETTING, question.statement, options, right, context=question.context)
+    shown = present(question, None, alphabet, SETTING)
+    return shown if question.answers else replace(shown, answers=frozenset({NONE}))
+
+
+def _disturbing(question: AnyForm, k: int, seed: int, alphabet: tuple[str, ...]) -> Presentation:
+    """The right option among ``k`` wrong ones; the wrong ones of ``k`` are among those of ``k + 1``."""
+    if isinstance(question, JudgingQuestion) or len(question.answers) != 1 or len(question.options) <= k:
+        raise InputError(
+            f"question {question.id!r} cannot be shown with {k} wrong options: it needs one right option and "
+            f"{k} wrong ones"
+        )
+    right = min(question.answers)
+    wrong = [i for i in range(len(question.options)) if i != right]
+    question_rng(question.id, seed, "disturbing").shuffle(wrong)
+    kept = [right, *wrong[:k]]
+    question_rng(question.id, seed, f"disturbing order {k}").shuffle(kept)
+    shown = tuple(ShownOption(alphabet[i], question.options[content], content) for i, content in enumerate(kept))
+    return Presentation(question.id, SETTING, question.stem, shown, question.answers, context=question.context)
+
+
+def _suggested(question: AnyForm, labels: Sequence[str], dense: bool, seed: int) -> tuple[str, ...]:
+    """The answer that the prompt suggests, drawn without regard to the truth; empty for "none"."""
+    rng = question_rng(question.id, seed, "suggested")
+    if isinstance(question, JudgingQuestion):
+        return (rng.choice(("True", "False")) if dense else "Unknown",)
+    if dense:
+        return (rng.choice(labels),)
+    if rng.random() < 0.5 or len(labels) < 3:
+        return ()
+    pair = rng.sample(list(labels), 2)
+    return tuple(label for label in labels if label in pair)
+
+
+def _suggestion(answer: tuple[str, ...]) -> str:
+    if len(answer) > 1:
+        return f"I think the answers are {' and '.join(answer)}."
+    return f"I think the answer is {answer[0] if answer else 'none'}."
+
+
+def _example(question: AnyForm, examples: Sequence[AnyForm], dense: bool, seed: int) -> AnyForm:
+    pool = [
+        other
+        for other in examples
+        if type(other) is type(question) and other.id != question.id and is_dense(other) == dense
+    ]
+    if not pool:
+        raise InputError(
+            f"question {question.id!r} has no {'dense' if dense else 'sparse'} example: the question set holds no "
+            "other question of that form"
+        )
+    return question_rng(question.id, seed, "example").choice(pool)

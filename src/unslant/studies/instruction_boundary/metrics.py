@@ -1,0 +1,367 @@
+"""Metrics of P3: accuracy on usual and unusual forms of answer, what is answered, and what an instruction changes.
+
+An answer is right when it is exactly the set of right options, in any order; part of it, or more, is wrong. A reply
+without an answer (``unparsed``, ``refused``) is wrong; where no reply came (``error``) the question is left out of
+every accuracy and counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import Bools, Floats, Jsonable
+from unslant.errors import InputError
+from unslant.metrics import correlation, mcnemar
+from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.presentations import NONE
+from unslant.questions import JudgingQuestion
+from unslant.responses import Response, Responses
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
+
+GENERATED, JUDGED = "generate", "generate/judge"
+_READ = {"words": GENERATED, "words/judge": JUDGED, GENERATED: GENERATED, JUDGED: JUDGED}
+"""Elicitations of replies, under today's and earlier names -> today's."""
+"""Elicitation of a row: read by the patterns, or by a judge."""
+FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
+DENSE = frozenset({"single", "True", "False"})
+
+
+@dataclass(frozen=True)
+class SettingMetrics(Jsonable):
+    """One setting, one kind of question. All shares are in [0, 1].
+
+    Attributes:
+        setting, kind: name of the setting; ``choice`` or ``judging``.
+        accuracy: share of questions answered right (P3, eq. 1).
+        stability: SR, accuracy where the right answer has a usual form: one option, True or False (eq. 2).
+        generalization: GR, accuracy where it has an unusual form: none, several, Unknown (eq. 3).
+        generalization_none, generalization_several: GR of the two unusual forms of multiple-choice questions.
+        robustness: RS, harmonic mean of SR and GR (eq. 6); 0 where either is 0.
+        outputs: OR, form of answer -> its share among the answers (eq. 4, 5).
+        truth: form of answer -> its share among the right answers of these questions.
+        judged: share of replies that a judge had to read.
+        unparsed, refused: share of replies without an answer, and of refusals.
+        errors: share of requests that got no reply.
+    """
+
+    setting: str
+    kind: str
+    accuracy: Estimate
+    stability: Estimate
+    generalization: Estimate
+    generalization_none: Estimate
+    generalization_several: Estimate
+    robustness: Estimate
+    outputs: Mapping[str, Estimate]
+    truth: Mapping[str, float]
+    judged: Estimate
+    unparsed: Estimate
+    refused: Estimate
+    errors: Estimate
+
+    @property
+    def dense_outputs(self) -> float:
+        """Share of answers of a usual form; ``nan`` if there are no answers."""
+        return sum(share.value for form, share in self.outputs.items() if form in DENSE)
+
+
+@dataclass(frozen=True)
+class Change(Jsonable):
+    """What one setting changes against vanilla, on the questions both were asked.
+
+    Attributes:
+        difference: accuracy under the setting minus accuracy under vanilla; interval from resampling questions.
+        gained, lost: questions right only under the setting, and only under vanilla (single replies only).
+        p_value: exact McNemar test that both are equally likely; ``nan`` where replies were sampled repeatedly.
+    """
+
+    setting: str
+    kind: str
+    difference: Estimate
+    gained: int
+    lost: int
+    p_value: float
+
+
+@dataclass(frozen=True)
+class BoundaryMetrics(Jsonable):
+    """Everything measured on one model.
+
+    Attributes:
+        settings: one row per setting and kind, in the order they were asked.
+        changes: against vanilla, where vanilla was asked too.
+        robustness: setting -> RS, averaged over the kinds of question that were asked (eq. 7).
+    """
+
+    settings: tuple[SettingMetrics, ...]
+    changes: tuple[Change, ...] = ()
+    robustness: Mapping[str, Estimate] = field(default_factory=dict)
+
+    def of(self, setting: str, kind: str) -> SettingMetrics:
+        """The row of one setting and kind.
+
+        Raises:
+            KeyError: if it was not asked.
+        """
+        for row in self.settings:
+            if (row.setting, row.kind) == (setting, kind):
+                return row
+        raise KeyError((setting, kind))
+
+    def disturbing(self, measure: str = "accuracy") -> dict[int, Estimate]:
+        """Number of wrong options -> accuracy, where the disturbing miscellany was asked."""
+        return {
+            SETTINGS[row.setting].disturbing: getattr(row, measure)
+            for row in self.settings
+            if row.setting in SETTINGS and SETTINGS[row.setting].disturbing
+        }
+
+
+def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
+    """Measure the generated replies; several samples of one reply are averaged by question.
+
+    Raises:
+        InputError: if there are none.
+    """
+    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in _READ]
+    if not rows:
+        raise InputError("the table holds no generated replies: run the instruction-boundary study first")
+    names = list(dict.fromkeys(row.item for row in rows))
+    settings, changes, robustness = [], [], {}
+    for name in names:
+        of_name = [row for row in rows if row.item == name]
+        for kind in FORMS:
+            group = [row for row in of_name if kind_of(row) == kind]
+            if group:
+                settings.append(_measure(name, kind, group, resamples, seed))
+                base = [row for row in rows if row.item == BASELINE and kind_of(row) == kind]
+                if name != BASELINE and base:
+                    change = _change(name, kind, group, base, resamples, seed)
+                    changes += [change] if change else []
+        robustness[name] = _robustness(of_name, resamples, seed)
+    return BoundaryMetrics(tuple(settings), tuple(changes), robustness)
+
+
+def kind_of(row: Response) -> str:
+    """``judging`` where the labels are the verdicts, else ``choice``."""
+    return "judging" if row.labels == JudgingQuestion.VERDICTS else "choice"
+
+
+def answer_form(kind: str, contents: frozenset[int]) -> str:
+    """The form of an answer (or of the truth), given as content codes."""
+    if kind == "judging":
+        return JudgingQuestion.VERDICTS[min(contents)]
+    if contents <= {NONE}:
+        return "none"
+    return "single" if len(contents) == 1 else "several"
+
+
+def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, seed: int) -> SettingMetrics:
+    ids, by_question = _by_question(rows)
+    bootstrap = Bootstrap(len(ids), resamples=resamples, seed=seed)
+    right = _right(by_question)
+    truth = [answer_form(kind, group[0].answers) for group in by_question]
+    dense = np.array([form in DENSE for form in truth])
+
+    def only(*forms: str) -> Estimate:
+        wanted = np.isin(np.array(truth), forms)
+        return bootstrap.mean(np.where(wanted, right, np.nan), note="" if wanted.any() else "no such question asked")
+
+    def share(wanted: Any, among: Any = lambda row: True) -> Estimate:
+        return bootstrap.mean(
+            np.array([_mean([float(wanted(row)) for row in group if among(row)]) for group in by_question])
+        )
+
+    outputs = {
+        form: share(lambda row, form=form: answer_form(kind, row.chosen) == form, lambda row: row.status == "ok")
+        for form in FORMS[kind]
+    }
+    return SettingMetrics(
+        setting=setting,
+        kind=kind,
+        accuracy=bootstrap.mean(right),
+        stability=only(*[form for form in FORMS[kind] if form in DENSE]),
+        generalization=only(*[form for form in FORMS[kind] if form not in DENSE]),
+        generalization_none=only("none") if kind == "choice" else Estimate.undefined("judging questions have no none"),
+        generalization_several=only("several") if kind == "choice" else Estimate.undefined("no several in judging"),
+        robustness=_harmonic(bootstrap, right, dense),
+        outputs=outputs,
+        truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
+        unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
+        refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
+        errors=share(lambda row: row.status == "error"),
+    )
+
+
+def _by_question(rows: Sequence[Response]) -> tuple[list[str], list[list[Response]]]:
+    groups: dict[str, list[Response]] = {}
+    for row in rows:
+        groups.setdefault(row.question_id, []).append(row)
+    return list(groups), list(groups.values())
+
+
+def _right(by_question: Sequence[Sequence[Response]]) -> Floats:
+    """(Q,) share of a question's replies that are right; ``nan`` where none came."""
+    return np.array(
+        [
+            _mean([float(row.status == "ok" and row.chosen == row.answers) for row in group if row.status != "error"])
+            for group in by_question
+        ]
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _features(right: Floats, dense: Bools) -> Floats:
+    """(Q, 4): right and asked among dense, right and asked among sparse."""
+    asked = ~np.isnan(right)
+    value = np.where(asked, right, 0.0)
+    return np.column_stack([value * dense, asked * dense, value * ~dense, asked * ~dense]).astype(np.float64)
+
+
+def _harmonic_of(totals: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sr, gr = totals[:, 0] / totals[:, 1], totals[:, 2] / totals[:, 3]
+        return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
+
+
+def _harmonic(bootstrap: Bootstrap, right: Floats, dense: Bools) -> Estimate:
+    n = int((~np.isnan(right)).sum())
+    if not dense.any() or dense.all():
+        return Estimate.undefined("needs questions of both usual and unusual form", n)
+    return bootstrap.statistic(_features(right, dense), _harmonic_of, n, low=0.0, high=1.0)
+
+
+def _robustness(rows: Sequence[Response], resamples: int, seed: int) -> Estimate:
+    """RS averaged over the kinds asked, its interval from resampling all questions."""
+    parts, n, usable = [], 0, []
+    for kind in FORMS:
+        group = [row for row in rows if kind_of(row) == kind]
+        if group:
+            _, by_question = _by_question(group)
+            right = _right(by_question)
+            dense = np.array([answer_form(kind, g[0].answers) in DENSE for g in by_question])
+            usable.append(dense.any() and not dense.all())
+            parts.append(_features(right, dense))
+            n += int((~np.isnan(right)).sum())
+    if not all(usable):
+        return Estimate.undefined("needs questions of both usual and unusual form", n)
+    blocks = [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
+    features = np.concatenate(blocks)
+
+    def average(totals: Floats) -> Floats:
+        kinds = [_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))]
+        return np.asarray(np.mean(kinds, axis=0))
+
+    return Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+
+
+def _change(
+    name: str, kind: str, rows: Sequence[Response], base: Sequence[Response], resamples: int, seed: int
+) -> Change | None:
+    ids, groups = _by_question(rows)
+    base_ids, base_groups = _by_question(base)
+    here, there = dict(zip(ids, _right(groups), strict=True)), dict(zip(base_ids, _right(base_groups), strict=True))
+    shared = [i for i in ids if i in there and not math.isnan(here[i]) and not math.isnan(there[i])]
+    if not shared:
+        return None
+    new, old = np.array([here[i] for i in shared]), np.array([there[i] for i in shared])
+    gained, lost, p_value = 0, 0, math.nan
+    if np.isin(np.concatenate([new, old]), (0.0, 1.0)).all():
+        gained, lost = int((new > old).sum()), int((old > new).sum())
+        p_value = mcnemar(gained, lost)
+    difference = Bootstrap(len(shared), resamples=resamples, seed=seed).mean(new - old, share=False)
+    return Change(name, kind, difference, gained, lost, p_value)
+
+
+@dataclass(frozen=True)
+class AcrossModels(Jsonable):
+    """What one setting changes, each model being one observation (P3, appendix G).
+
+    Attributes:
+        difference: mean over models of accuracy under the setting minus accuracy under vanilla; Student's t interval;
+            N is the number of models.
+        t, p_value: one-sample t test that the mean is 0, two-sided; ``nan`` with fewer than two models.
+    """
+
+    setting: str
+    difference: Estimate
+    t: float
+    p_value: float
+
+
+def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
+    """Test every setting against vanilla over models.
+
+    Args:
+        accuracies: model -> setting -> accuracy in [0, 1]; models without vanilla or without the setting are left out.
+    """
+    from scipy.stats import ttest_1samp
+
+    names = list(dict.fromkeys(name for by_setting in accuracies.values() for name in by_setting if name != BASELINE))
+    results = []
+    for name in names:
+        differences = [a[name] - a[BASELINE] for a in accuracies.values() if name in a and BASELINE in a]
+        if not differences:
+            continue
+        mean, n = float(np.mean(differences)), len(differences)
+        if n < 2:
+            note = "one model: no test"
+            results.append(
+                AcrossModels(name, Estimate(mean, math.nan, math.nan, n, "none", note=note), math.nan, math.nan)
+            )
+            continue
+        if len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
+            certain = Estimate(mean, mean, mean, n, "Student's t over models", note="the same in every model")
+            results.append(
+                AcrossModels(name, certain, math.copysign(math.inf, mean) if mean else math.nan, float(not mean))
+            )
+            continue
+        test = ttest_1samp(differences, 0.0)
+        low, high = test.confidence_interval(CONFIDENCE)
+        estimate = Estimate(mean, float(low), float(high), n, "Student's t over models")
+        results.append(AcrossModels(name, estimate, float(test.statistic), float(test.pvalue)))
+    return results
+
+
+@dataclass(frozen=True)
+class Agreement(Jsonable):
+    """How alike two rankings of models are.
+
+    Attributes:
+        kendall, spearman: rank correlations in [-1, 1], see :func:`~unslant.metrics.association.correlation`; N is the
+            number of models in both.
+        kendall_p, spearman_p: p-values that there is no association; exact for Kendall without ties.
+    """
+
+    kendall: Estimate
+    spearman: Estimate
+    kendall_p: float
+    spearman_p: float
+
+
+def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
+    """Compare the ranking by robustness score with an external one; in both, more is better.
+
+    Raises:
+        InputError: if fewer than three models are in both.
+    """
+    shared = [model for model in scores if model in external]
+    if len(shared) < 3:
+        raise InputError(
+            f"the two rankings share {len(shared)} models, a correlation needs 3: names must be equal ("
+            f"here: {', '.join(scores)}; there: {', '.join(external)})"
+        )
+    ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
+    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
+    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
+    return Agreement(kendall, spearman, kendall_p, spearman_p)

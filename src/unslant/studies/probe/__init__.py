@@ -1,0 +1,1 @@
+"""The evaluator probe (P4): the bias of model-made benchmarks."""

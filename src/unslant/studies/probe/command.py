@@ -1,0 +1,57 @@
+"""``unslant study probe``: what models do to a benchmark when they rewrite its questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from unslant.studies import options as o
+from unslant.studies.probe.settings import ProbeSettings
+
+
+def probe(
+    models: Annotated[str, Parameter(help="Two models or more, separated by commas; see unslant audit.")] = "",
+    questions: o.Questions = o.EMBEDDED,
+    /,
+    *,
+    log: o.Logs = (),
+    accuracy: Annotated[Path | None, Parameter(help="With --log: a file of accuracy by model and subject.")] = None,
+    settings: Annotated[ProbeSettings, o.SETTINGS] = ProbeSettings(),
+    options: o.Models = o.ModelOptions(),
+    generate: o.Generate = o.GenerateOptions(),
+    outputs: o.Outputs = o.OutputOptions(),
+) -> None:
+    """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
+
+    The questions under random interventions are judged beside the rephrased ones. The responses are the table of
+    confidences.
+
+    Examples:
+      unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
+      unslant study probe --log confidences.csv --accuracy accuracy.csv
+    """
+    from unslant.errors import InputError
+    from unslant.models.open import address_of
+    from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.studies.probe.judging import open_participant
+    from unslant.studies.probe.study import probe as run
+    from unslant.studies.probe.study import probe_recorded
+    from unslant.studies.progress import show_progress
+
+    check_outputs(outputs)
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if log:
+        if names or len(log) > 1:
+            raise InputError("give models, or --log with one file")
+        return write_outputs(probe_recorded(log[0], accuracy, settings), outputs)
+    if len(names) < 2:
+        raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
+    for name in names:
+        address_of(name, options, ("generate",))
+    found, writer = settings.load(questions), settings.writer()
+    with show_progress(outputs.quiet) as progress:
+        participants = [open_participant(name, options, writer, generate) for name in names]
+        result = run(participants, found, settings, progress=progress)
+    return write_outputs(result, outputs)

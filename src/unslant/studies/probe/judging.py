@@ -1,0 +1,167 @@
+"""Who takes part in the evaluator probe: models that rephrase questions, and say how sure they are of an answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel
+from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.open import address_of, open_chat, open_model
+from unslant.presentations import Presentation
+from unslant.prompts import Cloze, Message, Prompt, Writer
+from unslant.responses import Responses
+from unslant.studies.probe.metrics import HIGHEST, LOWEST
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
+
+if TYPE_CHECKING:
+    from unslant.models.hf.model import TransformersModel
+
+REPHRASE = (
+    "Rephrase the question below in other words without changing what is asked. "
+    "Keep every number and name. Reply with the new question alone."
+)
+CONFIDENCE = (
+    "Below are a question and the answer that is taken to be right. Say how sure you are that it is the right answer, "
+    f"as a whole number from {LOWEST} to {HIGHEST}: 1 to 5 means no, it is not right ({LOWEST} is the surest no), 6 to "
+    f"10 means yes, it is ({HIGHEST} is the surest yes). Reply with the number alone."
+)
+CONFIDENCE_CUE = "Confidence:"
+REPHRASED_TOKENS = 200
+_NUMBER = re.compile(r"(?<![\d.])(10|[1-9])(?![\d]|\.\d)")
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One model of the probe.
+
+    Attributes:
+        name: of the model.
+        rephrase: stems -> the same in other words; None where no usable reply came.
+        judge: prompts made by :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
+        answer: presentations of the questions as published -> responses, for accuracy by subject.
+    """
+
+    name: str
+    rephrase: Callable[[Sequence[str], Progress], list[str | None]]
+    judge: Callable[[Sequence[Prompt], Progress], list[float]]
+    answer: Callable[[Sequence[Asked], Progress], Responses]
+
+
+def local_participant(
+    model: TransformersModel, writer: Writer, generate: GenerateOptions | None = None, batch: int = 8
+) -> Participant:
+    """A local model: it generates rephrasings; its confidence and its answers are read from probabilities.
+
+    The confidence is the most probable of the numbers 1 to 10.
+    """
+    return Participant(
+        model.name,
+        partial(
+            rephrase,
+            LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch),
+            writer.chat,
+        ),
+        partial(judge_by_probability, model),
+        lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
+    )
+
+
+def chat_participant(model: ChatModel, writer: Writer) -> Participant:
+    """A model that only generates; its confidence and answers are read from its replies."""
+    return Participant(
+        model.name,
+        partial(rephrase, model, writer.chat),
+        partial(judge_by_reply, model),
+        lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
+    )
+
+
+def open_participant(name: str, options: ModelOptions, writer: Writer, generate: GenerateOptions) -> Participant:
+    """A model by name; see :mod:`unslant.models.open`."""
+    if address_of(name, options, ("generate",)).scheme:
+        return chat_participant(open_chat(name, options, generate), writer)
+    local: Any = open_model(name, options)
+    return local_participant(local, writer, generate, options.connections)
+
+
+def rephrase_prompt(stem: str, chat: bool) -> Prompt:
+    """Asks for ``stem`` in other words."""
+    if chat:
+        return Prompt("", (), (Message("system", REPHRASE), Message("user", stem)))
+    return Prompt(f"{REPHRASE}\n\nQuestion: {stem}\nNew question:", ())
+
+
+def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
+    """Asks how sure one is of the right labels of ``presentation`` (P4, appendix B, in our words)."""
+    shown = writer.template.render_question(presentation).strip()
+    labels = ", ".join(presentation.right_labels)
+    body = f"{shown}\nAnswer taken to be right: {labels}\n"
+    numbers = tuple(f" {n}" for n in range(LOWEST, HIGHEST + 1))
+    about = f"{CONFIDENCE} {presentation.instruction}".strip() if presentation.interventions else CONFIDENCE
+    if writer.chat:
+        messages = (Message("system", about), Message("user", f"{body}{CONFIDENCE_CUE}"))
+        return Prompt("", tuple(n.strip() for n in numbers), messages, group=presentation.question_id)
+    return Prompt(f"{about}\n\n{body}{CONFIDENCE_CUE}", numbers, group=presentation.question_id)
+
+
+def rephrase(model: ChatModel, chat: bool, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
+    """Each stem as ``model`` rephrases it; None where the reply is empty or none came.
+
+    Quotation marks around the reply, and a repeated "New question:", are taken off; of a base model that goes on to
+    invent more questions, the first paragraph counts.
+    """
+    phase = f"rephrasing by {model.name}"
+    replies = generate_all(model, [rephrase_prompt(stem, chat) for stem in stems], progress=progress, phase=phase)
+    return [tidy(reply.text) or None for reply in replies]
+
+
+def tidy(text: str | None) -> str:
+    """The question in a reply to :func:`rephrase_prompt`."""
+    first = (text or "").strip().split("\n\n")[0]
+    return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
+
+
+def judge_by_probability(
+    model: ScoringModel, prompts: Sequence[Prompt], progress: Progress = no_progress
+) -> list[float]:
+    """The most probable number after each prompt."""
+    scores = score_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
+    return [float(LOWEST + int(np.argmax(score))) for score in scores]
+
+
+def judge_by_reply(model: ChatModel, prompts: Sequence[Prompt], progress: Progress = no_progress) -> list[float]:
+    """The number in each reply; nan where there is none."""
+    replies = generate_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
+    return [read_confidence(reply.text) for reply in replies]
+
+
+def read_confidence(text: str | None) -> float:
+    """The first whole number from 1 to 10 in a reply ("8", "8/10", "Confidence: 10"); nan if there is none."""
+    found = _NUMBER.search(text or "")
+    return float(found[1]) if found else math.nan
+
+
+def accuracy_by_subject(responses: Responses) -> dict[str, float]:
+    """Accuracy as published for each subject with a usable answer."""
+    outcomes = Outcomes(responses)
+    credit = outcomes.credit(AS_PUBLISHED)
+    found = {}
+    for name in sorted(set(outcomes.subjects)):
+        values = credit[np.array(outcomes.subjects) == name]
+        values = values[~np.isnan(values)]
+        if values.size:
+            found[name] = float(values.mean())
+    return found
+
+
+def with_stem(presentation: Presentation, stem: str) -> Presentation:
+    """The same presentation with its stem in other words."""
+    return replace(presentation, stem=stem)

@@ -1,0 +1,143 @@
+"""The task ``unslant/unbiased``: questions as published and under composed interventions (P4), answered by replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+
+from unslant.asking import reply_row
+from unslant.models import GenerateOptions
+from unslant.models.chat import Reply, inspect_messages
+from unslant.presentations import Presentation
+from unslant.prompts import Writer
+from unslant.questions import Question
+from unslant.responses import Response, Responses
+from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
+from unslant.studies.meta import about
+from unslant.studies.unbiased.metrics import correct
+from unslant.studies.unbiased.plan import key_of, plan
+from unslant.studies.unbiased.result import UnbiasedResult, result_of
+from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.studies.unbiased.study import read_reply, recorded
+
+SCORER = "unbiased_answer"
+
+
+@task
+def unbiased(
+    questions: str = "embedded",
+    maths: bool = False,
+    runs: int = 5,
+    shots: int = 5,
+    shots_from: str | None = None,
+    alone: bool = True,
+    template: str = "plain",
+    limit: int | None = None,
+    seed: int = 0,
+    max_tokens: int | None = None,
+) -> Task:
+    """Every question as published and in ``runs`` random compositions of interventions (P4).
+
+    The log's accuracy is over single presentations. For vanilla, ours and drop, question by question, read the logs
+    with :func:`read_unbiased`.
+
+    Args:
+        questions: file or recipe; ``maths`` says that the questions are open and their answers numbers.
+        shots, shots_from: worked examples that carry the same interventions; by default from the set itself.
+        alone: ask every intervention by itself too.
+    """
+    settings = UnbiasedSettings(
+        runs=runs, shots=shots, alone=alone, template=template, chat=True, limit=limit, seed=seed
+    )
+    whole = settings.load(questions, maths)
+    found, writer = settings.sampled(whole), settings.writer()
+    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths), generate=True)
+    asked = GenerateOptions(max_tokens=max_tokens).filled()
+    return Task(
+        name="unbiased",
+        dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
+        solver=generate(),
+        scorer=unbiased_answer(),
+        config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
+        metadata={
+            "unslant_unbiased": {
+                **about("unbiased", found, recorded(settings), ""),
+                "counts": planned.to_dict(),
+            }
+        },
+    )
+
+
+def _sample(question: Question, presentation: Presentation, writer: Writer) -> Sample:
+    prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
+    right = presentation.right_labels or (question.options[0],)
+    return Sample(
+        id=key_of(question, presentation),
+        input=inspect_messages(prompt.messages),
+        target=list(right),
+        metadata={
+            **metadata_of(question, presentation),
+            "block": presentation.kind,
+            "own_options": list(question.options),
+            "own_answers": sorted(question.answers),
+            "pinned": list(question.pinned),
+        },
+    )
+
+
+@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
+def unbiased_answer() -> Scorer:
+    """Right where the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        row = _row(state.metadata, Reply(0, state.output.completion))
+        right = correct(row) == 1.0
+        return Score(
+            value="C" if right else "I",
+            answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
+            explanation=state.output.completion,
+            metadata={"status": row.status},
+        )
+
+    return score
+
+
+def _row(metadata: dict[str, Any], reply: Reply) -> Response:
+    question = Question(
+        metadata["question_id"],
+        "",
+        tuple(metadata["own_options"]),
+        frozenset(metadata["own_answers"]),
+        subject=metadata["subject"],
+        source=metadata["source"],
+        pinned=tuple(metadata["pinned"]),
+    )
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
+
+
+def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
+    """One result for every log of the task, from a folder of logs or from logs already read (with samples).
+
+    Replies are read anew, so that logs profit from a better reading. A sample that failed is a row of status ``error``.
+    """
+    results = []
+    for log in read_logs(logs):
+        told = (log.eval.metadata or {}).get("unslant_unbiased")
+        if told is not None and log.samples:
+            rows = Responses.from_rows(_row(sample.metadata, _reply(sample)) for sample in log.samples)
+            results.append(result_of(Responses(rows.table, {**told, "model": log.eval.model})))
+    return results
+
+
+def _reply(sample: EvalSample) -> Reply:
+    if sample.error:
+        return Reply(0, None, sample.error.message)
+    return Reply(0, sample.output.completion)

@@ -1,0 +1,84 @@
+"""The unbiased evaluator (P4): a score that must survive a change of presentation.
+
+Load, compose interventions at random for every question and run, ask, and set the result beside the published form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
+from unslant.models import ScoringModel
+from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.open import opened
+from unslant.presentations import Presentation
+from unslant.presentations.interventions import read_open
+from unslant.presentations.interventions.matrix import check_probabilities
+from unslant.prompts import Cloze
+from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.meta import about, with_meta
+from unslant.studies.options import with_options
+from unslant.studies.unbiased.plan import AnySet, plan
+from unslant.studies.unbiased.result import UnbiasedResult, result_of
+from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
+
+
+def unbiased(
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
+    questions: str | Path | AnySet = EMBEDDED,
+    settings: UnbiasedSettings | None = None,
+    *,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> UnbiasedResult:
+    """Score a model on a question set as published and under random interventions.
+
+    It is asked for the log-probabilities of labels or, with ``generate``, for replies: then an answer counts if the
+    contents it chooses are exactly the right ones, what cannot be read is left out and counted, open maths is asked as
+    published, and models that are not local are always asked in a chat.
+
+    Args:
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one (called once
+            everything else has been found to be in order).
+        questions: a file, recipe or loaded set, of multiple-choice or (``maths``) open maths questions.
+        settings, options: how they are asked: an :class:`~unslant.studies.unbiased.settings.UnbiasedSettings`, its
+            fields as keywords (``runs=5``, ``shots=0``, ...), or both. With ``limit``, options and second stems still
+            come from all questions.
+        progress: told of progress.
+
+    Raises:
+        InputError: on questions, probabilities, a template or a keyword that cannot be used.
+        ModelError: if the model cannot be loaded, or cannot take a prompt.
+    """
+    chosen = with_options(UnbiasedSettings, settings, options)
+    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions, chosen.maths)
+    found, writer = chosen.sampled(whole), chosen.writer()
+    pool = chosen.pool(chosen.shots_from, chosen.maths)
+    planned = plan(found, chosen, pool_from=whole, shots_from=pool, generate=chosen.generate)
+    asker = opened(model, ("generate",) if chosen.generate else ("score",))
+    if chosen.generate:
+        chosen = replace(chosen, chat=chosen.chat or not isinstance(asker, LocalChat))
+        responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
+        meta = about("unbiased", found, recorded(chosen), asker)
+    else:
+        before = asker.cost.copy()
+        responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
+        meta = about("unbiased", found, recorded(chosen), asker, before)
+        meta["parameters"] = getattr(asker, "parameters", None)
+    return result_of(with_meta(responses, meta | {"counts": planned.to_dict()}, found))
+
+
+def recorded(settings: ComposeSettings) -> dict[str, Any]:
+    """The settings for JSON, with the probability of every intervention."""
+    probabilities = check_probabilities(settings.probabilities)
+    return settings.recorded("maths", "generate") | {"probabilities": probabilities}
+
+
+def read_reply(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:
+    """What a reply chooses; for an open question whether its number is the right one (option 0) or not (1)."""
+    if presentation.shown:
+        return read_labels(reply, question, presentation)
+    return read_open(reply, question.options[0])

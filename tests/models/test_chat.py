@@ -1,0 +1,75 @@
+"""Chat models: greedy replies of local models, and replies through inspect with failures kept as failures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.studies.small_models import random_model
+from unslant.errors import ModelError
+from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.chat import InspectChat, LocalChat
+from unslant.models.open import open_chat
+from unslant.prompts.prompt import Message, Prompt
+
+PROMPTS = [
+    Prompt("Question: What colour is the lamp of Orin?\nAnswer:", ()),
+    Prompt("Answer:", ()),
+    Prompt("", (), (Message("system", "Be short."), Message("user", "What does Orin eat at noon?"))),
+    Prompt("Question: Which option is red?\nA. red\nB. blue\nAnswer:", ()),
+]
+SHORT = GenerateOptions(max_tokens=6)
+
+
+def test_local_replies_are_greedy_and_the_same_in_any_batch():
+    model = random_model()
+    alone = {r.index: r.text for r in LocalChat(model, SHORT, batch=1).generate(PROMPTS)}
+    together = {r.index: r.text for r in LocalChat(model, SHORT, batch=4).generate(PROMPTS)}
+    assert sorted(alone) == [0, 1, 2, 3]
+    assert alone == together
+    assert all(isinstance(text, str) for text in alone.values())
+
+
+def test_sampled_replies_differ_from_greedy_ones_and_repeat_themselves():
+    model = random_model()
+    warm = GenerateOptions(max_tokens=6, temperature=2.0)
+    replies = [[r.text for r in LocalChat(model, options).generate(PROMPTS)] for options in (SHORT, warm, warm)]
+    assert replies[0] != replies[1] == replies[2]
+
+
+def test_a_prompt_without_room_for_a_reply_is_refused():
+    long = Prompt("Question: Which option is red?\n" * 400, ())
+    with pytest.raises(ModelError, match="use fewer shots"):
+        list(LocalChat(random_model()).generate([long]))
+
+
+class FakeInspectModel:
+    """Stands for a model object of inspect: replies with the last message, and fails where it says so."""
+
+    def __init__(self):
+        self.seen = []
+
+    async def generate(self, messages, config):
+        self.seen.append(([(m.role, m.content) for m in messages], config.temperature, config.max_tokens))
+        if "Which option" in messages[-1].content:
+            raise RuntimeError("rate limit")
+        return SimpleNamespace(completion=messages[-1].content.upper())
+
+
+def test_inspect_replies_and_failures():
+    pytest.importorskip("inspect_ai")
+    fake = FakeInspectModel()
+    chat = InspectChat(fake, "fake/model", GenerateOptions(max_tokens=50), ModelOptions(connections=3))
+    replies = {r.index: r for r in chat.generate(PROMPTS)}
+    assert replies[0].text == PROMPTS[0].text.upper()
+    assert replies[2].text == "WHAT DOES ORIN EAT AT NOON?"
+    assert replies[3].text is None
+    assert replies[3].error == "RuntimeError: rate limit"
+    assert ([("system", "Be short."), ("user", "What does Orin eat at noon?")], 0.0, 50) in fake.seen
+
+
+def test_an_unknown_inspect_model_is_named():
+    pytest.importorskip("inspect_ai")
+    with pytest.raises(ModelError, match="no-such-provider/x"):
+        open_chat("inspect:no-such-provider/x")

@@ -1,0 +1,68 @@
+"""Pictures and panels of the base-rate study, and its command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import unslant
+from tests.studies.test_base_rate import _fair, _prefers_a
+from unslant.errors import InputError
+from unslant.reports.style import PAPER, specification
+from unslant.studies.base_rate.charts import save_charts
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"figure{suffix}"
+    save_charts(_prefers_a(), path)
+    start = path.read_bytes()[:8]
+    assert start.startswith(b"<svg") if suffix == ".svg" else start == b"\x89PNG\r\n\x1a\n"
+    if suffix == ".svg":
+        text = path.read_text("utf-8")
+        for words in ("Base rates, cloze", "Accuracy by gold label, cloze", "r = 0.", "Base rates, counterfactual"):
+            assert words in text
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.svg or \.png"):
+        save_charts(_prefers_a(), tmp_path / "figure.pdf")
+
+
+def test_panels_hold_every_number_and_draw() -> None:
+    panels = {panel.id: panel for panel in _prefers_a().page().sections}
+    assert set(panels) == {"base-rate-hypotheses", "base-rate-cloze", "base-rate-counterfactual", "base-rate-shortcuts"}
+    assert [row[2] for row in panels["base-rate-hypotheses"].tables[0].rows][:2] == ["holds", "holds"]
+    assert len(panels["base-rate-cloze"].charts) == 4
+    for panel in panels.values():
+        for chart in panel.charts:
+            assert specification(chart.draw(PAPER), PAPER)["config"]
+
+
+def test_no_picture_of_a_correlation_that_is_not_there() -> None:
+    panels = {panel.id: panel for panel in _fair().page().sections}
+    assert [chart.id for chart in panels["base-rate-cloze"].charts] == ["base-rates-cloze", "gold-labels-cloze"]
+
+
+def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
+    recorded = tmp_path / "scores.csv"
+    lines = ["key,what,lp_A,lp_B,right,topic"]
+    lines += [f"q{i},given,-0.1,-2.5,{'AB'[i % 2]},s{i % 3}" for i in range(60)]
+    lines += [f"q{i},nvr-{x},-0.1,-2.5,{'AB'[x == 'A']},s{i % 3}" for i in range(60) for x in "AB"]
+    recorded.write_text("\n".join(lines), "utf-8")
+    mapped = ["question=key", "variant=what", "answer=right", "subject=topic"]
+    fields = [argument for pair in mapped for argument in ("--field", pair)]
+    out = tmp_path / "out.json"
+    arguments = ["study", "base-rate", "--log", recorded, *fields, "--json", out]
+    result = unslant(*arguments)
+    assert result.code == 0, result.err
+    assert "Nvr-X score" in result.out
+    assert "H1, H2, H3" in result.out
+    assert "cannot be tested" in result.out
+    written = json.loads(out.read_text("utf-8"))
+    assert written["elicitations"]["cloze"]["nvr"]["score"]["value"] == 0
+    assert written["elicitations"]["cloze"]["cells"][0]["accuracy"]["first"] | {"low": 0, "high": 0} == {
+        "value": 0.5, "low": 0, "high": 0, "n": 60, "method": "Wilson", "confidence": 0.95, "note": "",
+    }  # fmt: skip

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unslant.errors import InputError
+from unslant.presentations import NONE
+from unslant.responses import Response, Responses
+from unslant.studies.instruction_boundary.metrics import (
+    JUDGED,
+    WORDS,
+    across_models,
+    answer_form,
+    boundary_metrics,
+    leaderboard_agreement,
+)
+
+LABELS = ("A", "B", "C", "D")
+VERDICTS = ("True", "False", "Unknown")
+
+
+def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=WORDS, repeat=0, verdict=False):
+    labels = VERDICTS if verdict else LABELS
+    return Response(
+        question_id=f"{'j' if verdict else 'c'}{i}",
+        kind="setting",
+        item=setting,
+        elicitation=elicitation,
+        labels=labels,
+        contents=tuple(range(len(labels))),
+        answers=frozenset(truth),
+        n_options=len(labels),
+        chosen=frozenset(chosen) if status == "ok" else None,
+        status=status,
+        raw="",
+        repeat=repeat,
+    )
+
+
+def table(*rows):
+    return Responses.from_rows(rows)
+
+
+# Two single (one right), two none (one right), two several (none right, one of them partly).
+CHOICE = (
+    row(0, {0}, {0}),
+    row(1, {1}, {2}),
+    row(2, {NONE}, {NONE}),
+    row(3, {NONE}, {3}),
+    row(4, {0, 1}, {0}),
+    row(5, {2, 3}, {1, 2, 3}),
+)
+
+
+def test_accuracies_by_hand():
+    metrics = boundary_metrics(table(*CHOICE))
+    one = metrics.of("vanilla", "choice")
+    assert one.accuracy.value == pytest.approx(2 / 6)
+    assert one.stability.value == 0.5
+    assert one.generalization.value == 0.25
+    assert one.generalization_none.value == 0.5
+    assert one.generalization_several.value == 0
+    assert one.robustness.value == pytest.approx(2 * 0.5 * 0.25 / 0.75)
+    assert (one.accuracy.n, one.stability.n, one.generalization.n) == (6, 2, 4)
+    assert {form: share.value for form, share in one.outputs.items()} == pytest.approx(
+        {"single": 4 / 6, "several": 1 / 6, "none": 1 / 6}
+    )
+    assert one.truth == pytest.approx({"single": 1 / 3, "several": 1 / 3, "none": 1 / 3})
+    assert one.dense_outputs == pytest.approx(4 / 6)
+
+
+def test_statuses_are_never_answers():
+    rows = [row(0, {0}, (), status="unparsed"), row(1, {0}, (), status="refused"), row(2, {0}, (), status="error")]
+    one = boundary_metrics(table(*rows, row(3, {0}, {0}))).of("vanilla", "choice")
+    assert one.accuracy.n == 3  # the error is no reply
+    assert one.accuracy.value == pytest.approx(1 / 3)
+    assert (one.unparsed.value, one.refused.value) == pytest.approx((1 / 3, 1 / 3))
+    assert (one.errors.value, one.errors.n) == (0.25, 4)
+    assert one.outputs["single"].n == 1
+
+
+def test_what_the_judge_read_is_counted():
+    rows = [row(0, {0}, {0}), row(1, {0}, {0}, elicitation=JUDGED)]
+    one = boundary_metrics(table(*rows)).of("vanilla", "choice")
+    assert one.judged.value == 0.5
+    assert one.accuracy.value == 1
+
+
+def test_judging_and_the_average_over_kinds():
+    judging = [
+        row(0, {0}, {0}, verdict=True),
+        row(1, {1}, {1}, verdict=True),
+        row(2, {2}, {2}, verdict=True),
+        row(3, {2}, {0}, verdict=True),
+    ]
+    metrics = boundary_metrics(table(*CHOICE, *judging))
+    one = metrics.of("vanilla", "judging")
+    assert (one.stability.value, one.generalization.value) == (1, 0.5)
+    assert one.robustness.value == pytest.approx(2 / 3)
+    assert one.outputs["True"].value == 0.5
+    assert not one.generalization_none.defined
+    assert metrics.robustness["vanilla"].value == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert metrics.robustness["vanilla"].n == 10
+
+
+def test_change_against_vanilla():
+    other = [row(i, r.answers, r.chosen, setting="vagueness") for i, r in enumerate(CHOICE)]
+    other[1] = row(1, {1}, {1}, setting="vagueness")
+    other[2] = row(2, {NONE}, {0}, setting="vagueness")
+    other[4] = row(4, {0, 1}, {0, 1}, setting="vagueness")
+    (change,) = boundary_metrics(table(*CHOICE, *other)).changes
+    assert (change.gained, change.lost) == (2, 1)
+    assert change.difference.value == pytest.approx(1 / 6)
+    assert change.p_value == pytest.approx(1.0)
+    assert change.difference.n == 6
+
+
+def test_repeated_samples_are_averaged_by_question():
+    rows = [row(0, {0}, {0}, repeat=0), row(0, {0}, {1}, repeat=1), row(1, {NONE}, {NONE})]
+    one = boundary_metrics(table(*rows)).of("vanilla", "choice")
+    assert one.accuracy.value == 0.75
+    assert one.accuracy.n == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from(["single", "several", "none"]), st.booleans()), min_size=2, max_size=40))
+@settings(max_examples=50)
+def test_rates_agree_with_each_other(questions):
+    truths = {"single": {0}, "several": {0, 1}, "none": {NONE}}
+    rows = [row(i, truths[form], truths[form] if right else {2}) for i, (form, right) in enumerate(questions)]
+    one = boundary_metrics(table(*rows), resamples=50).of("vanilla", "choice")
+    n = len(rows)
+    assert sum(share.value for share in one.outputs.values()) == pytest.approx(1)
+    parts = [e.value * e.n for e in (one.stability, one.generalization_none, one.generalization_several) if e.defined]
+    assert sum(parts) == pytest.approx(one.accuracy.value * n)
+    if one.robustness.defined:
+        low, high = sorted((one.stability.value, one.generalization.value))
+        assert low - 1e-12 <= one.robustness.value <= high + 1e-12
+        interval = one.robustness
+        assert math.isnan(interval.low) or interval.low <= interval.value <= interval.high
+
+
+def test_disturbing_options_by_number():
+    rows = [row(i, {0}, {0} if i < 4 - k else {1}, setting=f"disturbing-{k}") for k in (1, 2, 3) for i in range(4)]
+    metrics = boundary_metrics(table(*rows))
+    assert {k: e.value for k, e in metrics.disturbing().items()} == {1: 0.75, 2: 0.5, 3: 0.25}
+    assert not metrics.robustness["disturbing-1"].defined
+
+
+def test_json():
+    plain = boundary_metrics(table(*CHOICE)).to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain["settings"][0]["accuracy"]["n"] == 6
+
+
+def test_a_table_without_answers_in_words():
+    scored = Response("q", "given", "cloze", LABELS, (0, 1, 2, 3), frozenset({0}), 4, logprobs=np.zeros(4))
+    with pytest.raises(InputError, match="no answers in words"):
+        boundary_metrics(table(scored))
+
+
+def test_forms():
+    assert answer_form("choice", frozenset({NONE})) == "none"
+    assert answer_form("choice", frozenset({2})) == "single"
+    assert answer_form("judging", frozenset({2})) == "Unknown"
+
+
+def test_over_models_equals_the_formulas_of_the_paper():
+    differences = [0.1, -0.05, 0.2, 0.02, 0.08]
+    accuracies = {f"m{i}": {"vanilla": 0.5, "vagueness": 0.5 + d} for i, d in enumerate(differences)}
+    (result,) = across_models(accuracies)
+    mean, sd = np.mean(differences), np.std(differences, ddof=1)
+    assert result.difference.value == pytest.approx(mean)
+    assert result.t == pytest.approx(mean / (sd / math.sqrt(5)))
+    assert result.difference.n == 5
+    # 2.776 is the 97.5 % quantile of Student's t with 4 degrees of freedom.
+    assert result.difference.high == pytest.approx(mean + 2.776445 * sd / math.sqrt(5))
+
+
+def test_over_one_model_there_is_no_test():
+    (result,) = across_models({"m": {"vanilla": 0.5, "vagueness": 0.25}})
+    assert result.difference.value == -0.25
+    assert math.isnan(result.p_value)
+    (same,) = across_models({"a": {"vanilla": 0.5, "vagueness": 0.25}, "b": {"vanilla": 0.75, "vagueness": 0.5}})
+    assert math.isinf(same.t)
+    assert json.dumps(same.to_dict(), allow_nan=False)
+
+
+def test_leaderboards():
+    ours = {"a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3, "e": 0.1}
+    same = leaderboard_agreement(ours, ours)
+    assert (same.kendall.value, same.spearman.value) == pytest.approx((1, 1))
+    assert same.kendall_p == pytest.approx(2 / math.factorial(5))
+    swapped = leaderboard_agreement(ours, {"a": 5, "b": 3, "c": 4, "d": 2, "e": 1, "f": 9})
+    assert swapped.kendall.value == pytest.approx(0.8)
+    assert swapped.spearman.value == pytest.approx(0.9)
+    assert swapped.kendall.low < 0.8 < swapped.kendall.high
+    assert swapped.kendall.n == 5
+    with pytest.raises(InputError, match="share 2 models"):
+        leaderboard_agreement(ours, {"a": 1, "b": 2})

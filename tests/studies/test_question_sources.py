@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from training.words import KINDS, embedded_questions
+from unslant.errors import InputError
+from unslant.studies.instruction_boundary.question_sources import BoundarySet, build, load_boundary
+
+
+@pytest.fixture(scope="module")
+def paths(shared_data):
+    """Local files for all eight sources; ProofWriter stands in for FLD, the authors' file for MultiRC."""
+    return {
+        "fld": shared_data / "proofwriter_dev.jsonl",
+        "folio": shared_data / "folio_validation.jsonl",
+        "scienceqa": shared_data / "scienceqa_text_sample.jsonl",
+        "mmlu": shared_data / "mmlu_test.jsonl.gz",
+        "truthfulqa": shared_data / "truthfulqa_mc1.jsonl",
+        "commonsenseqa": shared_data / "commonsenseqa_dev.jsonl",
+        "multirc": shared_data / "instruction_boundary_mcq.jsonl",
+        "mmlu-pro": shared_data / "mmlu_pro_sample.jsonl",
+    }
+
+
+@pytest.fixture(scope="module")
+def built(paths):
+    return build(paths, scale=0.2)
+
+
+def forms(questions):
+    return Counter(min(len(q.answers), 2) for q in questions)
+
+
+def test_counts_are_those_of_the_paper_at_scale(built):
+    assert forms(built.choice) == {1: 180, 0: 180, 2: 180}
+    assert Counter(q.source for q in built.choice if len(q.answers) == 1) == {
+        "scienceqa": 60,
+        "mmlu": 60,
+        "truthfulqa": 60,
+    }
+    assert Counter(q.verdict for q in built.judging) == {"True": 62, "False": 62, "Unknown": 124}
+    assert len(built.disturbing) == 180
+    assert all(len(q.options) == 10 and len(q.answers) == 1 for q in built.disturbing)
+
+
+def test_full_size_of_a_source_that_has_enough(paths):
+    full = build(paths, only=["commonsenseqa", "truthfulqa"])
+    assert forms(full.choice) == {0: 900, 1: 300}
+
+
+def test_the_layout_betrays_no_form(built):
+    for form, shares in built.layout_shares().items():
+        assert shares["numbered options"] == shares["sentence numbers"] == 0
+        assert shares["4 options"] == 1
+        if form == "single":
+            assert 0.15 < shares["first option right"] < 0.35  # the authors' file: 0.40
+
+
+def test_the_right_option_is_the_one_taken_away(paths, built):
+    by_id = {}
+    for line in paths["commonsenseqa"].read_text("utf-8").splitlines():
+        row = json.loads(line)
+        by_id["commonsenseqa/" + row["id"]] = row
+    checked = 0
+    for question in built.choice:
+        if question.source == "commonsenseqa":
+            row = by_id[question.id]
+            right = row["options"][row["answer"]]
+            assert sorted([*question.options, right]) == sorted(row["options"])
+            checked += 1
+    assert checked == 180
+
+
+def test_the_same_seed_draws_the_same_and_a_smaller_draw_is_part_of_a_larger(paths):
+    only = ["truthfulqa", "commonsenseqa", "folio"]
+    large = build(paths, scale=0.2, only=only)
+    small = build(paths, scale=0.1, only=only)
+    assert build(paths, scale=0.1, only=only) == small
+    assert {q.id for q in small.choice} < {q.id for q in large.choice}
+    assert {q.id for q in build(paths, scale=0.1, only=only, seed=7).choice} != {q.id for q in small.choice}
+
+
+def test_published_layout(paths):
+    published = build(paths, scale=0.05, layout="published", only=["truthfulqa", "commonsenseqa", "multirc"])
+    for question in published.choice:
+        numbered = [option.startswith(f"{i}. ") for i, option in enumerate(question.options)]
+        assert all(numbered) == (len(question.answers) < 2)
+
+
+def test_written_and_read_back(built, tmp_path):
+    for name in ("set.jsonl", "set.jsonl.gz"):
+        built.write(tmp_path / name)
+        back = load_boundary(tmp_path / name)
+        assert (back.choice, back.judging, back.disturbing) == (built.choice, built.judging, built.disturbing)
+        assert back.digest == built.digest
+
+
+def test_the_authors_files(shared_data):
+    mcq = load_boundary(shared_data / "instruction_boundary_mcq.jsonl")
+    assert forms(mcq.choice) == {1: 600, 0: 600, 2: 600}
+    assert not any(o.startswith(f"{i}. ") for q in mcq.choice for i, o in enumerate(q.options))
+    assert mcq.layout_shares()["single"]["first option right"] < 0.3
+    as_is = load_boundary(shared_data / "instruction_boundary_mcq.jsonl", layout="published")
+    assert as_is.layout_shares()["single"]["numbered options"] == 1
+    assert as_is.layout_shares()["single"]["first option right"] > 0.39
+    tfu = load_boundary(shared_data / "instruction_boundary_tfu.jsonl")
+    assert len(tfu.choice) == 338
+    assert not any("Options:" in q.context or q.context.startswith("Background") for q in tfu.choice)
+
+
+def test_balanced_draws_half_dense(built):
+    half = built.balanced(100)
+    assert forms(half.choice) == {1: 50, 0: 25, 2: 25}
+    assert Counter(q.verdict for q in half.judging) == {"True": 25, "False": 25, "Unknown": 50}
+    assert len(half.disturbing) == 100
+    whole = built.balanced()
+    assert forms(whole.choice) == {1: 180, 0: 90, 2: 90}
+    assert {q.id for q in half.choice} < {q.id for q in whole.choice}
+
+
+def test_too_few_questions_say_how_many_there_are(paths):
+    with pytest.raises(InputError, match=r"fld .*150 fitting questions that are True are wanted, 100 were found"):
+        build(paths, only=["fld"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"only": ["mmlu2"]}, "unknown source 'mmlu2'"),
+        ({"paths": {"x": "y"}}, "unknown source 'x'"),
+        ({"layout": "flat"}, "use level or published"),
+        ({"scale": 0}, "scale 0"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        build(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"part": "x", "id": "1"}', 'field "part"'),
+        ('{"part": "choice", "id": "1", "question": "?", "options": ["a"], "answer": 0}', "2 to 26"),
+        ('{"part": "judging", "id": "1", "statement": "?", "verdict": "Perhaps"}', "not one of True"),
+        ('{"part": "choice", "id": "1"}', "not a question"),
+    ],
+)
+def test_a_broken_file_names_the_line(tmp_path, line, message):
+    path = tmp_path / "set.jsonl"
+    good = '{"part": "judging", "id": "0", "statement": "?", "verdict": "True"}'
+    path.write_text(f"{good}\n{line}\n", "utf-8")
+    with pytest.raises(InputError, match="line 2.*" + message):
+        load_boundary(path)
+
+
+def test_the_embedded_set_is_what_the_reference_world_makes():
+    embedded = load_boundary("embedded")
+    assert [*embedded.choice, *embedded.judging, *embedded.disturbing] == embedded_questions()
+    assert len(embedded.balanced().choice) == len(embedded.choice) == 120
+    assert isinstance(embedded, BoundarySet)
+
+
+def test_embedded_questions_have_the_answers_their_words_have():
+    kind_of = {word: kind for kind, words in KINDS.items() for word in words}
+    embedded = load_boundary("embedded")
+    for question in (*embedded.choice, *embedded.disturbing):
+        kind = question.stem.removeprefix("Which word names ").removesuffix("?")
+        assert {i for i, option in enumerate(question.options) if kind_of[option] == kind} == question.answers
+    for judged in embedded.judging:
+        word = judged.context.removesuffix(".").rsplit(" ", 1)[1]
+        kind = judged.statement.removesuffix(".").split(" names ")[1]
+        expected = "Unknown" if word == "hidden" else str(kind_of[word] == kind)
+        assert judged.verdict == expected
