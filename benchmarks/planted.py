@@ -61,7 +61,6 @@ class Planted:
         taste: standard deviation of what options attract by themselves, per option.
         noise: standard deviation of the noise of each page.
         hard: answers with all the probability on its choice.
-        words: answers in words: no probabilities, only what was chosen.
     """
 
     label: Weights = none
@@ -83,12 +82,17 @@ def planted_scores(
     *,
     seed: int = 0,
     subjects: int = 1,
+    context: int = 1,
+    spread: float = 0.0,
     right: Callable[[int, np.random.Generator], int] | None = None,
     relabelled: bool = True,
 ) -> OrderScores:
-    """Scores of ``count`` questions; question q has ``sizes[q % len(sizes)]`` options and subject ``q % subjects``.
+    """Scores of ``count`` questions, with numbers of options and then subjects in turn.
 
     Args:
+        context: questions that share one.
+        spread: by how much the share of known questions differs, up and down, between subjects (between contexts,
+            where questions share one).
         right: number of options and generator -> place of the right option in the file; default any, evenly.
         relabelled: whether the pages with other labels were asked, too.
     """
@@ -96,8 +100,10 @@ def planted_scores(
     width = max(sizes)
     n_options = np.asarray([sizes[q % len(sizes)] for q in range(count)], np.int64)
     subject = np.arange(count) // len(sizes) % subjects
+    shared = np.arange(count) // context
     gold = np.asarray([right(int(n), rng) if right else rng.integers(n) for n in n_options])
-    known = rng.random(count) < model.knows
+    level = rng.uniform(-1, 1, count)[shared] if context > 1 else np.linspace(-1, 1, subjects)[subject]
+    known = rng.random(count) < np.clip(model.knows + spread * level, 0, 1)
     variant = model.which(subject, rng) if model.which else np.zeros(count, np.int64)
     answers = np.zeros((count, width), bool)
     answers[np.arange(count), gold] = True
@@ -157,7 +163,7 @@ def planted_scores(
             view.probs[rows[:, None], np.arange(n)] = own
             view.positions[rows[:, None], np.arange(n)] = at_place
             view.labels[rows[:, None], np.arange(n)] = label
-    pinned, contexts = np.zeros_like(answers), ("",) * count
+    pinned, contexts = np.zeros_like(answers), tuple(f"c{c}" * (context > 1) for c in shared)
     labels = ALPHABETS["A"][:width]
     return OrderScores(ids, names, n_options, answers, pinned, ranks, contexts, labels, tuple(blocks), **views)
 

@@ -29,6 +29,8 @@ PART = 0.25
 """What gets less than this part of the greatest pull needs no explanation of its own."""
 MOST = 3
 """Slots a habit is made of, at most; never more than half of all."""
+_TRIED, _FAR = 15, 25.0
+"""Of the sets of one size, so many that fit best are tried, and none that fits worse by so much (chi-squared)."""
 FEWEST = 5
 """Questions with which anything is looked for."""
 
@@ -170,7 +172,12 @@ class Search:
         for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
             chosen_sets = list(self._sets(size))
             sets = sorted(zip(self._misfits(chosen_sets), chosen_sets, strict=True)) or sets
-            adequate = [(misfit, chosen) for misfit, chosen in sets[:40] if self._explains(chosen, self.rough)]
+            adequate: list[tuple[float, tuple[int, ...]]] = []
+            for misfit, chosen in sets[:_TRIED]:
+                if adequate and misfit > adequate[0][0] + _FAR:
+                    break
+                if self._explains(chosen, self.rough):
+                    adequate.append((misfit, chosen))
             if adequate:
                 return self._preferred(adequate)
         near = [chosen for misfit, chosen in sets if misfit <= 1.25 * sets[0][0]]

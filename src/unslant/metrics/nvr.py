@@ -182,22 +182,28 @@ def nvr_from_scores(
 
     Args:
         scores: questions with their order sets; those whose orders do not hold every variant are left out and counted.
-        bootstrap: over the questions of ``scores``; by default over subjects where there are enough.
+        bootstrap: over the questions of ``scores``.
         draws: ``one`` draws one fitting order for each question and label, seeded by the question's id, as the
             published test does; ``every`` takes the mean over all fitting orders with each position of the right
             option weighted the same, which is what ``one`` gives on average without the chance of the draw.
         seed: of the draw (and of the default bootstrap).
     """
-    bootstrap = bootstrap or Bootstrap(len(scores), scores.subjects, seed=seed)
+    right, plain = nvr_values(scores, draws=draws, seed=seed)
+    return nvr(right, plain, scores.n_options, scores.labels, bootstrap or Bootstrap.of(scores, seed=seed))
+
+
+def nvr_values(
+    scores: OrderScores, *, draws: Literal["one", "every"] = "every", seed: int = 0
+) -> tuple[Floats, Floats]:
+    """(Q, N) whether each question is right in the variant for each label, and (Q,) as given; nan where unknown."""
     right = np.full((len(scores), scores.width), np.nan)
-    plain = np.full(len(scores), np.nan)
     for block in scores.blocks:
-        values = _drawn(block, seed) if draws == "one" else _expected(block)
-        right[block.index, : block.n] = values
+        right[block.index, : block.n] = _drawn(block, seed) if draws == "one" else _expected(block)
+    plain = np.full(len(scores), np.nan)
     given = scores.given
     ok = given.ok & scores.has_answer
     plain[ok] = np.take_along_axis(scores.answers, given.chosen[:, None], axis=1)[ok, 0]
-    return nvr(right, plain, scores.n_options, scores.labels, bootstrap)
+    return right, plain
 
 
 def _right_by_order(block: Block) -> tuple[Floats, Bools]:

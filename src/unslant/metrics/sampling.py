@@ -16,6 +16,8 @@ from unslant.arrays import Bools, Floats
 
 Codes = NDArray[np.intp]
 
+_KEPT = 100
+
 
 @dataclass(frozen=True)
 class _Grouping:
@@ -49,6 +51,7 @@ class Sampling:
         self.clustered = bool(n_questions and self._unit.max() + 1 < n_questions)
         self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
         self._whole = self._group(np.ones(n_questions, bool))
+        self._known: dict[bytes, _Grouping] = {}
         self.stratified = len(self._whole.sizes) > 1
 
     @property
@@ -130,7 +133,14 @@ class Sampling:
         return deviations
 
     def _grouping(self, kept: Bools | None) -> _Grouping:
-        return self._whole if kept is None or kept.all() else self._group(kept)
+        if kept is None or kept.all():
+            return self._whole
+        key = kept.tobytes()
+        if key not in self._known:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[key] = self._group(kept)
+        return self._known[key]
 
     def _group(self, kept: Bools) -> _Grouping:
         _, first, unit = np.unique(self._unit[kept], return_index=True, return_inverse=True)

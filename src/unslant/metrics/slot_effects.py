@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats, Ints
-from unslant.metrics.permutation import consistent
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import credit
 
@@ -54,12 +53,25 @@ def restricted(groups: tuple[SlotGroup, ...], rows: NDArray[np.bool_]) -> tuple[
     return tuple(group for group in kept if len(group.rows))
 
 
+def relabelled(scores: OrderScores) -> tuple[View, ...]:
+    """The pages on which labels stand in other places."""
+    return scores.labels_reversed, scores.both_reversed, scores.labels_shifted
+
+
 def unsure_questions(scores: OrderScores) -> Floats:
-    """(Q,) 1 where the answer changes with the order, 0 where not, nan with fewer than two orders."""
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not, nan with one order.
+
+    All pages count alike. Were questions picked by their orders alone, content would seem to attract less there than on
+    the other pages, and the label it carries on those more.
+    """
     result = np.full(len(scores), np.nan)
     for block in scores.blocks:
         if block.k > 1:
-            result[block.index] = ~consistent(block.probs, block.positions)
+            usual = block.chosen[:, 0]
+            changes = (block.chosen != usual[:, None]).any(axis=1)
+            for view in relabelled(scores):
+                changes |= view.ok[block.index] & (view.chosen[block.index] != usual)
+            result[block.index] = changes
     return result
 
 
@@ -70,7 +82,7 @@ def has_probabilities(scores: OrderScores) -> bool:
 
 def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGroup, ...]:
     """The cells of every unsure question, in log-probabilities or in choices (ties share one evenly)."""
-    views = (scores.labels_reversed, scores.both_reversed, scores.labels_shifted)
+    views = relabelled(scores)
     groups = []
     for block in scores.blocks:
         asked = np.stack([view.ok[block.index] for view in views], axis=1)
