@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 MODELS: Mapping[str, Planted] = {
     "always A": Planted(label=at(0, 60), knows=0, hard=True),
-    "A when unsure": Planted(label=at(0, 60)),
+    "A when unsure": Planted(label=at(0, 6)),
     "mostly A, at chance": Planted(label=at(0), knows=0),
     "mildly A": Planted(label=at(0, 0.4)),
     "mostly A, knows 95 %": Planted(label=at(0), knows=0.95),
@@ -106,7 +106,7 @@ class Number:
         ratios = self.numerators[kept] / self.denominators[kept]
         width = min(1.0, self.bounds[1] - self.bounds[0])
         _, counts = np.unique(np.round(ratios / (1e-3 * width)), return_counts=True)
-        return n * kept.mean() * (1 - counts.max() / counts.sum()) < EDGE
+        return bool(n * kept.mean() * (1 - counts.max() / counts.sum()) < EDGE)
 
 
 def numbers(scores: OrderScores) -> dict[str, Number]:
@@ -127,7 +127,6 @@ def numbers(scores: OrderScores) -> dict[str, Number]:
     slots = SlotValues.of(scores, unsure, slot_groups(scores, unsure, unit), unit)
     for kind, at_kind in (("label A", 0), ("first position", 1)):
         found[f"{kind}, nats"] = Number.mean(slots.nats[at_kind][:, 0], UNBOUNDED)
-        found[f"{kind}, excess"] = Number.mean(slots.shares[at_kind][:, 0], DIFFERENCE)
     found["A chosen when unsure"] = Number.mean(slots.share[:, 0])
     right, _ = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])

@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.asking import Asker
+from unslant.asking import Asker, RecordedAsker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for
+from unslant.presentations.orders import DEFAULT_CAP
 from unslant.questions import Question
 from unslant.responses import text_ranks
 
@@ -27,19 +28,23 @@ class Undebiased(Method):
         return OrderDebiaser(asker)
 
 
+BALANCED = f"balanced:{DEFAULT_CAP}"
+
+
 @dataclass(frozen=True)
 class Vote(Method):
     """Average over orders. Needs no labels and no fit; K presentations a question.
 
     Args:
         orders: as ``--orders``; all and the sampled kinds make the answer independent of the file's order. ``auto``
-            does so up to four options; beyond, it begins from the file's order.
+            does so up to four options; beyond, it begins from the file's order. Recorded scores are voted on in all
+            the orders they have, unless others than the default are asked for.
         rule: ``soft`` averages probabilities; ``hard`` counts in how many orders an option is chosen (equal counts go
             to the higher mean probability).
         seed: of the sample of orders.
     """
 
-    orders: str = "balanced:24"
+    orders: str = BALANCED
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
 
@@ -61,6 +66,8 @@ class _Voter(OrderDebiaser):
         self.method = method
 
     def orders(self, question: Question) -> list[Order]:
+        if isinstance(self.asker, RecordedAsker) and self.method.orders == BALANCED:
+            return self.asker.orders(question)
         return orders_for(question, self.method.orders, self.method.seed)
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile, wilson
-from unslant.metrics.sampling import Sampling
+from unslant.metrics.sampling import LEAST_UNITS, Sampling
 
 if TYPE_CHECKING:
     from unslant.metrics.scores import OrderScores
@@ -48,7 +48,10 @@ class Bootstrap:
         confidence: float = CONFIDENCE,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
-        self.sampling = Sampling(n_questions, subjects, contexts)
+        self.sampling, self._unstratified = (
+            Sampling(n_questions, subjects, contexts),
+            Sampling(n_questions, None, contexts),
+        )
 
     @classmethod
     def of(
@@ -115,26 +118,37 @@ class Bootstrap:
         width = ceiling - floor
         yes_or_no = bool(np.isin(ratios, (floor, ceiling)).all()) and np.ptp(denominators[kept]) == 0
         residuals = (numerators - value * denominators) / total
-        variance = float(self.sampling.variance(residuals, kept))
+        sampling = self.sampling
+        variance = float(sampling.variance(residuals, kept))
+        alike = _ALIKE * min(width, max(1.0, abs(value)))
+        if sampling.stratified and math.sqrt(variance * n) < alike:  # subjects that are all of a piece
+            sampling = self._unstratified
+            variance = float(sampling.variance(residuals, kept))
         if n > 1 and math.isnan(variance):
             return Estimate.bare(value, n, note or "all questions share one context: no interval", confidence)
         if n == 1 and not yes_or_no:
             return Estimate.bare(value, n, note or "one question: no interval", confidence)
-        if n == 1 or math.sqrt(variance * n) < _ALIKE * min(width, max(1.0, abs(value))):
-            return _alike(value, n, floor, ceiling, confidence, note)
-        plain = yes_or_no and not (self.sampling.clustered or self.sampling.stratified)
-        quantile = _quantile(confidence, math.inf if plain else self.sampling.degrees(residuals, kept))
-        words = self.sampling.words
+        if n == 1 or math.sqrt(variance * n) < alike:
+            return _alike(value, n, sampling.units(kept), floor, ceiling, confidence, note)
+        plain = yes_or_no and not (sampling.clustered or sampling.stratified)
+        quantile = _quantile(confidence, math.inf if plain else sampling.degrees(residuals, kept))
+        at = 0.5 if math.isinf(width) else (value - floor) / width
+        effective = math.inf if math.isinf(width) else at * (1 - at) * width**2 / variance
+        effective *= n / (n - 1) if yes_or_no else 1.0
+        # how much more skewed the mean is than that of so many yes-or-no answers
+        beyond = sampling.skewness(residuals, kept) - (1 - 2 * at) / math.sqrt(effective * at * (1 - at))
+        if sampling.clustered and sampling.units(kept) < LEAST_UNITS:
+            return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
+        if not yes_or_no and abs(beyond) > _SKEWED:
+            return Estimate.bare(value, n, note or "too few questions for values so skewed: no interval", confidence)
         if math.isinf(width):
-            half = quantile * math.sqrt(variance)
-            return Estimate(value, value - half, value + half, n, f"Student {words}", confidence, note)
-        at = (value - floor) / width
-        effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / variance
+            low, high = (value + sign * quantile * math.sqrt(variance) for sign in (-1, 1))
+            return Estimate(value, low, high, n, f"Student {sampling.words}", confidence, note)
         size = effective + quantile**2
         centre = (at * effective + quantile**2 / 2) / size
         half = quantile * math.sqrt(centre * (1 - centre) / size)
         low, high = (floor + width * min(1.0, max(0.0, x)) for x in (centre - half, centre + half))
-        return Estimate(value, low, high, n, f"Agresti-Coull {words}", confidence, note)
+        return Estimate(value, low, high, n, f"Agresti-Coull {sampling.words}", confidence, note)
 
     @cached_property
     def _weights(self) -> NDArray[np.float32]:
@@ -194,16 +208,18 @@ class Bootstrap:
         return Estimate(value, below, above, n, method, self.confidence, note)
 
 
+_SKEWED = 0.12
+"""Student's and Agresti and Coull's intervals hold the truth too rarely where the mean is more skewed than this."""
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""
 
 
-def _alike(value: float, n: int, floor: float, ceiling: float, confidence: float, note: str) -> Estimate:
-    """What n questions of the same value leave open."""
+def _alike(value: float, n: int, units: int, floor: float, ceiling: float, confidence: float, note: str) -> Estimate:
+    """What questions (or contexts) that all have the same value leave open."""
     if math.isinf(ceiling - floor):
         return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
-    others = 1 - wilson(1.0, n, confidence=confidence).low
+    others = 1 - wilson(1.0, units, confidence=confidence).low
     low, high = value - others * (value - floor), value + others * (ceiling - value)
     return Estimate(value, low, high, n, "Wilson", confidence, note)
 

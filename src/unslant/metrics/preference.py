@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.habit_groups import by_size, by_subject
 from unslant.metrics.habit_words import listed, names_of, slot_name, tell, tell_where
@@ -221,15 +221,20 @@ class _Reading:
         pulls = np.zeros_like(self.excess)
         for group in self.groups:
             pulls[np.ix_(group.rows, group.free)] = group.values[:, group.pages == 0]
-        strict = 1 - (1 - self.bootstrap.confidence) / (self.scores.width + 1)
+        return self._within(self.excess, MATTERS["shares"]) or (
+            self.unit == "nats" and self._within(pulls, MATTERS["nats"])
+        )
 
-        def small(places: Floats, limit: float) -> bool:
-            last = np.take_along_axis(places, self.scores.n_options[:, None] - 1, axis=1)
-            both = np.where((self.unsure == 1)[:, None], np.concatenate([places, last], axis=1), np.nan)
-            found = [self.bootstrap.mean(place, bounds=UNBOUNDED, confidence=strict) for place in both.T]
-            return all(one.low > -limit and one.high < limit for one in found)
+    def _within(self, places: Floats, limit: float) -> bool:
+        """Whether the intervals of the means over unsure questions, of every place and the last, lie within a limit."""
+        from scipy.special import stdtrit
 
-        return small(self.excess, MATTERS["shares"]) or (self.unit == "nats" and small(pulls, MATTERS["nats"]))
+        last = np.take_along_axis(places, self.scores.n_options[:, None] - 1, axis=1)
+        both, kept = np.concatenate([places, last], axis=1), self.unsure == 1
+        mean = both[kept].mean(axis=0)
+        variance = self.bootstrap.sampling.variance((both - mean) / kept.sum(), kept)
+        quantile = stdtrit(kept.sum() - 1, 1 - (1 - self.bootstrap.confidence) / 2 / both.shape[1])
+        return bool((np.abs(mean) + quantile * np.sqrt(variance) < limit).all())
 
 
 _ONE_ORDER = "needs two or more orders a question"

@@ -16,12 +16,14 @@ from unslant.arrays import Bools, Floats
 
 Codes = NDArray[np.intp]
 
+LEAST_UNITS = 5
+"""Units that a stratum needs to be one of its own."""
 _KEPT = 100
 
 
 @dataclass(frozen=True)
 class _Grouping:
-    """The unit of each question looked at, the stratum of each unit, and units a stratum (never a single one)."""
+    """The unit of each question looked at, the stratum of each unit, and units a stratum."""
 
     unit: Codes
     stratum: Codes
@@ -59,11 +61,16 @@ class Sampling:
         """What is drawn, and within what."""
         return f"over {'contexts' if self.clustered else 'questions'}{', within subjects' if self.stratified else ''}"
 
+    def units(self, kept: Bools | None = None) -> int:
+        """How many there are, of the questions kept."""
+        return len(self._grouping(kept).stratum)
+
     def variance(self, residuals: Floats, kept: Bools | None = None) -> Floats:
         """Variance of a total from its terms, (Q,) or (Q, F) in, () or (F,) out; ``nan`` where it cannot be known.
 
         The usual estimate for clusters drawn within strata (Cochran 1977, sec. 5.4 and 9.3): the sum over strata of
-        n/(n-1) times the squared deviations of unit totals from their mean. Strata of a single unit are put together.
+        n/(n-1) times the squared deviations of unit totals from their mean. Strata of few units are put together: a few
+        that happen to agree would look like certainty.
 
         Args:
             residuals: terms with mean zero, such as (value - mean) / N for a mean.
@@ -90,6 +97,12 @@ class Sampling:
         if fourth <= second**2:
             return float(group.degrees)
         return min(float(group.degrees), max(1.0, 2 * len(terms) / (fourth / second**2 - 1)))
+
+    def skewness(self, residuals: Floats, kept: Bools | None = None) -> float:
+        """Skewness of the total of (Q,) terms: that of a unit's, divided by the square root of their number."""
+        terms = self._deviations(residuals, kept, self._grouping(kept))
+        second = float((terms**2).mean())
+        return float((terms**3).mean()) / second**1.5 / len(terms) ** 0.5 if second > 0 else 0.0
 
     def student(self, terms: Floats, kept: Bools, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions kept.
@@ -146,8 +159,8 @@ class Sampling:
         _, first, unit = np.unique(self._unit[kept], return_index=True, return_inverse=True)
         stratum = self._stratum[kept][first]
         sizes = np.bincount(stratum)
-        alone = sizes[stratum] == 1
-        if alone.sum() == 1 and len(stratum) > 1:  # nothing to put it together with but the largest stratum
+        alone = sizes[stratum] < LEAST_UNITS
+        if 0 < alone.sum() < LEAST_UNITS:  # too few even together: they go with the largest stratum
             alone |= stratum == sizes.argmax()
         _, stratum = np.unique(np.where(alone, -1, stratum), return_inverse=True)
         return _Grouping(unit, stratum, np.bincount(stratum))

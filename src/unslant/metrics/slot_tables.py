@@ -117,10 +117,18 @@ def _row(
     return (
         name,
         bootstrap.mean(nats, bounds=UNBOUNDED, note=missing(nats)),
-        bootstrap.mean(shares, share=False, note=missing(shares)),
+        _bare(shares, missing(shares)),
         bootstrap.mean(share, note=missing(share)),
         float(np.nanmean(expected)) if np.isfinite(expected).any() else math.nan,
     )
+
+
+def _bare(values: Floats, missing: str) -> Estimate:
+    """The mean without an interval: where nearly all are at their most, none we know covers as it should."""
+    if missing:
+        return Estimate.undefined(missing)
+    note = "no interval: see the share chosen, and p"
+    return Estimate.bare(float(np.nanmean(values)), int(np.isfinite(values).sum()), note)
 
 
 def _p(values: Floats, bootstrap: Bootstrap) -> float:
