@@ -216,10 +216,22 @@ class RecordedAsker(Asker):
 
     def __init__(self, scores: OrderScores) -> None:
         self.alphabet, self._cost = scores.labels, Cost()
-        self._known: dict[tuple[str, tuple[int, ...]], Floats] = {}
+        self._known: dict[tuple[str, Order], Floats] = {}
+        self._orders: dict[str, list[Order]] = {}
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
-                self._known |= {(name, tuple(c)): p for c, p in zip(contents.tolist(), probs, strict=True)}
+                self._orders[name] = [tuple(order) for order in contents.tolist()]
+                self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders of a question that were recorded.
+
+        Raises:
+            InputError: if none was.
+        """
+        if question.id not in self._orders:
+            raise InputError(f"question {question.id!r}: no orders were recorded")
+        return self._orders[question.id]
 
     @property
     def cost(self) -> Cost:
