@@ -67,7 +67,6 @@ class Adapted:
         # peft leaves its mark on the wrapped model, by which other code would take that for the wrapper.
         if "peft_config" in vars(model.model):
             del model.model.peft_config
-        model.reset()
 
     @classmethod
     def new(cls, model: TransformersModel, settings: TrainSettings) -> Adapted:
@@ -151,7 +150,6 @@ class Adapted:
         for name, p in self.model.model.named_parameters():
             p.requires_grad = (self._requires_grad or {}).get(name, p.requires_grad)
         self.model.model.eval()
-        self.model.reset()
 
 
 def _refuse_adapted(model: TransformersModel) -> None:

@@ -86,12 +86,10 @@ def train(
         for epoch in range(len(log), settings.epochs + 1):
             mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, watch)
             adapted.train_mode(False)
-            model.reset()
             log.append(replace(evaluate(asker, held_out, settings, epoch), train_loss=mean_loss))
             if checkpoint:
                 checkpoint.save(adapted.state(), optimizer.state_dict(), log)
         adapted.train_mode(False)
-        model.reset()
         asker.forget()
     except BaseException:
         adapted.close()
