@@ -294,4 +294,4 @@ def _token_bytes(item: Encoded) -> bytes:
 
 def _text_bytes(prompt: Prompt) -> bytes:
     messages = [(message.role, message.content) for message in prompt.messages]
-    return json.dumps([prompt.text, prompt.continuations, messages]).encode()
+    return json.dumps([prompt.text, prompt.continuations, messages, prompt.to_end]).encode()

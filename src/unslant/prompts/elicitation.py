@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -84,15 +84,22 @@ def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[s
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation."""
+    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation.
+
+    Attributes:
+        to_end: score the end of the answer too. Without it, a label whose tokens begin those of another one can never be
+            less probable than that, and such label sets are refused.
+    """
 
     writer: Writer
     name: str = "cloze"
+    to_end: bool = False
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         continuations = _continuations(template, presentation.labels)
-        return [self.writer.prompt(presentation, template.render("cloze.cue"), continuations)]
+        prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
+        return [replace(prompt, to_end=True) if self.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.asarray(scores[0], dtype=np.float64)

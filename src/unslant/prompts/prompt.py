@@ -22,6 +22,8 @@ class Prompt:
     chat template, opens the assistant's turn, and ``text`` (usually empty) is what the assistant has already said.
 
     Attributes:
+        to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line
+            end elsewhere.
         group: prompts of one group (one question) are expected to share a beginning; used for cost accounting only.
     """
 
@@ -29,6 +31,7 @@ class Prompt:
     continuations: tuple[str, ...]
     messages: tuple[Message, ...] = ()
     group: str = ""
+    to_end: bool = False
 
     def as_text(self) -> str:
         """The prompt for a person to read: each message under its role, then the text."""

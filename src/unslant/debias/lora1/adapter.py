@@ -10,6 +10,7 @@ import torch
 
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import ModelError
+from unslant.models.hf.loading import with_adapter
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -104,13 +105,10 @@ class Adapted:
         Raises:
             ModelError: if it cannot be loaded onto this model.
         """
-        peft = require_peft()
+        require_peft()
         _refuse_adapted(model)
         states = {name: p.requires_grad for name, p in model.model.named_parameters()}
-        try:
-            wrapped = peft.PeftModel.from_pretrained(model.model, str(folder))
-        except Exception as error:  # peft raises many kinds, all meaning that this adapter does not fit this model
-            raise ModelError(f"{folder}: the adapter cannot be loaded: {str(error).splitlines()[0]}") from error
+        wrapped, _ = with_adapter(model.model, str(folder))
         adapted = cls(model, wrapped)
         adapted._requires_grad = states
         adapted.peft_model.eval()

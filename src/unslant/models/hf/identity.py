@@ -96,7 +96,7 @@ def _weights_digest(model: Any) -> str:
     found = hashlib.sha256()
     for name, tensor in _tensors(model):
         found.update(name.encode())
-        found.update(memoryview(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+        found.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -109,7 +109,7 @@ def _checksum(model: Any) -> str:
     for name, tensor in _tensors(model):
         found.update(name.encode())
         for part in _sums(tensor.contiguous().reshape(-1).view(torch.uint8)):
-            found.update(memoryview(part.cpu().numpy()))
+            found.update(part.cpu().numpy().data)
     return found.hexdigest()
 
 
