@@ -87,8 +87,8 @@ class Cloze:
     """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation.
 
     Attributes:
-        to_end: score the end of the answer too. Without it, a label whose tokens begin those of another one can never be
-            less probable than that, and such label sets are refused.
+        to_end: score the end of the answer too. Without it, a label whose tokens begin those of another one can never
+            be less probable than that, and such label sets are refused.
     """
 
     writer: Writer

@@ -144,7 +144,7 @@ def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], 
     """
     left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
     found = ", ".join(
-        f"{len(keys)} weights {what} ({_listed(sorted(keys))})"
+        f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
         for what, keys in (("missing", list(missing)), ("left over", left_over))
         if keys
     )
