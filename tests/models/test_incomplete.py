@@ -51,11 +51,11 @@ def nothing(weights: Weights) -> None:
     ("change", "config", "listed"),
     [
         (renamed("q_proj", "query_proj"), {}, r"2 weights missing \(model.*q_proj.*2 weights left over \(.*query_proj"),
-        (lambda w: w.pop("model.layers.1.mlp.up_proj.weight"), {}, r"1 weights missing \(model.layers.1.mlp.up_proj"),
-        (lambda w: w.pop("lm_head.weight"), {}, r"1 weights missing \(lm_head.weight\)"),
+        (lambda w: w.pop("model.layers.1.mlp.up_proj.weight"), {}, r"1 weight missing \(model.layers.1.mlp.up_proj"),
+        (lambda w: w.pop("lm_head.weight"), {}, r"1 weight missing \(lm_head.weight\)"),
         (nothing, {"num_hidden_layers": 1}, r"9 weights left over \(model.layers.1"),
         (nothing, {"num_hidden_layers": 3}, r"9 weights missing \(model.layers.2"),
-        (lambda w: w.update({"v_head.weight": torch.ones(3)}), {}, r"1 weights left over \(v_head.weight\)"),
+        (lambda w: w.update({"v_head.weight": torch.ones(3)}), {}, r"1 weight left over \(v_head.weight\)"),
         (renamed("model.", "transformer."), {}, r"missing \(.* and \d+ more\)"),
     ],
 )
@@ -84,9 +84,7 @@ def test_constants_and_tied_weights_are_not_left_over(zoo_model: ZooFolder, tmp_
 
 
 @pytest.mark.filterwarnings("ignore:.*scored without the prefix tree")
-@pytest.mark.parametrize(
-    "name", [n if n in ("llama", "gpt2") else pytest.param(n, marks=pytest.mark.slow) for n in ZOO]
-)
+@pytest.mark.parametrize("name", ["llama", "gpt2", *(pytest.param(name, marks=pytest.mark.slow) for name in ZOO)])
 def test_every_class_loads_complete_as_it_was_saved(zoo_model: ZooFolder, name) -> None:
     assert "incomplete" not in facts_of(load_model(str(zoo_model(name))))
 
@@ -106,8 +104,8 @@ def adapter(zoo_model: ZooFolder, tmp_path: Path) -> Path:
         (renamed("base_model.model.model.", "base_model.model."), r"8 weights missing.*8 weights left over"),
         (renamed("self_attn", "attention"), r"8 weights missing.*8 weights left over"),
         (
-            lambda w: w.pop("base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight"),
-            r"1 weights missing \(.*lora_B",
+            lambda w: w.pop(next(name for name in w if "lora_B" in name)),
+            r"1 weight missing \(.*lora_B",
         ),
     ],
 )
