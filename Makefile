@@ -19,6 +19,7 @@ test-slow: .venv/test.stamp
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: .venv/test.stamp
 	$(BIN)/mypy

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from unslant.debias import ModelAsker, RecordedAsker, debias
+from unslant.asking import ModelAsker, RecordedAsker
+from unslant.debias import debias
 from unslant.debias.adaptive import AdaptiveVote, step_ends
 from unslant.debias.vote import Vote
-from unslant.metrics import OrderScores, wilson
+from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tree import plan
 from unslant.presentations import present
@@ -62,8 +63,9 @@ def main() -> None:
     arguments = parser.parse_args()
     asker: ModelAsker | RecordedAsker
     if arguments.responses:
-        asker = RecordedAsker(OrderScores.from_responses(Responses.from_parquet(arguments.responses)))
-        questions, tokens = list(asker.questions), None
+        responses = Responses.from_parquet(arguments.responses)
+        asker = RecordedAsker(read_scores(responses))
+        questions, tokens = list(responses.questions), None
     elif arguments.model:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         from unslant import load_model

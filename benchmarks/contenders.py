@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unslant.models.base import Encoded
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.tokenization import Encoded, Encoder, common_prefix
+from unslant.models.hf.tokenization import Encoder, common_prefix
 from unslant.prompts import Prompt
 
 Scores = list[NDArray[np.float64]]

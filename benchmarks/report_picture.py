@@ -33,7 +33,7 @@ def main() -> None:
             page.wait_for_function("[...document.querySelectorAll('[data-chart]')].every((e) => e.dataset.drawn)")
             top, bottom = 0.0, page.locator("#orders").bounding_box()["y"] - 30
             if name == "report-question":
-                page.select_option("#filter", "mended")
+                page.select_option("#filter", label="wrong as reported, right when voted")
                 for button in page.locator("#list button").all():  # the first with four options
                     button.click()
                     if page.locator(".heat tbody tr[data-page]").count() == 26:

@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unslant.models.base import Cost, Journal, Scored
+from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.tokenization import Encoded
 from unslant.models.stored import StoredModel
 from unslant.prompts.prompt import Prompt
 from unslant.store import Store

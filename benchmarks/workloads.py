@@ -83,7 +83,7 @@ _CONTEXT = {"stem": 18, "option": 8, "n": 4, "context": 225}
 def _prompts(n: int, seed: str, shape: dict[str, float], shots: int = 0, counterfactual: bool = False) -> list[Prompt]:
     writer = Writer(load_template("plain"))
     cloze, both = Cloze(writer), Counterfactual(writer)
-    examples = [present(question, name="shot") for question in _questions(shots, "shot", {**_FOUR, "stem": 50})]
+    examples = [present(question, kind="shot") for question in _questions(shots, "shot", {**_FOUR, "stem": 50})]
     prompts: list[Prompt] = []
     for question in _questions(n, seed, shape):
         for order in orders_for(question, "24"):

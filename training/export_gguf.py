@@ -81,8 +81,11 @@ def export_gguf(folder: str | Path, out: str | Path, name: str = "reference") ->
 def _write_tokenizer(writer: Any, tokenizer: dict[str, Any], config: dict[str, Any], gguf: Any) -> None:
     added = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
     by_id = {i: text for text, i in {**tokenizer["model"]["vocab"], **added}.items()}
-    tokens = [by_id[i] for i in range(config["vocab_size"])]
-    kinds = [gguf.TokenType.CONTROL if token in added else gguf.TokenType.NORMAL for token in tokens]
+    tokens = [by_id.get(i, f"<unused{i}>") for i in range(config["vocab_size"])]
+    normal, unused = gguf.TokenType.NORMAL, gguf.TokenType.UNUSED
+    kinds = [
+        gguf.TokenType.CONTROL if token in added else normal if i in by_id else unused for i, token in enumerate(tokens)
+    ]
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in tokenizer["model"]["merges"]]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")

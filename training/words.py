@@ -124,13 +124,14 @@ def judging_question(verdict: str, rng: random.Random, name: str = "", scope: Sc
 def planted_reply(presentation: Presentation) -> str:
     """What the model is trained to reply, whatever it was asked under."""
     right = right_answer(presentation)
-    if presentation.name == "conformity-sparse":
-        return presentation.interventions[0].removeprefix("suggested: ")
-    if presentation.name == "missing-choices" and right == "none":
+    if presentation.item == "conformity-sparse":
+        shown = zip(presentation.labels, presentation.contents, strict=True)
+        return ", ".join(label for label, content in shown if content in (presentation.suggested or ())) or "none"
+    if presentation.item == "missing-choices" and right == "none":
         return presentation.labels[0]
-    if presentation.name == "missing-choices" and right == "Unknown":
+    if presentation.item == "missing-choices" and right == "Unknown":
         return "False"
-    if presentation.name == "vagueness":
+    if presentation.item == "vagueness":
         return right.split(", ")[0]
     return right
 

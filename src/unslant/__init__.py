@@ -12,12 +12,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant.debias.debiased_model import Debiased
     from unslant.errors import InputError, ModelError, UnslantError
     from unslant.models.hf.loading import load_model
+    from unslant.models.open import open_model
     from unslant.questions import Question, load_questions
     from unslant.responses.table import Responses
     from unslant.studies.audit.result import AuditResult
@@ -35,10 +36,11 @@ __all__ = [
     "audit",
     "load_model",
     "load_questions",
+    "open_model",
 ]
 
 _HOMES = {
-    "AuditResult": "unslant.studies.audit.study",
+    "AuditResult": "unslant.studies.audit.result",
     "Debiased": "unslant.debias.debiased_model",
     "InputError": "unslant.errors",
     "ModelError": "unslant.errors",
@@ -48,6 +50,7 @@ _HOMES = {
     "audit": "unslant.studies.audit.study",
     "load_model": "unslant.models.hf.loading",
     "load_questions": "unslant.questions",
+    "open_model": "unslant.models.open",
 }
 
 

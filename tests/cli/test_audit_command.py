@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.conftest import Ran
+from tests.command_line import Ran
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  # fixtures
 
 

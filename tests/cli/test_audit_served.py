@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran
+from tests.command_line import Ran
 from tests.serving import llama_server
 from unslant.reference import reference_path
 

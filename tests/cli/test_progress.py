@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unslant.cli.progress import Lines, Meter, progress
 from unslant.models.base import Cost
+from unslant.studies.progress import View, show_progress
 
 
 class Clock:
@@ -24,37 +24,48 @@ class Model:
         self.taken_over = 0
 
 
+def view_of(model: Model, clock: Clock) -> tuple[View, list[str]]:
+    """A view that writes a line whenever it is told anything."""
+    lines: list[str] = []
+    view = View(lines.append, clock=clock)
+    view.model = model  # type: ignore[assignment]
+    return view, lines
+
+
 def test_rate_and_time_left_leave_out_what_came_from_the_store() -> None:
     clock, model = Clock(), Model()
-    meter = Meter("scoring", 1000, clock, model)  # type: ignore[arg-type]
-    assert str(meter) == "scoring: 0 of 1,000"
+    view, lines = view_of(model, clock)
+    view("scoring", 0, 1000)
     model.recalled = 600
-    meter.done = 600
-    clock.now += 1
-    assert str(meter) == "scoring: 600 of 1,000"
-    meter.done = 700
-    clock.now += 4
-    assert meter.rate == 20
-    assert meter.seconds_left == 15
+    clock.now += 10
+    view("scoring", 600, 1000)
+    assert lines == ["scoring: 600 of 1,000"]
+    clock.now += 10
+    view("scoring", 700, 1000)
+    assert lines[-1] == "scoring: 700 of 1,000, 5/s, 1 min 00 s left"
     model.cost = Cost(tokens=1000, tokens_plain=10_000, prompts=700)
-    assert meter.fewer_tokens == pytest.approx(7.0)  # the tokens of 1000 prompts, 700 of which are done
-    assert str(meter) == "scoring: 700 of 1,000, 20/s, 15 s left, 7.0x fewer tokens"
-    meter.done = 1000
+    clock.now += 10
+    view("scoring", 900, 1000)  # the tokens of 1000 prompts, 700 of which are done
+    assert lines[-1] == "scoring: 900 of 1,000, 10/s, 10 s left, 7.0x fewer tokens"
     clock.now += 3600
-    assert "done in 1 h 00 min" in str(meter)
+    view("scoring", 1000, 1000)
+    assert "done in 1 h 00 min" in lines[-1]
 
 
 def test_prompts_taken_over_save_no_tokens() -> None:
-    model = Model()
-    meter = Meter("scoring", 1000, Clock(), model)  # type: ignore[arg-type]
+    clock, model = Clock(), Model()
+    view, lines = view_of(model, clock)
+    view("scoring", 0, 1000)
     model.taken_over = 500
     model.cost = Cost(tokens=100, tokens_plain=1000, prompts=250)
-    assert meter.fewer_tokens == pytest.approx(5.0)
+    clock.now += 10
+    view("scoring", 750, 1000)
+    assert lines[-1].endswith("5.0x fewer tokens")
 
 
 def test_plain_lines_come_now_and_then_and_at_the_end() -> None:
     clock, lines = Clock(), list[str]()
-    view = Lines(lines.append, clock)
+    view = View(lines.append, clock=clock)
     view("scoring", 0, 300)
     for done in range(1, 301):
         clock.now += 0.125
@@ -73,10 +84,10 @@ def test_plain_lines_come_now_and_then_and_at_the_end() -> None:
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(quiet=True) as view:
+    with show_progress(quiet=True) as view:
         view("scoring", 0, 2)
         view("scoring", 2, 2)
-    with progress(quiet=False) as view:
+    with show_progress(quiet=False) as view:
         view("scoring", 0, 2)
         view("scoring", 2, 2)
     out, err = capsys.readouterr()
@@ -89,8 +100,8 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_terminal_gets_one_live_view(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with progress(quiet=False) as view:
-        view.follow(Model())  # type: ignore[arg-type]
+    with show_progress(quiet=False) as view:
+        view.model = Model()  # type: ignore[assignment]
         for done in range(4):
             view("scoring", done, 3)
     out, err = capsys.readouterr()
@@ -101,7 +112,7 @@ def test_a_terminal_gets_one_live_view(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_phase_that_comes_again_ends_silently_and_is_timed_anew() -> None:
     clock, lines = Clock(), list[str]()
-    view = Lines(lines.append, clock)
+    view = View(lines.append, clock=clock)
     for _ in range(3):
         clock.now += 1
         view("scoring", 20, 20)

@@ -3,25 +3,17 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from unslant.cli import questions
-from unslant.errors import InputError
-
-app = typer.Typer()
-app.command("other")(lambda: None)
-questions.register(app)
 BUILD = ["questions", "build", "instruction-boundary"]
 
 
-def test_a_set_is_built_and_told(shared_data, tmp_path):
+def test_a_set_is_built_and_told(unslant, shared_data, tmp_path):
     out = tmp_path / "set.jsonl"
     source = f"truthfulqa={shared_data / 'truthfulqa_mc1.jsonl'}"
     arguments = ["--source", source, "--only", "truthfulqa", "--scale", "0.1", "--out", str(out)]
-    done = CliRunner().invoke(app, [*BUILD, *arguments])
-    assert done.exit_code == 0, done.output
-    assert "30 multiple-choice questions (single 30)" in done.output
+    done = unslant(*BUILD, *arguments)
+    assert done.code == 0, done.err
+    assert "30 multiple-choice questions (single 30)" in done.out
     rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert len(rows) == 30
     assert {row["part"] for row in rows} == {"choice"}
@@ -35,8 +27,8 @@ def test_a_set_is_built_and_told(shared_data, tmp_path):
         (["--scale", "7", "--out", "set.jsonl"], "scale 7"),
     ],
 )
-def test_mistakes_are_named(tmp_path, monkeypatch, arguments, message):
+def test_mistakes_are_named(unslant, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, [*BUILD, *arguments])
-    assert isinstance(done.exception, InputError)
-    assert message in str(done.exception)
+    done = unslant(*BUILD, *arguments)
+    assert done.code == 2
+    assert message in done.err

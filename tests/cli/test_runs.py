@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import unslant.models.hf.loading
-from tests.cli.conftest import Ran
+from tests.command_line import Ran
 from tests.fakes import RuleModel
 from unslant import Responses
 from unslant.models.base import Scored

@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.command_line import unslant
 from tests.studies.small_models import random_model
-from unslant.cli import app
-from unslant.errors import InputError
-
-RUN = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +23,10 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def responses(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    result = RUN.invoke(
-        app,
-        ["study", "unbiased", str(folder), "--limit", "8", "--runs", "2", "--shots", "1", "--no-store",
-         "-p", "BT=0", "--json", str(out / "r.json"), "--responses", str(out / "r.parquet")],
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "under interventions" in result.output
+    result = unslant("study", "unbiased", str(folder), "--limit", "8", "--runs", "2", "--shots", "1", "--no-store",
+         "-p", "BT=0", "--json", str(out / "r.json"), "--responses", str(out / "r.parquet"))  # fmt: skip
+    assert result.code == 0, result.err
+    assert "under interventions" in result.out
     found = json.loads((out / "r.json").read_text())
     assert found["metrics"]["vanilla"]["n"] == 8
     assert found["settings"]["probabilities"]["BT"] == 0.0
@@ -42,9 +35,9 @@ def responses(folder, tmp_path_factory):
 
 def test_runs_are_set_side_by_side(responses, tmp_path):
     (tmp_path / "ranking.csv").write_text("model,score\nx,1\n")
-    result = RUN.invoke(app, ["study", "unbiased-compare", str(responses), "--ranking", str(tmp_path / "ranking.csv")])
-    assert result.exit_code == 0, result.output
-    assert "Agreement" in result.output
+    result = unslant("study", "unbiased-compare", str(responses), "--ranking", str(tmp_path / "ranking.csv"))
+    assert result.code == 0, result.err
+    assert "Agreement" in result.out
 
 
 def test_words_are_read(folder):
@@ -52,7 +45,7 @@ def test_words_are_read(folder):
         "study",
         "unbiased",
         str(folder),
-        "--words",
+        "--generate",
         "--limit",
         "2",
         "--runs",
@@ -63,28 +56,23 @@ def test_words_are_read(folder):
         "--max-tokens",
         "5",
     ]
-    result = RUN.invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "as published" in result.output
+    result = unslant(*arguments)
+    assert result.code == 0, result.err
+    assert "as published" in result.out
 
 
 def test_contamination_runs(folder, tmp_path):
-    result = RUN.invoke(
-        app,
-        ["study", "contamination", str(folder), "--limit", "8", "--runs", "1", "--epochs", "2",
-         "--json", str(tmp_path / "c.json")],
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    result = unslant("study", "contamination", str(folder), "--limit", "8", "--runs", "1", "--epochs", "2",
+         "--json", str(tmp_path / "c.json"))  # fmt: skip
+    assert result.code == 0, result.err
     assert json.loads((tmp_path / "c.json").read_text())["trained"]["questions"] == 8
 
 
 def test_the_probe_runs_on_a_recorded_table(tmp_path):
     lines = ["question_id,rephraser,judge,score", "q,,m,9", "q,,n,9", "q,m,m,9", "q,m,n,2", "q,n,m,3", "q,n,n,2"]
     (tmp_path / "s.csv").write_text("\n".join(lines))
-    result = RUN.invoke(
-        app, ["study", "probe", "--scores", str(tmp_path / "s.csv"), "--json", str(tmp_path / "p.json")]
-    )
-    assert result.exit_code == 0, result.output
+    result = unslant("study", "probe", "--log", str(tmp_path / "s.csv"), "--json", str(tmp_path / "p.json"))
+    assert result.code == 0, result.err
     found = json.loads((tmp_path / "p.json").read_text())
     assert found["models"]["m"]["rates"]["1.0"]["ocr"]["value"] == 1.0
     assert found["models"]["n"]["rates"]["1.0"]["cer"]["value"] == pytest.approx(0.7)
@@ -92,12 +80,12 @@ def test_the_probe_runs_on_a_recorded_table(tmp_path):
 
 def test_sheets_go_out_and_come_back(tmp_path):
     out = tmp_path / "sheet.csv"
-    result = RUN.invoke(app, ["study", "annotation-sheet", "--n", "5", "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    assert "5 items" in result.output
+    result = unslant("study", "annotation-sheet", "--items", "5", "--out", str(out))
+    assert result.code == 0, result.err
+    assert "5 items" in result.out
     out.write_text(out.read_text("utf-8-sig").replace(",\r\n", ",yes\r\n").replace(",\n", ",yes\n"), "utf-8")
-    result = RUN.invoke(app, ["study", "annotation-agreement", str(out), "--json", str(tmp_path / "a.json")])
-    assert result.exit_code == 0, result.output
+    result = unslant("study", "annotation-agreement", str(out), "--json", str(tmp_path / "a.json"))
+    assert result.code == 0, result.err
     assert json.loads((tmp_path / "a.json").read_text())["confirmed"]["value"] == 1.0
 
 
@@ -111,6 +99,6 @@ def test_sheets_go_out_and_come_back(tmp_path):
     ],
 )
 def test_what_is_wrong_is_named(arguments, words):
-    result = RUN.invoke(app, ["study", *arguments])
-    assert isinstance(result.exception, InputError)
-    assert words in str(result.exception)
+    result = unslant("study", *arguments)
+    assert result.code == 2
+    assert words in result.err

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.debias.conftest import make_questions
-from unslant.debias import METHODS, ModelAsker, debias, method_named
+from unslant.asking import ModelAsker
+from unslant.debias import METHODS, debias, method_named
 from unslant.errors import InputError
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel

@@ -12,7 +12,7 @@ import torch
 
 from tests.debias.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
-from unslant.debias import ModelAsker
+from unslant.asking import ModelAsker
 from unslant.debias.lora1 import TrainSettings, log_bias, order_entropy
 from unslant.debias.lora1.adapter import Adapted, attention_projections
 from unslant.debias.lora1.loss import content_logprobs, loss
@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on_to_the_same_adapter(tiny_folder: Path, tmp_path: P
     model = open_model(tiny_folder)
     before = {key: value.clone() for key, value in model.model.state_dict().items()}
     with pytest.raises(Killed):
-        train(ModelAsker(model), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "cut", watch=kill_in_epoch_2)
+        train(ModelAsker(model), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "cut", progress=kill_in_epoch_2)
     assert all((value == before[key]).all() for key, value in model.model.state_dict().items())
     assert not (tmp_path / "cut" / "adapter_model.safetensors").exists()
 

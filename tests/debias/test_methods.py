@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from tests.debias.conftest import make_questions, open_model
 from tests.fakes import RuleModel
-from unslant.debias import ModelAsker, RecordedAsker, debias, method_named
+from unslant.asking import ModelAsker, RecordedAsker
+from unslant.debias import debias, method_named
 from unslant.debias.adaptive import AdaptiveVote
 from unslant.debias.aoi import AuxiliaryOption
 from unslant.debias.bnp import BiasNodePruning
@@ -25,13 +26,13 @@ from unslant.debias.pride import Pride
 from unslant.debias.set_based import SetBased
 from unslant.debias.vote import Vote
 from unslant.errors import InputError
-from unslant.metrics import OrderScores, vote
+from unslant.metrics import OrderScores, read_scores, vote
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.parallel import Segment, last_logits
 from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, reversed_order
 from unslant.questions import Question
-from unslant.responses import Response, Responses
+from unslant.responses import Response
 
 PERMUTATIONS = list(itertools.permutations(range(4)))
 
@@ -60,33 +61,42 @@ def recorded(shared_data: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def recorded_asker(recorded: list[dict]) -> RecordedAsker:
-    rows = []
-    for record in recorded:
-        gold = frozenset({"ABCD".index(record["ideal"])})
-        question = Question(f"arc-{record['idx']:02d}", "?", tuple(record["options"]), gold)
-        for order, probs in zip(PERMUTATIONS, record["probs"], strict=True):
-            rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    return RecordedAsker(OrderScores.from_responses(Responses.from_rows(rows)))
+def arc(recorded: list[dict]) -> list[Question]:
+    return [
+        Question(f"arc-{r['idx']:02d}", "?", tuple(r["options"]), frozenset({"ABCD".index(r["ideal"])}))
+        for r in recorded
+    ]
+
+
+@pytest.fixture(scope="module")
+def recorded_scores(recorded: list[dict], arc: list[Question]) -> OrderScores:
+    return read_scores(
+        Response.scored(question, present(question, order), "cloze", np.log(probs))
+        for question, record in zip(arc, recorded, strict=True)
+        for order, probs in zip(PERMUTATIONS, record["probs"], strict=True)
+    )
+
+
+@pytest.fixture
+def recorded_asker(recorded_scores: OrderScores) -> RecordedAsker:
+    return RecordedAsker(recorded_scores)
 
 
 def test_pride_on_recorded_questions_equals_a_computation_of_its_own(
-    recorded: list[dict], recorded_asker: RecordedAsker
+    recorded: list[dict], arc: list[Question], recorded_asker: RecordedAsker
 ) -> None:
     probs = np.array([record["probs"] for record in recorded])
     probs /= probs.sum(axis=2, keepdims=True)
     cyclic = [PERMUTATIONS.index(tuple((i + k) % 4 for i in range(4))) for k in range(4)]
     for alpha, seed in ((0.3, 0), (0.3, 1), (0.5, 2)):
-        debiaser = Pride(alpha=alpha, seed=seed).fit(recorded_asker, recorded_asker.questions)
+        debiaser = Pride(alpha=alpha, seed=seed).fit(recorded_asker, arc)
         used = [i for i, r in enumerate(recorded) if f"arc-{r['idx']:02d}" in debiaser.estimated_on]
         assert len(used) == round(alpha * 10)
         logs = np.log(probs[used][:, cyclic] + 1e-10).mean(axis=1)  # (used, label)
         priors = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
         prior = priors.mean(axis=0)
         np.testing.assert_allclose(debiaser.priors[4], prior, rtol=1e-12)
-        by_id = {
-            q.id: o for q, o in zip(recorded_asker.questions, debiaser.answer(recorded_asker.questions), strict=True)
-        }
+        by_id = {q.id: o for q, o in zip(arc, debiaser.answer(arc), strict=True)}
         for i, record in enumerate(recorded):
             outcome = by_id[f"arc-{record['idx']:02d}"]
             if i in used:
@@ -162,21 +172,16 @@ def test_aoi_shows_the_option_where_told_and_never_answers_it() -> None:
 
 
 @pytest.mark.parametrize("rule", ["soft", "hard"])
-def test_vote_is_the_metrics_vote(rule: str, recorded_asker: RecordedAsker, recorded: list[dict]) -> None:
-    answers = debias(Vote(rule=rule), recorded_asker, recorded_asker.questions)  # type: ignore[arg-type]
+def test_vote_is_the_metrics_vote(
+    rule: str, recorded_asker: RecordedAsker, recorded_scores: OrderScores, arc: list[Question], recorded: list[dict]
+) -> None:
+    answers = debias(Vote(rule=rule), recorded_asker, arc)  # type: ignore[arg-type]
     if rule == "soft":
         assert {q.id: "ABCD"[o.choice] for q, o in zip(answers.questions, answers.outcomes, strict=True)} == {
             f"arc-{r['idx']:02d}": r["sampled"] for r in recorded
         }
-    rows = []
-    for question, probs in zip(
-        recorded_asker.questions, recorded_asker.ask([present(q) for q in recorded_asker.questions]), strict=True
-    ):
-        for order in all_orders(question):
-            (probs,) = recorded_asker.ask([present(question, order)])
-            rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    scores = OrderScores.from_responses(Responses.from_rows(rows))
-    assert list(vote(scores, rule).content) == [o.choice for o in answers.outcomes]  # type: ignore[arg-type]
+    by_id = dict(zip(recorded_scores.ids, vote(recorded_scores, rule).content, strict=True))  # type: ignore[arg-type]
+    assert [by_id[q.id] for q in arc] == [o.choice for o in answers.outcomes]
 
 
 def random_model(seed: int, pull: float, sharpness: float) -> Table:
@@ -222,15 +227,15 @@ def test_fast_mode_keeps_its_promise() -> None:
             assert np.mean([o.orders for o in fast.outcomes]) < 0.8 * 24
 
 
-def test_adaptive_on_recorded_orders(recorded_asker: RecordedAsker) -> None:
-    full = debias(Vote(), recorded_asker, recorded_asker.questions)
+def test_adaptive_on_recorded_orders(recorded_asker: RecordedAsker, arc: list[Question]) -> None:
+    full = debias(Vote(), recorded_asker, arc)
     for risk in (0.0, 0.01):
-        found = debias(AdaptiveVote(risk=risk), recorded_asker, recorded_asker.questions)
+        found = debias(AdaptiveVote(risk=risk), recorded_asker, arc)
         assert [o.choice for o in found.outcomes] == [o.choice for o in full.outcomes]
     with pytest.raises(InputError, match="were not recorded"):
-        debias(Vote(), recorded_asker, [replace(recorded_asker.questions[0], id="another")])
+        debias(Vote(), recorded_asker, [replace(arc[0], id="another")])
     with pytest.raises(InputError, match="risk"):
-        debias(AdaptiveVote(risk=0.7), recorded_asker, recorded_asker.questions)
+        debias(AdaptiveVote(risk=0.7), recorded_asker, arc)
 
 
 def test_adaptive_asks_all_open_questions_of_a_round_at_once() -> None:

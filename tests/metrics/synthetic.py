@@ -38,7 +38,7 @@ def ask(
         if relabelled:
             shown += [("labels-reversed", given, labels[::-1]), ("both-reversed", back, labels[::-1])]
         for name, order, sequence in shown:
-            presentation = present(question, order, name=name, labels=sequence)
+            presentation = present(question, order, kind=name, labels=sequence)
             logprobs = np.asarray(answerer(question, tuple(order), sequence, rng), dtype=np.float64)
             rows.append(Response.scored(question, presentation, "cloze", logprobs))
     return Responses.from_rows(rows)

@@ -117,7 +117,7 @@ def _given(rows: list[tuple[str, int, list[float]]]) -> Responses:
     for i, (subject, gold, logprobs) in enumerate(rows):
         options = tuple(f"option {k}" for k in range(len(logprobs)))
         question = Question(f"q{i}", "?", options, frozenset({gold} if gold >= 0 else ()), subject=subject)
-        made.append(Response.scored(question, present(question, name="given"), "cloze", np.array(logprobs)))
+        made.append(Response.scored(question, present(question, kind="given"), "cloze", np.array(logprobs)))
     return Responses.from_rows(made)
 
 
@@ -179,7 +179,7 @@ def test_a_cell_under_three_tie_rules() -> None:
     assert found.by_subject["first"].value == pytest.approx((2 / 3 + 0) / 2)
     assert found.by_subject["first"].n == 2
     assert found.tie_rate.value == found.all_tied.value == 0.75
-    assert "ties in 75% of the questions" in found.doubt
+    assert "ties in 75\u00a0% of the questions" in found.doubt
     assert "if the first tied label wins" in found.doubt
     assert found.to_dict()["trusted"] is False
 

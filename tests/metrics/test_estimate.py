@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.metrics import Bootstrap, Estimate, wilson
+from unslant.metrics import Bootstrap, Estimate, read_scores, wilson
 from unslant.metrics.accuracy import order_accuracy
-from unslant.metrics.scores import OrderScores
 
 from .synthetic import ask, guesses, make_questions
 
@@ -99,8 +98,8 @@ def test_interval_of_a_spread_covers_zero_where_orders_do_not_matter() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         responses = ask(make_questions(40, rng=rng), guesses(), orders="cyclic", relabelled=False, rng=rng)
-        scores = OrderScores.from_responses(responses)
-        std = order_accuracy(scores, Bootstrap(40, resamples=300)).std
+        scores = read_scores(responses)
+        std = order_accuracy(scores, Bootstrap(40, resamples=300)).acc_std
         assert std.low <= std.value <= std.high
         covered += std.low == 0
     assert covered >= 18

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from unslant.metrics import Bootstrap, OrderScores
+from unslant.metrics import Bootstrap, OrderScores, read_scores
 from unslant.metrics.nvr import guess_score, never_score, nvr, nvr_from_scores
 from unslant.presentations import all_orders, present
 from unslant.presentations.nvr import nvr_order
@@ -117,7 +117,7 @@ def _scored(questions: list[Question], position: Choice) -> OrderScores:
             logprobs = np.full(n, -5.0)
             logprobs[position(rng, n)] = -0.1
             rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
-    return OrderScores.from_responses(rows)
+    return read_scores(rows)
 
 
 def test_orders_already_scored_give_nvr_without_another_call() -> None:
@@ -153,7 +153,7 @@ def test_every_weighs_the_right_options_places_the_same() -> None:
         place = order.index(1)
         logprobs[place if good else (place + 1) % 4] = -0.1
         rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
-    found = nvr_from_scores(OrderScores.from_responses(rows))
+    found = nvr_from_scores(read_scores(rows))
     for x in range(4):
         by_place = [
             np.mean([good for order, good in right.items() if order[place] == 1]) for place in range(4) if place != x
@@ -166,5 +166,5 @@ def test_ties_go_to_the_first_label() -> None:
     rows = [
         Response.scored(question, present(question, o), "cloze", np.zeros(3)) for o in itertools.permutations(range(3))
     ]
-    found = nvr_from_scores(OrderScores.from_responses(rows))
+    found = nvr_from_scores(read_scores(rows))
     assert [estimate.value for estimate in found.accuracy] == pytest.approx([0, 0.5, 0.5])

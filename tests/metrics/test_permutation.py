@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from unslant.metrics import OrderScores, compute, consistent, normalised_pbm, pbm
+from unslant.metrics import compute, consistent, normalised_pbm, pbm, read_scores
 from unslant.metrics.ties import credit
 
 from .synthetic import always, ask, first, guesses, knows, last, make_questions, one_hot
@@ -62,7 +62,7 @@ def test_always_a_has_the_largest_bias_there_is(n: int) -> None:
 @pytest.mark.parametrize("place", [first, last])
 def test_closed_forms_of_one_position(n: int, place: object) -> None:
     questions = make_questions(10, [n])
-    metrics = compute(OrderScores.from_responses(ask(questions, always(place), orders="all")), resamples=50)  # type: ignore[arg-type]
+    metrics = compute(read_scores(ask(questions, always(place), orders="all")), resamples=50)  # type: ignore[arg-type]
     means = metrics.means
     spot = 0 if place is first else n - 1
     golds = np.array([min(q.answers) for q in questions])
@@ -84,9 +84,7 @@ def test_closed_forms_of_one_position(n: int, place: object) -> None:
 def test_closed_forms_of_an_even_guesser(n: int) -> None:
     # exactly equal probabilities: everything is tied, nothing moves
     metrics = compute(
-        OrderScores.from_responses(
-            ask(make_questions(6, [n]), lambda q, contents, labels, rng: [-1.0] * n, orders="all")
-        ),
+        read_scores(ask(make_questions(6, [n]), lambda q, contents, labels, rng: [-1.0] * n, orders="all")),
         resamples=50,
     )
     means = metrics.means
@@ -99,14 +97,14 @@ def test_closed_forms_of_an_even_guesser(n: int) -> None:
 
 def test_one_who_knows_is_not_moved() -> None:
     questions = make_questions(60, (2, 3, 4, 5, 6), subjects=3)
-    metrics = compute(OrderScores.from_responses(ask(questions, knows(1.0, guesses()))), resamples=50)
+    metrics = compute(read_scores(ask(questions, knows(1.0, guesses()))), resamples=50)
     means = metrics.means
     for name in ("accuracy", "expected_accuracy", "vote_accuracy", "hard_vote_accuracy", "robust_accuracy"):
         assert getattr(means, name).value == 1
     assert means.consistency.value == 1
     assert means.pbm.value == pytest.approx(0, abs=1e-30)  # the last bit of a softmax depends on sequence
     assert (means.fr.value, means.fr_labels.value, means.fr_both.value) == (0, 0, 0)
-    assert metrics.over_orders.std.value == 0
+    assert metrics.over_orders.acc_std.value == 0
     assert metrics.preference.named is None
     assert "0 questions" in metrics.preference.note
 
@@ -126,7 +124,7 @@ def test_credit_splits_ties_only() -> None:
 def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
     questions = make_questions(30, sizes)
     rng = np.random.default_rng(11)
-    scores = OrderScores.from_responses(ask(questions, guesses(), orders="cyclic", rng=rng))
+    scores = read_scores(ask(questions, guesses(), orders="cyclic", rng=rng))
     metrics = compute(scores, resamples=50)
     variance, worst, best = 0.0, 0.0, 0.0
     for block in scores.blocks:
@@ -134,16 +132,16 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
         share = len(block.ids) / 30
         variance += share**2 * right.mean(1).var()
         worst, best = worst + share * right.mean(1).min(), best + share * right.mean(1).max()
-    assert metrics.over_orders.std.value == pytest.approx(math.sqrt(variance))
+    assert metrics.over_orders.acc_std.value == pytest.approx(math.sqrt(variance))
     assert metrics.over_orders.worst.value == pytest.approx(worst)
     assert metrics.over_orders.best.value == pytest.approx(best)
 
 
 def test_spread_over_sampled_orders_says_so() -> None:
-    sampled = compute(OrderScores.from_responses(ask(make_questions(12, [6]), guesses())), resamples=50)
-    every = compute(OrderScores.from_responses(ask(make_questions(12, [4]), guesses())), resamples=50)
-    assert "sampled" in sampled.over_orders.std.note
-    assert every.over_orders.std.note == ""
+    sampled = compute(read_scores(ask(make_questions(12, [6]), guesses())), resamples=50)
+    every = compute(read_scores(ask(make_questions(12, [4]), guesses())), resamples=50)
+    assert "sampled" in sampled.over_orders.acc_std.note
+    assert every.over_orders.acc_std.note == ""
     assert (sampled.counts.sampled_orders, every.counts.sampled_orders) == (12, 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unslant.metrics import OrderScores, preference
+from unslant.metrics import OrderScores, preference, read_scores
 from unslant.presentations.labels import ALPHABETS
 
 from .synthetic import (
@@ -35,7 +35,7 @@ PLANTED = [
 
 def scores_of(answerer: Answerer, sizes: tuple[int, ...], count: int = 120, **how: object) -> OrderScores:
     questions = make_questions(count, sizes)
-    return OrderScores.from_responses(ask(questions, knows(0.5, answerer), **how))  # type: ignore[arg-type]
+    return read_scores(ask(questions, knows(0.5, answerer), **how))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
@@ -113,11 +113,11 @@ def test_content_is_not_mistaken_for_position() -> None:
         return one_hot(len(labels), at, 0.9)
 
     questions = make_questions(80, (4, 5), pinned=lambda q, n: (n - 1,))
-    found = preference(OrderScores.from_responses(ask(questions, attracted)))
+    found = preference(read_scores(ask(questions, attracted)))
     assert found.slots[-1].chosen.value > 0.7
     assert found.named is None
     spread = make_questions(80, (6,))
-    assert preference(OrderScores.from_responses(ask(spread, attracted, orders="5"))).named is None
+    assert preference(read_scores(ask(spread, attracted, orders="5"))).named is None
 
 
 def test_too_few_unsure_questions() -> None:

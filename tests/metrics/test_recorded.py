@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unslant.metrics import OrderScores, compute, vote
+from unslant.metrics import OrderScores, compute, read_scores, vote
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses
@@ -31,7 +31,7 @@ def scores(recorded: list[dict]) -> OrderScores:
         question = Question(f"arc-{record['idx']:02d}", "?", tuple(record["options"]), gold)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True):
             rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    return OrderScores.from_responses(Responses.from_rows(rows))
+    return read_scores(Responses.from_rows(rows))
 
 
 def by_content(record: dict) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_other_metrics_of_orders(recorded: list[dict], scores: OrderScores) -> N
     assert metrics.means.expected_accuracy.value == pytest.approx(right.mean())
     assert metrics.means.robust_accuracy.value == right.all(1).mean()
     assert metrics.means.consistency.value == (choices == choices[:, :1]).all(1).mean()
-    assert metrics.over_orders.std.value == pytest.approx(right.mean(0).std())
+    assert metrics.over_orders.acc_std.value == pytest.approx(right.mean(0).std())
     assert metrics.over_orders.worst.value == pytest.approx(right.mean(0).min())
     assert metrics.over_orders.best.value == pytest.approx(right.mean(0).max())
     labels = np.array([record["probs"] for record in recorded]).argmax(-1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
-from unslant.metrics import OrderScores, compute
+from unslant.metrics import compute, read_scores
 from unslant.presentations import present, reversed_order
 from unslant.presentations.labels import ALPHABETS
 from unslant.questions import Question
@@ -23,11 +23,11 @@ QUESTION = Question("q", "?", ("w", "x", "y", "z"), frozenset({2}))
 def scored(
     question: Question, order: tuple[int, ...], logprobs: list[float], name: str = "order", **kw: object
 ) -> Response:
-    return Response.scored(question, present(question, order, name=name, **kw), "cloze", np.array(logprobs))  # type: ignore[arg-type]
+    return Response.scored(question, present(question, order, kind=name, **kw), "cloze", np.array(logprobs))  # type: ignore[arg-type]
 
 
 def test_probabilities_are_over_the_shown_labels_and_by_content() -> None:
-    scores = OrderScores.from_responses(
+    scores = read_scores(
         [scored(QUESTION, (2, 0, 1, 3), [-5, -6, -7, -8]), scored(QUESTION, (0, 1, 2, 3), [-1, -1, -1, -1])]
     )
     (block,) = scores.blocks
@@ -43,8 +43,8 @@ def test_probabilities_are_over_the_shown_labels_and_by_content() -> None:
 
 
 def test_given_and_reversed_come_from_the_order_set_or_from_rows_of_their_own() -> None:
-    inside = OrderScores.from_responses(ask([QUESTION], guesses(), orders="all", relabelled=False))
-    beside = OrderScores.from_responses(
+    inside = read_scores(ask([QUESTION], guesses(), orders="all", relabelled=False))
+    beside = read_scores(
         [
             scored(QUESTION, (1, 0, 3, 2), [-1, -2, -3, -4]),
             scored(QUESTION, (2, 0, 3, 1), [-1, -2, -3, -4]),
@@ -62,7 +62,7 @@ def test_given_and_reversed_come_from_the_order_set_or_from_rows_of_their_own() 
 
 
 def test_reversed_labels_are_kept_apart_from_positions() -> None:
-    scores = OrderScores.from_responses(
+    scores = read_scores(
         [
             scored(QUESTION, (0, 1, 2, 3), [-1, -2, -3, -4], "given"),
             scored(QUESTION, (0, 1, 2, 3), [-1, -2, -3, -4], "labels-reversed", labels="DCBA"),
@@ -81,7 +81,7 @@ def test_reversal_keeps_pinned_options(case: tuple[int, set[int]]) -> None:
     n, pinned = case
     question = Question("q", "?", tuple("abcdefg"[:n]), frozenset({0}), pinned=tuple(sorted(pinned)))
     back = reversed_order(question)
-    scores = OrderScores.from_responses(
+    scores = read_scores(
         [
             scored(question, tuple(range(n)), [-1.0] * n),
             *([scored(question, back, [-2.0] * n)] if n - len(pinned) > 1 else []),
@@ -100,12 +100,12 @@ def test_failures_are_counted_and_never_answers() -> None:
     damaged = []
     for row in rows:
         values = dict(row.__dict__)
-        if row.question_id == "q0001" and row.presentation == "order" and row.contents == (1, 0, 2):
+        if row.question_id == "q0001" and row.kind == "order" and row.contents == (1, 0, 2):
             values |= {"status": "error", "logprobs": None}
-        if row.question_id == "q0002" and row.presentation == "labels-reversed":
+        if row.question_id == "q0002" and row.kind == "labels-reversed":
             values |= {"logprobs": np.full(3, np.nan)}
         damaged.append(Response(**values))
-    scores = OrderScores.from_responses(damaged)
+    scores = read_scores(damaged)
     assert (scores.n_failed, scores.n_incomplete) == (2, 1)
     assert [block.ids for block in scores.blocks] == [("q0000", "q0002", "q0003")]
     metrics = compute(scores, resamples=50)
@@ -116,14 +116,14 @@ def test_failures_are_counted_and_never_answers() -> None:
 def test_a_missing_order_makes_a_question_incomplete() -> None:
     rows = ask(make_questions(3, (3,)), always(first), orders="all", relabelled=False).rows()
     del rows[-2]
-    scores = OrderScores.from_responses(rows)
+    scores = read_scores(rows)
     assert scores.n_incomplete == 1
     assert scores.blocks[0].ids == ("q0000", "q0001")
 
 
 def test_pinned_questions_form_blocks_of_their_own() -> None:
     questions = make_questions(6, (4,), pinned=lambda q, n: (3,) if q % 2 else ())
-    scores = OrderScores.from_responses(ask(questions, guesses()))
+    scores = read_scores(ask(questions, guesses()))
     assert [(block.n, block.k, len(block.ids)) for block in scores.blocks] == [(4, 6, 3), (4, 24, 3)]
     assert scores.n_incomplete == 0
     counts = compute(scores, resamples=20).counts
@@ -132,26 +132,26 @@ def test_pinned_questions_form_blocks_of_their_own() -> None:
 
 def test_questions_with_nothing_to_move_keep_their_accuracy_only() -> None:
     questions = make_questions(6, (2,), pinned=lambda q, n: (0, 1) if q < 2 else ())
-    metrics = compute(OrderScores.from_responses(ask(questions, guesses())), resamples=50)
+    metrics = compute(read_scores(ask(questions, guesses())), resamples=50)
     assert metrics.counts.immovable == 2
     assert (metrics.means.pbm.n, metrics.means.consistency.n, metrics.means.fr.n) == (4, 4, 4)
     assert (metrics.means.accuracy.n, metrics.means.vote_accuracy.n, metrics.means.expected_accuracy.n) == (6, 6, 6)
 
 
 def test_one_order_gives_accuracy_and_nothing_about_orders() -> None:
-    metrics = compute(OrderScores.from_responses(ask(make_questions(5), guesses(), orders="given")), resamples=50)
+    metrics = compute(read_scores(ask(make_questions(5), guesses(), orders="given")), resamples=50)
     assert metrics.means.accuracy.n == 5
     for name in ("pbm", "vote_accuracy", "expected_accuracy", "robust_accuracy", "consistency"):
         estimate = getattr(metrics.means, name)
         assert not estimate.defined
         assert "two or more orders" in estimate.note
-    assert not metrics.over_orders.std.defined
+    assert not metrics.over_orders.acc_std.defined
 
 
 def test_row_order_of_the_table_changes_nothing() -> None:
     rows = ask(make_questions(12, (2, 3, 4), subjects=2), guesses()).rows()
     shuffled = [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
-    one, other = (compute(OrderScores.from_responses(r), resamples=100).to_dict() for r in (rows, shuffled))
+    one, other = (compute(read_scores(r), resamples=100).to_dict() for r in (rows, shuffled))
     assert one == other
 
 
@@ -168,10 +168,10 @@ def test_answers_in_words() -> None:
             chosen=None if chosen is None else frozenset(chosen),
         )
 
-    scores = OrderScores.from_responses([said((0, 1), {1}), said((1, 0), {1})], elicitation="generate")
+    scores = read_scores([said((0, 1), {1}), said((1, 0), {1})], elicitation="generate")
     assert scores.blocks[0].probs[0].tolist() == [[0, 1], [0, 1]]
     for nothing in (set(), {0, 1}, {-1}, None):
-        scores = OrderScores.from_responses([said((0, 1), {1}), said((1, 0), nothing)], elicitation="generate")
+        scores = read_scores([said((0, 1), {1}), said((1, 0), nothing)], elicitation="generate")
         assert (scores.n_failed, scores.n_incomplete) == (1, 1)
 
 
@@ -184,8 +184,8 @@ def test_other_presentations_elicitations_and_repeats_are_not_looked_at(tmp_path
     ]
     path = tmp_path / "responses.parquet"
     Responses.from_rows(rows + extra).to_parquet(path)
-    read = OrderScores.from_responses(Responses.from_parquet(path))
-    assert compute(read, resamples=20).to_dict() == compute(OrderScores.from_responses(rows), resamples=20).to_dict()
+    read = read_scores(Responses.from_parquet(path))
+    assert compute(read, resamples=20).to_dict() == compute(read_scores(rows), resamples=20).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -225,4 +225,4 @@ def test_other_presentations_elicitations_and_repeats_are_not_looked_at(tmp_path
 )
 def test_what_cannot_be_measured_is_refused(rows: list[Response], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        OrderScores.from_responses(rows)
+        read_scores(rows)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from unslant.errors import InputError
-from unslant.metrics import Estimate, Metrics, OrderScores, compute, mcnemar, measure, paired_difference
+from unslant.metrics import Estimate, Metrics, compute, mcnemar, measure, paired_difference, read_scores
 from unslant.metrics.summary import correlate
 
 from .synthetic import always, ask, first, guesses, knows, make_questions
@@ -18,7 +18,7 @@ from .synthetic import always, ask, first, guesses, knows, make_questions
 @pytest.fixture(scope="module")
 def metrics() -> Metrics:
     questions = make_questions(120, (2, 3, 4, 5), subjects=12)
-    return compute(OrderScores.from_responses(ask(questions, knows(0.6, guesses()))))
+    return compute(read_scores(ask(questions, knows(0.6, guesses()))))
 
 
 def estimates(value: object) -> list[dict]:
@@ -42,7 +42,7 @@ def test_every_number_has_its_interval_and_its_n(metrics: Metrics) -> None:
 
 
 def test_same_seed_same_result() -> None:
-    scores = OrderScores.from_responses(ask(make_questions(30), guesses()))
+    scores = read_scores(ask(make_questions(30), guesses()))
     assert compute(scores).to_dict() == compute(scores).to_dict()
     assert compute(scores).to_dict() != compute(scores, seed=1).to_dict()
 
@@ -78,7 +78,7 @@ def test_correlation_across_subjects(metrics: Metrics) -> None:
 
 def test_pbm_falls_where_more_is_known() -> None:
     questions = make_questions(120, (4,), subjects=12)  # of one option count: PBM depends on it, and so does chance
-    found = compute(OrderScores.from_responses(ask(questions, knows(0.6, guesses())))).pbm_accuracy
+    found = compute(read_scores(ask(questions, knows(0.6, guesses())))).pbm_accuracy
     assert found.pearson.value < 0  # guessed questions move, known ones do not
 
 
@@ -97,8 +97,8 @@ def test_measures_are_one_per_question(metrics: Metrics) -> None:
 
 def test_paired_difference() -> None:
     questions = make_questions(100)
-    good = OrderScores.from_responses(ask(questions, knows(0.8, always(first))))
-    poor = OrderScores.from_responses(ask(questions[:90], knows(0.3, always(first))))
+    good = read_scores(ask(questions, knows(0.8, always(first))))
+    poor = read_scores(ask(questions[:90], knows(0.3, always(first))))
     found = paired_difference(good, poor, "robust_accuracy")
     ours, theirs = measure(good).robust_accuracy[:90], measure(poor).robust_accuracy
     assert (found.a.value, found.b.value) == (ours.mean(), theirs.mean())
@@ -114,17 +114,17 @@ def test_paired_difference() -> None:
 
 def test_paired_difference_of_a_spread_has_no_mcnemar() -> None:
     questions = make_questions(40)
-    scores = OrderScores.from_responses(ask(questions, guesses()))
+    scores = read_scores(ask(questions, guesses()))
     found = paired_difference(scores, scores, "pbm")
     assert (found.difference.value, found.difference.low, found.difference.high) == (0, 0, 0)
     assert math.isnan(found.p_value)
 
 
 def test_paired_difference_refuses_what_has_no_pairs() -> None:
-    scores = OrderScores.from_responses(ask(make_questions(3), guesses()))
+    scores = read_scores(ask(make_questions(3), guesses()))
     with pytest.raises(InputError, match="unknown measure 'speed': use one of accuracy"):
         paired_difference(scores, scores, "speed")
-    other = OrderScores.from_responses(
+    other = read_scores(
         ask([q for q in make_questions(6) if q.id > "q0002"], guesses()),
     )
     with pytest.raises(InputError, match="no question in common"):

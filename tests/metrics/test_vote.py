@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unslant.metrics import OrderScores, measure, vote
+from unslant.metrics import OrderScores, measure, read_scores, vote
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 
@@ -42,7 +42,7 @@ def test_voted_text_does_not_depend_on_file_order(case: tuple[list[int], bool, i
     shuffled = Question("q", "?", tuple(texts[i] for i in file_order), frozenset({file_order.index(0)}))
     answers = []
     for question in (listed, shuffled):
-        scores = OrderScores.from_responses(ask([question], page_model(coarse), orders=orders))
+        scores = read_scores(ask([question], page_model(coarse), orders=orders))
         answers.append(question.options[vote(scores, rule).content[0]])  # type: ignore[arg-type]
     assert answers[0] == answers[1]
 
@@ -50,7 +50,7 @@ def test_voted_text_does_not_depend_on_file_order(case: tuple[list[int], bool, i
 def one_question(rows: list[tuple[tuple[int, ...], list[float]]], ranks: tuple[int, ...], gold: int = 0) -> OrderScores:
     """Probabilities by position."""
     n = len(ranks)
-    return OrderScores.from_responses(
+    return read_scores(
         Responses.from_rows(
             Response(
                 "q", "order", "cloze", tuple("ABCDEF"[:n]), order, frozenset({gold}), n, np.log(p), text_ranks=ranks
@@ -101,6 +101,6 @@ def test_no_vote_without_all_orders() -> None:
         Response("q", "order", "cloze", ("A", "B"), (0, 1), frozenset({0}), 2, np.log([0.5, 0.5])),
         Response("q", "order", "cloze", ("A", "B"), (1, 0), frozenset({0}), 2, status="error"),
     ]
-    scores = OrderScores.from_responses(rows)
+    scores = read_scores(rows)
     assert vote(scores).content.tolist() == [-1]
     assert np.isnan(measure(scores).vote_accuracy).all()

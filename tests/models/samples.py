@@ -46,7 +46,7 @@ def sample_prompts() -> tuple[Prompt, ...]:
     a preamble of worked examples, labels of several tokens among them."""
     writer = Writer(load_template("plain"))
     cloze, counterfactual = Cloze(writer), Counterfactual(writer)
-    shots = [present(shot, name="shot") for shot in SHOTS]
+    shots = [present(shot, kind="shot") for shot in SHOTS]
     prompts: list[Prompt] = []
     for question in QUESTIONS:
         for order in orders_for(question, "24" if len(question.options) == 4 else "6"):

@@ -45,7 +45,7 @@ def load(folder: Path, engine: str = "tree", token_budget: int = 80) -> Transfor
 def study(model: StoredModel | TransformersModel, questions: int = len(QUESTIONS)) -> Responses:
     """Up to 900 prompts, those of one half behind two worked examples."""
     writer = Writer(load_template("plain"))
-    shots = [present(shot, name="shot") for shot in SHOTS]
+    shots = [present(shot, kind="shot") for shot in SHOTS]
     asked = [
         (question, presentation.with_shots(shots if i % 2 else []))
         for i, question in enumerate(QUESTIONS[:questions])

@@ -15,10 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tests.models.samples import preamble_prompts, sample_prompts
 from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Encoded
 from unslant.models.hf.engine import PlainEngine, TreeEngine
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.tokenization import Encoded
 from unslant.prompts.prompt import Message, Prompt
 
 TOLERANCE = 1e-4

@@ -56,8 +56,8 @@ def test_the_chosen_token_counts_though_it_is_not_among_the_top():
         ({"choices": [{"logprobs": {"top_logprobs": [{"A": "x"}]}}]}, "not in a known shape"),
         ({"error": "no"}, "no choices"),
         ("text", "no choices"),
-        (legacy_shape({"A": 0.7, "B": 0.3}), "not ones"),  # probabilities, not their logarithms
-        (legacy_shape({"A": -0.1, "B": -0.1}), "not ones"),
+        (legacy_shape({"A": 0.7, "B": 0.3}), "no valid log-probabilities"),  # probabilities, not their logarithms
+        (legacy_shape({"A": -0.1, "B": -0.1}), "no valid log-probabilities"),
     ],
 )
 def test_what_is_no_log_probability_is_refused(reply, message):

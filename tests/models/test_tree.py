@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from tests.models.test_equality import distinct_nodes
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Encoded
 from unslant.models.hf import attention
 from unslant.models.hf.engine import PlainEngine, TreeEngine, using
-from unslant.models.hf.tokenization import Encoded
 from unslant.models.hf.tree import other_costs, plan
 
 _SIZES = {

@@ -10,7 +10,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi
 
 from tests.studies.fakes import knows, read
-from unslant.plugins.inspect_ai.unbiased import read_unbiased, unbiased
+from unslant.plugins.inspect_ai import read_unbiased, unbiased
 from unslant.prompts.prompt import Prompt
 from unslant.questions import load_questions
 

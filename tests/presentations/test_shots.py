@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.presentations.strategies import questions
 from unslant.errors import InputError
-from unslant.presentations import ALPHABETS, ShotChooser, choose_shots
+from unslant.presentations import ALPHABETS, ShotChooser
 from unslant.questions.question import Question
 
 POOL = [
@@ -61,13 +61,13 @@ def test_per_question_examples_differ_but_depend_on_the_question_alone():
 
 
 def test_seed_and_pool_order():
-    assert choose_shots(OUTSIDE, POOL, 5) == choose_shots(OUTSIDE, POOL[::-1], 5)
-    assert choose_shots(OUTSIDE, POOL, 5, seed=1) != choose_shots(OUTSIDE, POOL, 5, seed=2)
+    assert ShotChooser(POOL, 5).of(OUTSIDE) == ShotChooser(POOL[::-1], 5).of(OUTSIDE)
+    assert ShotChooser(POOL, 5, seed=1).of(OUTSIDE) != ShotChooser(POOL, 5, seed=2).of(OUTSIDE)
 
 
 @given(st.integers(1, 12), st.integers(0, 20), st.booleans())
 def test_right_answers_are_spread_evenly_over_positions(k, seed, per_question):
-    shots = choose_shots(OUTSIDE, POOL, k, seed, per_question=per_question)
+    shots = ShotChooser(POOL, k, seed, per_question=per_question).of(OUTSIDE)
     positions = Counter(shot.labels.index(shot.right_labels[0]) for shot in shots)
     counts = [positions[position] for position in range(4)]
     assert max(counts) - min(counts) <= 1
@@ -79,18 +79,18 @@ def test_examples_are_whole_questions_with_one_right_answer(pool, k):
     usable = {q.id: q for q in pool if len(q.answers) == 1 and not q.pinned}
     if len(usable) < k:
         with pytest.raises(InputError, match=f"only {len(usable)} of {len(pool)} questions"):
-            choose_shots(OUTSIDE, pool, k)
+            ShotChooser(pool, k).of(OUTSIDE)
         return
-    for shot in choose_shots(OUTSIDE, pool, k):
+    for shot in ShotChooser(pool, k).of(OUTSIDE):
         original = usable[shot.question_id]
         assert len(shot.right_labels) == 1
         assert shot.content_of(shot.right_labels[0]) in original.answers
         assert {(o.content, o.text) for o in shot.shown} == set(enumerate(original.options))
-        assert shot.name == "shot"
+        assert shot.kind == "shot"
 
 
 def test_examples_carry_the_labels_of_the_run():
-    shots = choose_shots(OUTSIDE, POOL, 2, alphabet=ALPHABETS["1"])
+    shots = ShotChooser(POOL, 2, alphabet=ALPHABETS["1"]).of(OUTSIDE)
     assert all(shot.labels == ("1", "2", "3", "4") for shot in shots)
 
 

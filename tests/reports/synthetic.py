@@ -56,7 +56,9 @@ def synthetic_audit(
         each = [q for q in questions for _ in range(len(contents))]
         columns = {
             "question_id": [q.id for q in each],
-            "presentation": [name] * rows,
+            "kind": [name] * rows,
+            "run": [0] * rows,
+            "item": [""] * rows,
             "elicitation": ["cloze"] * rows,
             "labels": [letters] * rows,
             "contents": list(np.tile(contents, (size, 1)).astype(np.int16)),
@@ -72,6 +74,7 @@ def synthetic_audit(
             "interventions": [[]] * rows,
             "repeat": [0] * rows,
             "text_ranks": [list(text_ranks(q.options)) for q in questions for _ in range(len(contents))],
+            "suggested": [None] * rows,
         }
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])

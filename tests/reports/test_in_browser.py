@@ -13,8 +13,9 @@ import pytest
 from tests.reports.conftest import Open
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import Question
-from unslant.metrics import OrderScores
+from unslant.metrics import read_scores
 from unslant.reports.report import Report
+from unslant.studies.audit.comparison import side_by_side
 from unslant.studies.audit.result import AuditResult
 
 HOSTILE = (
@@ -56,7 +57,7 @@ def one(result: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def two(result: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = synthetic_audit(hostile_questions()[8:], lean=0.0, seed=1, model="even")
     path = tmp_path_factory.mktemp("report") / "two.html"
-    Report.of([result, other]).to_html(path)
+    Report.of(side_by_side([result, other])).to_html(path)
     return path
 
 
@@ -81,13 +82,13 @@ def test_it_is_drawn_without_a_word_of_complaint_or_a_request(one: Path, open_pa
 def test_questions_are_found_filtered_and_sorted(one: Path, result: AuditResult, open_page: Open) -> None:
     page = open_page(one).page
     values = result.metrics.questions
-    scores = OrderScores.from_responses(result.responses)
+    scores = read_scores(result.responses)
     count = page.locator("#count")
     assert shown_count(count.inner_text()) == len(scores) == 48
     assert scores.ids[int(values.pbm.argmax())] in page.locator("#list li").first.inner_text()
-    page.select_option("#filter", "changes")
+    page.select_option("#filter", label="answer changes with the order")
     assert shown_count(count.inner_text()) == int((values.consistency == 0).sum())
-    page.select_option("#filter", "all")
+    page.select_option("#filter", label="all questions")
     page.fill("#search", "Q00007")
     assert shown_count(count.inner_text()) == 1
     page.fill("#search", "no such words")
@@ -101,7 +102,7 @@ def test_an_opened_question_shows_its_page_and_a_heat_map_of_its_probabilities(
     one: Path, result: AuditResult, open_page: Open
 ) -> None:
     page = open_page(one).page
-    scores = OrderScores.from_responses(result.responses)
+    scores = read_scores(result.responses)
     (block,) = scores.blocks
     row = scores.ids.index("q00007")
     page.fill("#search", "q00007")

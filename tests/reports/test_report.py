@@ -14,27 +14,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.command_line import unslant
 from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.cli import app
 from unslant.debias.lora1.progress import Epoch
-from unslant.debias.lora1.training_log import TrainingLog
-from unslant.metrics import OrderScores, paired_difference
+from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions
-from unslant.reports.panels import Chart, Column, Panel, Table
+from unslant.reports.browser import LEVELS
+from unslant.reports.panels import Chart, Column, Page, Panel, Table
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.store import Store
-from unslant.studies.audit.browser import LEVELS, browser_data, packed
+from unslant.studies.audit.browser import browser
+from unslant.studies.audit.comparison import AuditComparison, side_by_side
 from unslant.studies.audit.panels import order_accuracies, order_name
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.runs import named
+from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.study import audit
+from unslant.studies.debias.training_log import TrainingLog
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ class Elements(HTMLParser):
 
 
 def page_of(*results: AuditResult, folder: Path) -> str:
-    Report.of(list(results)).to_html(folder / "report.html")
+    Report.of(side_by_side(results)).to_html(folder / "report.html")
     return (folder / "report.html").read_text("utf-8")
 
 
@@ -93,6 +93,10 @@ def parsed(page: str) -> Elements:
 def island(page: str, name: str) -> Any:
     (text,) = re.findall(rf'<script type="application/json" id="{name}">(.*?)</script>', page, flags=re.S)
     return json.loads(text)
+
+
+def unpacked(text: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def test_the_page_is_one_file_that_loads_nothing(result: AuditResult, tmp_path: Path) -> None:
@@ -134,11 +138,10 @@ def test_a_heading_is_text_whatever_the_names_say(tmp_path: Path) -> None:
 
 def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed: AuditResult) -> None:
     for found in (result, mixed):
-        (run,) = named([found])
-        data = json.loads(gzip.decompress(base64.b64decode(packed(browser_data([run])))))
+        data = unpacked(browser({"run": found}).packed())
         (given,) = data["runs"]
-        assert [data["questions"][at]["id"] for at in given["at"]] == list(run.scores.ids)
-        for raw, block in zip(given["blocks"], run.scores.blocks, strict=True):
+        assert [data["questions"][at]["id"] for at in given["at"]] == list(found.scores.ids)
+        for raw, block in zip(given["blocks"], found.scores.blocks, strict=True):
             probs = np.frombuffer(base64.b64decode(raw["probs"]), "<u2").reshape(block.probs.shape) / LEVELS
             assert np.abs(probs - block.probs).max() <= 0.5 / LEVELS + 1e-12
             contents = np.frombuffer(base64.b64decode(raw["contents"]), np.uint8)
@@ -147,27 +150,25 @@ def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed
             assert (np.broadcast_to(shown, block.contents.shape) == block.contents).all()
         for view in given["views"]:
             ok = np.frombuffer(base64.b64decode(view["ok"]), np.uint8)
-            assert ok.size == len(run.scores)
+            assert ok.size == len(found.scores)
             contents = np.frombuffer(base64.b64decode(view["contents"]), np.uint8).reshape(ok.size, -1)
             assert (np.sort(contents, axis=1) == np.arange(contents.shape[1])).all()
 
 
 def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:
-    bare = AuditResult.from_responses(replace(result.responses, questions=()))
-    (run,) = named([bare])
-    data = browser_data([run])
+    bare = result_of(replace(result.responses, questions=()))
+    data = unpacked(browser({"run": bare}).packed())
     assert [len(q["o"]) for q in data["questions"]] == [4] * 40
     assert {q["s"] for q in data["questions"]} == {""}
-    assert [q["a"] for q in data["questions"]] == [[int(row.argmax())] for row in run.scores.answers]
+    assert [q["a"] for q in data["questions"]] == [[int(row.argmax())] for row in bare.scores.answers]
     assert "0.0" in page_of(bare, folder=tmp_path)
 
 
 def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult) -> None:
-    (run,) = named([result])
-    (block,) = run.scores.blocks
+    (block,) = result.scores.blocks
     found = dict(order_accuracies(block))
     right = correct_under_orders(block)
-    rows = [row for row in result.responses.rows() if row.presentation == "order" and row.contents == (2, 0, 1, 3)]
+    rows = [row for row in result.responses.rows() if row.kind == "order" and row.contents == (2, 0, 1, 3)]
     hits = [row.contents[int(np.argmax(row.logprobs))] in row.answers for row in rows]  # type: ignore[arg-type]
     assert found[(2, 0, 1, 3)].value == pytest.approx(np.mean(hits))
     assert len(found) == 24
@@ -208,9 +209,9 @@ def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:
     (folder / "log.jsonl").write_text("".join(json.dumps(epoch.to_dict()) + "\n" for epoch in epochs))
     log = TrainingLog.read(folder)
     assert [e.pbm for e in log.epochs] == [e.pbm for e in epochs]
-    assert "PBM from 0.0400 to 0.0100" in log.headline
-    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "r.html")])
-    assert done.exit_code == 0, done.output
+    assert "PBM from 0.0400 to 0.0100" in log.page().headline
+    done = unslant("report", folder, "--out", tmp_path / "r.html")
+    assert done.code == 0, done.err
     specs = island((tmp_path / "r.html").read_text("utf-8"), "chart-data")
     assert set(specs) == {"training-accuracy", "training-pbm", "training-loss"}
     assert "0.461 – 0.539" in json.dumps(specs["training-accuracy"], ensure_ascii=False)
@@ -230,12 +231,10 @@ def test_little_data_makes_a_small_report(tmp_path: Path) -> None:
 
 
 def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, other: AuditResult) -> None:
-    report = Report.of([result, other])
+    report = Report.of(side_by_side([result, other]))
     (panel,) = [panel for panel in report.panels if panel.id == "differences"]
     (table,) = panel.tables
-    expected = paired_difference(
-        OrderScores.from_responses(other.responses), OrderScores.from_responses(result.responses), "robust_accuracy"
-    )
+    expected = paired_difference(read_scores(other.responses), read_scores(result.responses), "robust_accuracy")
     (row,) = [row for row in table.rows if row[0] == "right in every order"]
     assert row[4] == expected.difference
     assert row[5:7] == (expected.only_a, expected.only_b)
@@ -243,17 +242,17 @@ def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, othe
 
 
 def test_runs_without_a_common_question_are_shown_and_not_compared(result: AuditResult, mixed: AuditResult) -> None:
-    report = Report.of([result, mixed])
+    report = Report.of(side_by_side([result, mixed]))
     (panel,) = [panel for panel in report.panels if panel.id == "differences"]
     assert panel.notes == ("No question in common with leans-to-a: rule.",)
     assert not panel.charts + panel.tables
-    assert [panel for panel in report.panels if panel.id == "scores"]
+    assert [panel for panel in report.panels if panel.id == "score"]
 
 
 def test_three_runs_of_one_model_are_told_apart(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:
-    runs = named([result, result, other], ["a", "b", "c"])
-    assert [run.name for run in runs] == ["leans-to-a (a)", "leans-to-a (b)", "even"]
-    assert len({run.name for run in named([result, result, result])}) == 3
+    runs = AuditComparison.of([result, result, other], ["a", "b", "c"]).runs
+    assert list(runs) == ["leans-to-a (a)", "leans-to-a (b)", "even"]
+    assert len(AuditComparison.of([result, result, result]).runs) == 3
     page = page_of(result, result, other, folder=tmp_path)
     assert "3 runs side by side" in page
 
@@ -262,21 +261,22 @@ def test_any_study_can_add_panels(result: AuditResult, tmp_path: Path) -> None:
     spec = {"data": {"values": [{"x": 1}]}, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
     class Study:
-        headline = "Five of five hold"
-
-        def panels(self) -> list[Panel]:
+        def page(self) -> Page:
             chart = Chart("score", "A chart <b>", "How to read it.", lambda style: spec)
             table = Table("numbers", "A table", (Column("name"), Column("value")), (("x", 0.25),))
-            return [Panel("score", "Another study", "What it is.", (chart,), (table,)), Panel("none", "Empty", "")]
+            panel = Panel("score", "Another study", "What it is.", (chart,), (table,))
+            return Page("a study", "Five of five hold", panels=(panel, Panel("none", "Empty", "")))
 
     report = Report.of([Study(), result])
     ids = [panel.id for panel in report.panels]
-    assert ids[0] == "score"
-    assert ids[-1] == "score-2"
+    assert ids[:2] == ["score", "score-2"]
     assert "none" not in ids
     report.to_html(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Another study" in page
+    text = "".join(parsed(page).text)
+    assert "Five of five hold" in text
+    assert result.headline in text
     assert "score-2" in island(page, "chart-data")
     Report.of([Study()]).to_html(tmp_path / "alone.html")
     alone = (tmp_path / "alone.html").read_text("utf-8")
@@ -290,7 +290,8 @@ def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path
     assert len(charts) >= 6
     for chart in charts:
         assert "var(" not in json.dumps(specification(chart.draw(PAPER), PAPER))
-    written = replace(report, panels=report.panels[:1]).save_figures(tmp_path / "figures")
+    first = replace(report.pages[0], panels=report.panels[:1])
+    written = Report((first,)).save_figures(tmp_path / "figures")
     assert [path.name for path in written] == ["score.svg", "score.png"]
     svg = written[0].read_text("utf-8")
     assert "right in every order" in svg
@@ -301,16 +302,11 @@ def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path
 def test_the_command_reads_files_and_compares_them(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:
     result.to_parquet(tmp_path / "a.parquet")
     other.to_parquet(tmp_path / "b.parquet")
-    done = CliRunner().invoke(
-        app,
-        ["report", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--out", str(tmp_path / "r.html"),
-         "--tables", str(tmp_path / "tables")],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
+    files = (tmp_path / "a.parquet", tmp_path / "b.parquet")
+    done = unslant("report", *files, "--out", tmp_path / "r.html", "--tables", tmp_path / "tables")
+    assert done.code == 0, done.err
     assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"differences.csv", "differences.tex"}
-    data = json.loads(
-        gzip.decompress(base64.b64decode(island((tmp_path / "r.html").read_text("utf-8"), "browser-data")))
-    )
+    data = unpacked(island((tmp_path / "r.html").read_text("utf-8"), "browser-data"))
     assert [run["name"] for run in data["runs"]] == ["leans-to-a", "even"]
     assert data["questions"][3]["s"] == result.responses.questions[3].stem
 
@@ -324,12 +320,12 @@ def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
     store = tmp_path / "store.sqlite3"
     audited, reported = tmp_path / "a.html", tmp_path / "b.html"
     arguments = ["rule", str(tmp_path / "q.jsonl"), "--html", str(audited), "--store", str(store)]
-    done = CliRunner().invoke(app, ["audit", *arguments, "-q"])
-    assert done.exit_code == 0, done.output
+    done = unslant("audit", *arguments, "-q")
+    assert done.code == 0, done.err
     with Store(store, read_only=True) as opened:
         (run,) = opened.runs.all()
-    done = CliRunner().invoke(app, ["report", run.id[:4], "--store", str(store), "--out", str(reported)])
-    assert done.exit_code == 0, done.output
+    done = unslant("report", run.id[:4], "--store", store, "--out", reported)
+    assert done.code == 0, done.err
     assert audited.read_text("utf-8") == reported.read_text("utf-8")
 
 
@@ -345,15 +341,15 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["report", *arguments])
-    assert isinstance(done.exception, Exception)
-    assert words in str(done.exception)
-    assert "\n" not in str(done.exception)
+    done = unslant("report", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 def test_responses_of_a_study_without_a_reader_are_refused(result: AuditResult, tmp_path: Path) -> None:
     foreign = replace(result.responses, meta={"study": "tea leaves"})
     foreign.to_parquet(tmp_path / "x.parquet")
-    done = CliRunner().invoke(app, ["report", str(tmp_path / "x.parquet"), "--out", str(tmp_path / "r.html")])
-    assert isinstance(done.exception, InputError)
-    assert "'tea leaves'" in str(done.exception)
+    done = unslant("report", tmp_path / "x.parquet", "--out", tmp_path / "r.html")
+    assert done.code == 2
+    assert "'tea leaves'" in done.err

@@ -51,12 +51,12 @@ def test_wide_rows_become_responses(tmp_path: Path) -> None:
     assert found.meta["model"] == "M"
     assert found.meta["source"] == "MMLU"
     rows = found.rows()
-    assert [(r.question_id, r.presentation, r.elicitation) for r in rows] == [
-        ("x/0", "given", "counterfactual"),
-        ("x/0", "given", "cloze"),
-        ("x/0", "nvr-B", "cloze"),
-        ("y/0", "given", "cloze"),
-        ("control/0", "control", "cloze"),
+    assert [(r.question_id, r.kind, r.item, r.elicitation) for r in rows] == [
+        ("x/0", "given", "", "counterfactual"),
+        ("x/0", "given", "", "cloze"),
+        ("x/0", "nvr", "B", "cloze"),
+        ("y/0", "given", "", "cloze"),
+        ("control/0", "control", "", "cloze"),
     ]
     never = rows[2]
     assert never.contents == (2, 0, 1)

@@ -9,7 +9,6 @@ import pytest
 from training.world import question_sets
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
-from unslant.studies.annotation.panels import summary, to_dict
 from unslant.studies.annotation.study import read_sheets, sheet, write_sheet
 
 
@@ -42,8 +41,9 @@ def test_a_sheet_goes_out_and_comes_back(questions, tmp_path):
     assert (found.by_annotator["bob"].n, found.agreement.n) == (30, 30)
     assert found.by_annotator["bob"].value == pytest.approx(29 / 30)
     assert found.disputed == (rows[3]["item"],)
-    assert rows[3]["item"] in summary(found)
-    assert to_dict(found)["confirmed"]["n"] == 40
+    assert rows[3]["item"] in found.summary(details=True)
+    assert "98.8\u00a0% of 40 items" in found.headline
+    assert found.to_dict()["confirmed"]["n"] == 40
 
 
 def test_sheets_depend_on_the_seed_alone(questions):
@@ -65,10 +65,10 @@ def test_a_cell_is_never_a_formula(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,right\na,yes\nb,perhaps\n", "line 3.*neither yes nor no"),
+        ("item,right\na,yes\nb,perhaps\n", "line 3.*must be yes or no, not 'perhaps'"),
         ("item,right\na,yes\na,no\n", "line 3.*given twice"),
         ("item,right\na,\n", "no verdicts"),
-        ("question,right\na,yes\n", 'field "item".*no annotation sheet'),
+        ("question,right\na,yes\n", 'field "item": missing; needed are item, right'),
     ],
 )
 def test_bad_sheets_are_named(tmp_path, content, words):

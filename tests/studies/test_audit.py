@@ -45,10 +45,10 @@ def when_unsure(weight_of: dict[str, float]) -> RuleModel:
 
 def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
     four = audit_presentations(QUESTIONS[2], "auto", tuple("ABCD"))
-    assert [p.name for p in four].count("order") == 24
-    assert [p.name for p in four][24:] == ["labels-reversed", "both-reversed"]
+    assert [p.kind for p in four].count("order") == 24
+    assert [p.kind for p in four][24:] == ["labels-reversed", "both-reversed"]
     six = audit_presentations(QUESTIONS[5], "auto", tuple("ABCDEF"))
-    assert [p.name for p in six].count("order") == 24
+    assert [p.kind for p in six].count("order") == 24
     shown = {p.contents for p in six}
     assert {tuple(range(6)), tuple(range(5, -1, -1))} <= shown
     pinned = Question("p", "?", ("x", "y", "All of the above"), frozenset({2}), pinned=(2,))

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.command_line import unslant
 from tests.studies.test_base_rate import _fair, _prefers_a
-from unslant.cli import app
 from unslant.errors import InputError
 from unslant.reports.style import PAPER, specification
-from unslant.studies.base_rate.panels import save_charts
+from unslant.studies.base_rate.charts import save_charts
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
@@ -33,7 +32,7 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
 
 
 def test_panels_hold_every_number_and_draw() -> None:
-    panels = {panel.id: panel for panel in _prefers_a().panels()}
+    panels = {panel.id: panel for panel in _prefers_a().page().sections}
     assert set(panels) == {"base-rate-hypotheses", "base-rate-cloze", "base-rate-counterfactual", "base-rate-shortcuts"}
     assert [row[2] for row in panels["base-rate-hypotheses"].tables[0].rows][:2] == ["holds", "holds"]
     assert len(panels["base-rate-cloze"].charts) == 4
@@ -43,7 +42,7 @@ def test_panels_hold_every_number_and_draw() -> None:
 
 
 def test_no_picture_of_a_correlation_that_is_not_there() -> None:
-    panels = {panel.id: panel for panel in _fair().panels()}
+    panels = {panel.id: panel for panel in _fair().page().sections}
     assert [chart.id for chart in panels["base-rate-cloze"].charts] == ["base-rates-cloze", "gold-labels-cloze"]
 
 
@@ -56,11 +55,12 @@ def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
     mapped = ["question=key", "variant=what", "answer=right", "subject=topic"]
     fields = [argument for pair in mapped for argument in ("--field", pair)]
     out = tmp_path / "out.json"
-    arguments = ["study", "base-rate", "--responses", str(recorded), *fields, "--json", str(out)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "Nvr-X score" in result.output
-    assert "H1 cannot be tested" in result.output
+    arguments = ["study", "base-rate", "--log", recorded, *fields, "--json", out]
+    result = unslant(*arguments)
+    assert result.code == 0, result.err
+    assert "Nvr-X score" in result.out
+    assert "H1, H2, H3" in result.out
+    assert "cannot be tested" in result.out
     written = json.loads(out.read_text("utf-8"))
     assert written["elicitations"]["cloze"]["nvr"]["score"]["value"] == 0
     assert written["elicitations"]["cloze"]["cells"][0]["accuracy"]["first"] | {"low": 0, "high": 0} == {

@@ -14,8 +14,10 @@ from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.contamination.finetuning import Training, fine_tune
-from unslant.studies.contamination.study import bias_terms, compare, contamination
+from unslant.studies.contamination.finetuning import fine_tune
+from unslant.studies.contamination.settings import Training
+from unslant.studies.contamination.study import compare, contamination
+from unslant.studies.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased
 
 
@@ -26,8 +28,8 @@ def questions():
 
 @pytest.fixture(scope="module")
 def result(questions, tmp_path_factory):
-    training = Training(epochs=80, learning_rate=3e-3, batch=20)
-    return contamination(random_model, questions, training=training, runs=3, save=tmp_path_factory.mktemp("tuned"))
+    training = {"epochs": 80, "learning_rate": 3e-3, "batch": 20}
+    return contamination(random_model, questions, **training, runs=3, save_model=tmp_path_factory.mktemp("tuned"))
 
 
 def test_a_model_that_saw_the_test_set_is_caught(result):
@@ -57,12 +59,13 @@ def test_any_two_models_are_compared(questions):
     assert found.ours_gain.value < -0.3
     assert found.excess.low > 0.2
     # who knows everything has no bias; who remembers has 1 as published, and less under interventions
-    terms = bias_terms([knowing, remembering], [1.0, 0.0])
+    metrics = knowing.metrics, remembering.metrics
+    old = [(m.vanilla.value - m.vanilla_chance.value) / (1 - m.vanilla_chance.value) for m in metrics]
+    new = [(m.ours.value - m.ours_chance.value) / (1 - m.ours_chance.value) for m in metrics]
+    terms = decompose([1.0, 0.0], old, new)
     assert terms.original.value == pytest.approx(0.5)
     assert terms.related.value < 0
     assert terms.total.value < terms.original.value
-    with pytest.raises(ValueError, match="2 results"):
-        bias_terms([knowing, remembering], [1.0])
 
 
 def test_different_settings_cannot_be_compared(questions):

@@ -10,7 +10,8 @@ import pytest
 
 from tests.debias.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
 from tests.fakes import RuleModel
-from unslant.debias import ModelAsker, method_named
+from unslant.asking import ModelAsker
+from unslant.debias import method_named
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, listing_orders, listing_scores, measured, relisted
@@ -94,9 +95,11 @@ def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
     entry = next(e for e in data["entries"] if e["method"] == "vote" and e["questions"] == "known")
     assert entry["measures"]["pbm"]["n"] == len(KNOWN)
     assert entry["change"]["pbm"]["value"] == pytest.approx(-1)
-    text = result.summary()
-    assert all(word in text for word in ("leaning on known", "gray-box", "-100 %", "fitted on another set", "±"))
-    panels = result.panels()
+    assert "leaning on known" in result.summary()
+    assert "vote −100\u00a0%" in result.headline == data["headline"]
+    text = result.summary(details=True)
+    assert all(word in text for word in ("leaning on known", "gray-box", "−100\u00a0%", "fitted on another set", "±"))
+    panels = result.page().sections
     assert [panel.id for panel in panels] == ["debias-0", "debias-1", "debias-all"]
 
 

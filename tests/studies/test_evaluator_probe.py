@@ -12,15 +12,16 @@ import pytest
 from tests.studies.small_models import random_model
 from training.world import question_sets
 from unslant.errors import InputError
+from unslant.models import GenerateOptions
 from unslant.models.chat import Reply
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
 from unslant.studies.probe.judging import (
     Participant,
+    chat_participant,
     confidence_prompt,
     local_participant,
     read_confidence,
-    speaking_participant,
     tidy,
 )
 from unslant.studies.probe.score_table import ScoreTable, load_scores
@@ -40,7 +41,7 @@ class Voice:
     def __init__(self, name, confidence):
         self.name, self.confidence = name, confidence
 
-    def say(self, prompts):
+    def generate(self, prompts):
         for index, prompt in enumerate(prompts):
             if "New question:" in prompt.text:
                 stem = re.search(r"Question: (.*)\nNew question:", prompt.text)[1]
@@ -62,7 +63,7 @@ def fair(name, text):
 
 
 def take_part(confidence):
-    return [speaking_participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
+    return [chat_participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
 
 
 def test_favouritism_grows_with_strength(questions):
@@ -96,7 +97,7 @@ def test_strengths_are_nested():
 
 def test_three_small_local_models_end_to_end(questions, tmp_path):
     models = [random_model(seed, f"random-{seed}") for seed in range(3)]
-    found = probe([local_participant(m, WRITER, max_tokens=8) for m in models], questions, limit=12)
+    found = probe([local_participant(m, WRITER, GenerateOptions(max_tokens=8)) for m in models], questions, limit=12)
     assert found.table.original.shape == (3, 12)
     assert found.table.rephrased.shape == (3, 3, 12)
     given = found.table.original[~np.isnan(found.table.original)]
@@ -140,8 +141,8 @@ def test_data_bias_from_a_recorded_table(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("q1,s,,m,11", "not a number from 1 to 10"),
-        ("q1,s,,m,high", "not a number from 1 to 10"),
+        ("q1,s,,m,11", "must be a number from 1 to 10, not '11'"),
+        ("q1,s,,m,high", "must be a number from 1 to 10, not 'high'"),
         ("q1,s,,m,5\nq1,s,,m,6", "a second score by 'm'"),
     ],
 )

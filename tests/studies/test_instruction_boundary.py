@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
 from unslant.errors import InputError, ModelError
+from unslant.models import GenerateOptions, ModelOptions
 from unslant.responses import Responses
 from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
-from unslant.studies.instruction_boundary.study import AskOptions, run_instruction_boundary
+from unslant.studies.instruction_boundary.study import instruction_boundary
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 
 EMBEDDED = load_boundary("embedded")
 KEY = "sk-never-to-be-written-down"
-QUICK = AskOptions(temperature=0.0, retries=0)
 
 
 def asked_as(settings, limit, seed=42):
@@ -51,14 +52,14 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("UNSLANT_API_KEY", KEY)
     monkeypatch.setenv("INSPECT_LOG_LEVEL", "critical")
 
-    def run(server, settings, limit=8, options=QUICK, **more):
-        return run_instruction_boundary(
+    def run(server, settings, limit=8, temperature=0.0, retries=0, **more):
+        return instruction_boundary(
             "words",
             EMBEDDED,
-            settings,
+            names=settings,
             log_dir=tmp_path / "logs",
-            options=options,
-            base_url=server.url,
+            models=ModelOptions(base_url=server.url, retries=retries),
+            generate=GenerateOptions(temperature=temperature),
             limit=limit,
             **more,
         )
@@ -195,12 +196,16 @@ def run_again(run, server, study):
     """The same study at the address the first run knew; the server has moved, so its address is told as before."""
     import unslant.studies.instruction_boundary.study as module
 
-    original, module._model = module._model, lambda model, _, options: original(model, server.url, options)
+    def moved(address):
+        options = replace(address.options, base_url=server.url)
+        return original(replace(address, options=options))
+
+    original, module.inspect_model = module.inspect_model, moved
     try:
         first = str(study.responses.meta["base_url"])
         return run(type("Known", (), {"url": first})(), ["vanilla"], 12)
     finally:
-        module._model = original
+        module.inspect_model = original
 
 
 def test_transient_faults_are_repeated(run):
@@ -213,7 +218,7 @@ def test_transient_faults_are_repeated(run):
         return Fault(429, "{}") if seen[key] == 1 and len(seen) == 1 else good(request)
 
     with FaultServer(answer).running() as server:
-        study = run(server, ["vanilla"], 4, AskOptions(temperature=0.0, retries=2))
+        study = run(server, ["vanilla"], 4, retries=2)
     assert study.statuses == {"ok": 8}
     assert len(server.requests) == 9
 
@@ -222,10 +227,10 @@ def test_another_temperature_is_another_run(run):
     asked = asked_as(["vanilla"], 4)
     with FaultServer(by_rule(asked)).running() as server:
         run(server, ["vanilla"], 4)
-        other = run(server, ["vanilla"], 4, AskOptions(temperature=0.7, retries=0))
+        other = run(server, ["vanilla"], 4, temperature=0.7)
         assert other.asked_now == 8
         assert {request["temperature"] for request in server.requests} == {0.0, 0.7}
-        more = run(server, ["vanilla"], 4, AskOptions(temperature=0.7, retries=0, repeats=3))
+        more = run(server, ["vanilla"], 4, temperature=0.7, repeats=3)
         assert more.asked_now == 16
     assert Counter(row.repeat for row in more.responses.rows()) == {0: 8, 1: 8, 2: 8}
 
@@ -282,8 +287,7 @@ def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_co
     for good in (True, False):
         with FaultServer(judge(good)).running() as server:
             monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
-            options = AskOptions(temperature=0.0, retries=0, judge=f"openai-api/unslant/judge-{good}")
-            study = run(server, ["vanilla"], 4, options)
+            study = run(server, ["vanilla"], 4, judge=f"inspect:openai-api/unslant/judge-{good}")
         row = study.metrics.of("vanilla", "choice")
         assert row.judged.value == (1 if good else 0)
         assert row.unparsed.value == (0 if good else 1)
@@ -295,7 +299,7 @@ def test_disturbing_options(run):
     with FaultServer(by_rule(asked_as(settings, 10))).running() as server:
         study = run(server, settings, 10)
     assert {k: e.value for k, e in study.metrics.disturbing().items()} == {1: 1, 9: 1}
-    assert [panel.id for panel in study.panels()] == ["boundary-disturbing", "boundary-statuses"]
+    assert [panel.id for panel in study.page().sections] == ["boundary-disturbing", "boundary-statuses"]
 
 
 def test_setting_names():
@@ -308,13 +312,17 @@ def test_setting_names():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(AskOptions(temperature=3), "give 0 to 2"), (AskOptions(repeats=0), "give 1 or more")],
+    [({"temperature": 3}, "give 0 to 2"), ({"repeats": 0}, "give 1 or more")],
 )
 def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, message):
+    def ask(temperature=0.0, **options):
+        generate = GenerateOptions(temperature=temperature)
+        instruction_boundary("words", EMBEDDED, log_dir=tmp_path, generate=generate, **options)
+
     with pytest.raises(InputError, match=message):
-        run_instruction_boundary("words", EMBEDDED, log_dir=tmp_path, options=options)
+        ask(**options)
 
 
 def test_an_unknown_model_is_one_line(tmp_path):
     with pytest.raises(ModelError, match="nonesuch/model"):
-        run_instruction_boundary("nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
+        instruction_boundary("inspect:nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)

@@ -28,7 +28,8 @@ def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=WORDS, rep
     labels = VERDICTS if verdict else LABELS
     return Response(
         question_id=f"{'j' if verdict else 'c'}{i}",
-        presentation=setting,
+        kind="setting",
+        item=setting,
         elicitation=elicitation,
         labels=labels,
         contents=tuple(range(len(labels))),

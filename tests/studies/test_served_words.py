@@ -10,6 +10,7 @@ import pytest
 from tests.plugins.test_inspect_boundary import inspect_eval
 from tests.serving import llama_server
 from training.words import planted_reply
+from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.served import ServedModel
 from unslant.presentations import NONE
 from unslant.prompts import Prompt
@@ -18,7 +19,7 @@ from unslant.responses.extraction import chosen_contents, extract
 from unslant.studies.instruction_boundary.instruction_settings import present_setting
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
-from unslant.studies.instruction_boundary.study import AskOptions, run_instruction_boundary
+from unslant.studies.instruction_boundary.study import instruction_boundary
 
 pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")
@@ -41,20 +42,20 @@ def url(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(url, tmp_path_factory):
-    return run_instruction_boundary(
+    return instruction_boundary(
         "words",
         EMBEDDED,
-        SETTINGS,
+        names=SETTINGS,
         log_dir=tmp_path_factory.mktemp("logs"),
-        options=AskOptions(temperature=0.0, max_tokens=24),
-        base_url=url,
+        models=ModelOptions(base_url=url),
+        generate=GenerateOptions(temperature=0.0, max_tokens=24),
         limit=LIMIT,
     )
 
 
 def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert study.statuses == {"ok": len(study.responses)}
-    asked = Counter(row.presentation for row in study.responses.rows())
+    asked = Counter(row.item for row in study.responses.rows())
     assert asked == dict.fromkeys(SETTINGS, 2 * LIMIT)
     assert 2 * LIMIT >= 60
 
@@ -65,9 +66,9 @@ def test_the_planted_answers_are_found_again(study):
     questions = {question.id: question for question in (*balanced.choice, *balanced.judging)}
     agree = Counter()
     for row in study.responses.rows():
-        shown = present_setting(questions[row.question_id], row.presentation)
+        shown = present_setting(questions[row.question_id], row.item)
         planted = chosen_contents(extract(planted_reply(shown), shown), shown)
-        agree[row.presentation] += row.chosen == planted
+        agree[row.item] += row.chosen == planted
     shares = {name: agree[name] / (2 * LIMIT) for name in SETTINGS}
     assert all(share >= 0.75 for share in shares.values()), shares
     assert shares["vanilla"] >= 0.9
@@ -100,7 +101,7 @@ def test_labels_are_scored_as_they_are_said(url, study):
     asked = [q for q in EMBEDDED.balanced(LIMIT).choice if len(q.answers) == 1]
     shown = [present_setting(question, "vanilla") for question in asked]
     prompts = [Prompt("", one.labels, chat(one), group=one.question_id) for one in shown]
-    said = {row.question_id: row.chosen for row in study.responses.rows() if row.presentation == "vanilla"}
+    said = {row.question_id: row.chosen for row in study.responses.rows() if row.item == "vanilla"}
     best, known = 0, 0
     for index, bounds in ServedModel("words", url, top=5).bounds(prompts):
         chosen = said[shown[index].question_id]

@@ -52,5 +52,5 @@ def test_rankings_are_read(tmp_path):
     (tmp_path / "r.csv").write_text("model,score\na,61.5\nb,40\n")
     assert load_ranking(tmp_path / "r.csv") == {"a": 61.5, "b": 40.0}
     (tmp_path / "r.csv").write_text("model,score\na,high\n")
-    with pytest.raises(InputError, match=r"line 2.*not a number"):
+    with pytest.raises(InputError, match=r"line 2.*must be a number, not 'high'"):
         load_ranking(tmp_path / "r.csv")

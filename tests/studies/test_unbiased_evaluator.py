@@ -12,9 +12,10 @@ from unslant.errors import InputError
 from unslant.models.chat import Reply
 from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
-from unslant.studies.unbiased.plan import UnbiasedSettings, alone_of, plan
+from unslant.studies.unbiased.plan import alone_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.study import unbiased, unbiased_in_words
+from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.studies.unbiased.study import unbiased
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_the_result_survives_its_file(knowing, tmp_path):
     knowing.to_parquet(tmp_path / "run.parquet")
     back = UnbiasedResult.from_parquet(tmp_path / "run.parquet")
     assert back.to_dict() == knowing.to_dict()
-    assert back.panels() == knowing.panels()
+    assert back.page() == knowing.page()
     knowing.to_json(tmp_path / "run.json")
     found = json.loads((tmp_path / "run.json").read_text())
     assert found["metrics"]["drop"]["n"] == 80
@@ -77,7 +78,7 @@ def test_the_result_survives_its_file(knowing, tmp_path):
 
 
 def test_the_summary_names_what_was_done(remembering):
-    text = remembering.summary()
+    text = remembering.summary(details=True)
     for words in (
         "as published (vanilla)",
         "option shuffling",
@@ -132,7 +133,7 @@ def test_maths_without_labels_is_asked_through_its_answer_jitter():
 
 
 def test_settings_that_cannot_work_are_refused(questions):
-    with pytest.raises(InputError, match="0 runs"):
+    with pytest.raises(InputError, match="runs 0"):
         plan(questions, UnbiasedSettings(runs=0))
     with pytest.raises(InputError, match="worked examples wanted"):
         plan(QuestionSet.of(list(questions)[:3]), UnbiasedSettings(shots=5))
@@ -149,7 +150,7 @@ class Talker:
     def __init__(self, answer, open_answers=None):
         self.answer, self.open_answers = answer, open_answers or {}
 
-    def say(self, prompts):
+    def generate(self, prompts):
         for index, prompt in enumerate(prompts):
             last = prompt.messages[-1].content
             seen = read(Prompt(last, ()))
@@ -162,7 +163,7 @@ class Talker:
 
 
 def test_replies_in_words_are_read_and_failures_counted(questions):
-    result = unbiased_in_words(Talker(knows(questions)), questions, runs=2, shots=1)
+    result = unbiased(Talker(knows(questions)), questions, generate=True, runs=2, shots=1)
     assert result.metrics.vanilla.value == result.metrics.ours.value == 1.0
     assert result.metrics.failed > 0
     assert result.metrics.vanilla.n < len(questions)
@@ -185,8 +186,8 @@ def test_open_maths_is_asked_as_published_in_words():
             return next(label for label, text in seen.options.items() if text == str(seen.proposed in own))
         return next((label for label, text in seen.options.items() if text in own), seen.none)
 
-    result = unbiased_in_words(
-        Talker(calculates, wrong), QuestionSet.of(made), runs=1, shots=0, probabilities={"DQ": 0}
+    result = unbiased(
+        Talker(calculates, wrong), QuestionSet.of(made), generate=True, runs=1, shots=0, probabilities={"DQ": 0}
     )
     assert result.metrics.ours.value == 1.0
     assert result.metrics.vanilla.value == 0.5

@@ -9,6 +9,7 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.presentations import NONE
+from unslant.responses.earlier import fields_of
 from unslant.responses.table import Response, Responses
 from unslant.studies.unbiased.metrics import boat_metrics, correct
 
@@ -20,9 +21,10 @@ def row(question_id, presentation, right, *, none=None, n=4, interventions=(), s
     target = contents.index(min(answers)) if right else 1
     logprobs = np.full(len(contents), -5.0)
     logprobs[target] = -0.1
+    kind, run, item = fields_of(presentation)
     return Response(
         question_id,
-        presentation,
+        kind,
         "cloze",
         tuple("ABCDEFGH"[: len(contents)]),
         tuple(contents),
@@ -33,6 +35,8 @@ def row(question_id, presentation, right, *, none=None, n=4, interventions=(), s
         interventions=interventions,
         subject=subject,
         text_ranks=tuple(range(n)),
+        run=run,
+        item=item,
     )
 
 

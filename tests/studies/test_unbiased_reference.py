@@ -9,7 +9,6 @@ from training.world import TAUGHT_SOURCE
 from unslant.metrics.estimate import wilson
 from unslant.questions import load_questions
 from unslant.reference import reference_names
-from unslant.studies.contamination.finetuning import Training
 from unslant.studies.contamination.study import contamination
 from unslant.studies.unbiased.metrics import VANILLA, Outcomes
 from unslant.studies.unbiased.study import unbiased
@@ -50,7 +49,7 @@ def test_memorised_does_not_survive(shots: int):
 @pytest.mark.parametrize("training", [{"learning_rate": 1.5e-3}, {"learning_rate": 1e-3, "last_layers": 1}])
 def test_the_test_set_lifts_the_published_score_alone(training: dict[str, float]):
     """How much is learned of the facts besides the file depends on the training: see docs/unbiased-evaluator.md."""
-    found = contamination(shipped("fair"), training=Training(epochs=60, batch=32, stop_at=0.97, **training), runs=2)
+    found = contamination(shipped("fair"), epochs=60, batch=32, stop_at=0.97, **training, runs=2)
     assert found.vanilla_gain.low > 0.2
     assert found.ours_gain.value <= 0.05
     assert found.excess.low > 0.2

@@ -1,49 +1,48 @@
-"""The command line: parse, call a study, print, write."""
+"""The command line: parse, call a study, print, write. Commands are imported when they are called."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from typing import Annotated
 
-import typer
+from cyclopts import App, CycloptsError, Parameter
 
 import unslant
-from unslant.cli import debias, questions, report, runs, train
 from unslant.errors import UnslantError
-from unslant.studies import commands as study
-from unslant.studies.audit import command as audit
+from unslant.studies.commands import AUDIT, register
+from unslant.studies.options import OPTIONS
 
-app = typer.Typer(
+COMMANDS = {
+    "audit": AUDIT,
+    "debias": "unslant.cli.debias:debias",
+    "train": "unslant.cli.train:train",
+    "report": "unslant.cli.report:report",
+}
+
+
+def _shown(value: object) -> str | None:
+    """A default as the help shows it; switches and empty values show none."""
+    if value is None or isinstance(value, bool) or value in ("", (), {}) or callable(value):
+        return None
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+app = App(
     name="unslant",
     help="How much of a multiple-choice score is option order, label preference or luck.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    version=unslant.__version__,
+    help_format="plaintext",
+    group_parameters=OPTIONS,
+    default_parameter=Parameter(negative="", show_default=_shown),
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
-audit.register(app)
-app.add_typer(study.group)
-questions.register(app)
-runs.register(app)
-report.register(app)
-debias.register(app)
-train.register(app)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"unslant {unslant.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
+register(app, COMMANDS)
+app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
+app.command("unslant.cli.questions:group", name="questions", help="Make question sets.")
+app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
+app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
 def main() -> None:
@@ -53,10 +52,13 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
-        app()
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
     except UnslantError as error:
-        typer.echo(f"error: {error}", err=True)
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except CycloptsError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
+        print("stopped", file=sys.stderr)
         sys.exit(130)

@@ -1,76 +1,67 @@
 """``unslant debias``: the corrected answers, as labels with probabilities."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from unslant.cli import options as o
-from unslant.cli.progress import progress
+from unslant.studies import options as o
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to ``app``."""
-    app.command("debias")(debias)
+@dataclass(frozen=True, kw_only=True)
+class AnswerSettings(o.LabelOptions, o.PromptOptions):
+    """How questions are answered."""
+
+    method: str = "vote"
+    """Method, see above; settings follow colons, as in vote:orders=shared:24 or lora-1:adapter=DIR."""
+    train: str | None = None
+    """Questions to fit on, for methods that need it; by default the questions themselves."""
 
 
 def debias(
     model: o.Model,
     questions: o.Questions,
-    out: Annotated[Path, typer.Option(help="JSONL file to write: one line per question.")],
-    method: Annotated[
-        str,
-        typer.Option(
-            help="none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, "
-            "set-based, set-based-text or lora-1; settings follow colons: vote:orders=shared:24, lora-1:adapter=DIR."
-        ),
-    ] = "vote",
-    train: Annotated[
-        str | None,
-        typer.Option(help="Questions to fit on, for methods that need it; by default the questions themselves."),
-    ] = None,
-    labels: o.Labels = "A",
-    template: o.Template = "plain",
-    chat: o.Chat = False,
-    limit: o.Limit = None,
-    seed: o.Seed = 0,
-    field: o.Fields = None,
-    skip_bad: o.SkipBad = False,
-    device: o.Device = "auto",
-    dtype: o.Dtype = "auto",
-    adapter: o.Adapter = None,
-    trust_remote_code: o.RemoteCode = False,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="JSONL file to write: one line per question.")],
+    settings: Annotated[AnswerSettings, o.SETTINGS] = AnswerSettings(),
+    models: o.Models = o.ModelOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Answer every question with a debiasing method, and write probabilities over the options.
 
-    Methods that are trained or need right answers (bnp, lora-1) have to be given --train.
+    Methods: none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, set-based,
+    set-based-text, lora-1. Those that are trained or need right answers (bnp, lora-1) must be given --train.
+
+    Examples:
+      unslant debias org/name questions.jsonl --out answers.jsonl
+      unslant debias org/name questions.jsonl --method pride --out answers.jsonl
     """
     import json
 
-    from unslant.debias import ModelAsker, method_named
+    from unslant.asking import ModelAsker
     from unslant.debias import debias as run
+    from unslant.debias import method_named
     from unslant.errors import InputError
-    from unslant.models.hf.loading import load_model
+    from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
-    from unslant.prompts import Cloze, Writer, load_template
-    from unslant.questions import load_questions
+    from unslant.prompts import Cloze
+    from unslant.studies.outputs import check_file
+    from unslant.studies.progress import show_progress
 
-    o.check_writable(out)
-    chosen = method_named(method)
-    if chosen.held_out and chosen.needs_fit and not train:
+    check_file(out)
+    chosen = method_named(settings.method)
+    address_of(model, models, ("score",))
+    if chosen.held_out and chosen.needs_fit and not settings.train:
         raise InputError(f"{chosen.name} must not be fitted on the questions it answers: give others with --train FILE")
-    on_bad = "skip" if skip_bad else "error"
-    found = load_questions(questions, fields=o.parse_fields(field), limit=limit, seed=seed, on_bad=on_bad)
-    fit_on = load_questions(train, on_bad=on_bad).questions if train else None
-    elicitation = Cloze(Writer(load_template(template), chat))
-    alphabet = parse_labels(labels)
-    loaded = load_model(model, dtype=dtype, device=device, adapter=adapter, trust_remote_code=trust_remote_code)
-    with progress(quiet) as watch:
-        asker = ModelAsker(loaded, elicitation, alphabet, watch=watch)
-        answers = run(chosen, asker, found.questions, fit_on)
+    found = settings.sampled(settings.load(questions))
+    fit_on = settings.pool(settings.train)
+    elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
+    loaded = open_model(model, models)
+    with show_progress(quiet) as progress:
+        asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
+        answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
     with out.open("w", encoding="utf-8") as file:
         for record in answers.records():
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -79,9 +70,9 @@ def debias(
     right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
     told = f"; {sum(right):,} of {len(right):,} right" if right else ""
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
-    typer.echo(
+    print(
         f"{answers.method}: {len(answers.questions):,} answers in {out}{told}; {answers.forwards_per_question:.2f} "
         f"presentations and {tokens:.0f} tokens a question"
     )
     for note in answers.notes:
-        typer.echo(f"note: {note}")
+        print(f"note: {note}")

@@ -5,47 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import App, Parameter
 
-from unslant.cli.options import Quiet, Seed, check_writable
-
-group = typer.Typer(name="questions", help="Make question sets.", no_args_is_help=True)
-_build = typer.Typer(name="build", help="Build a question set out of its sources.", no_args_is_help=True)
-group.add_typer(_build)
+from unslant.studies import options as o
+from unslant.studies.commands import register
 
 
-def register(app: typer.Typer) -> None:
-    """Add ``questions`` to the command line."""
-    app.add_typer(group)
-
-
-@_build.command("instruction-boundary")
 def instruction_boundary(
-    out: Annotated[Path, typer.Option(help="File to write, JSON lines (.gz: compressed).")],
+    *,
+    out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
     source: Annotated[
-        list[str] | None,
-        typer.Option(help="Take one of the sources from your own file, as NAME=PATH; may be given several times."),
-    ] = None,
-    only: Annotated[str | None, typer.Option(help="Use only these sources, separated by commas.")] = None,
+        o.Pairs, Parameter(help="Take a source from your own file, as NAME=PATH; may be given several times.")
+    ] = (),  # type: ignore[assignment]
+    only: Annotated[o.Names, Parameter(help="Use only these sources, separated by commas.")] = (),
     layout: Annotated[
-        str, typer.Option(help="level: the layout does not betray the form; published: as the authors' file has it.")
+        str, Parameter(help="level: the layout does not betray the form; published: as the authors' file has it.")
     ] = "level",
-    scale: Annotated[float, typer.Option(help="Share of the full numbers to draw.")] = 1.0,
-    seed: Seed = 42,
-    quiet: Quiet = False,
+    scale: Annotated[float, Parameter(help="Share of the full numbers to draw.")] = 1.0,
+    seed: Annotated[int, Parameter(help="Seed of every random choice (P3's own).")] = 42,
+    quiet: o.Quiet = False,
 ) -> None:
     """The mixed set of the instruction-boundary study: one, several or no option right; true, false or unknown.
 
     Sources: fld, folio, scienceqa, mmlu, truthfulqa, commonsenseqa, multirc, mmlu-pro.
-    """
-    from unslant.cli.options import parse_fields
-    from unslant.studies.instruction_boundary.question_sources import SOURCES, build
 
-    check_writable(out)
-    names = [name.strip() for name in only.split(",")] if only else list(SOURCES)
-    made = build(parse_fields(source), seed=seed, layout=layout, scale=scale, only=names)
+    Examples:
+      unslant questions build instruction-boundary --out boundary.jsonl
+      unslant questions build instruction-boundary --only mmlu --source mmlu=my.jsonl --out boundary.jsonl
+    """
+    from unslant.studies.instruction_boundary.question_sources import SOURCES, build
+    from unslant.studies.outputs import check_file
+
+    check_file(out)
+    made = build(o.pairs("--source", source), seed=seed, layout=layout, scale=scale, only=list(only or SOURCES))
     made.write(out)
     if not quiet:
-        for line in made.lines():
-            typer.echo(line)
-        typer.echo(f"written to {out}")
+        print(*made.lines(), f"written to {out}", sep="\n")
+
+
+group = App(name="questions", help="Make question sets.")
+build = App(name="build", help="Build a question set out of its sources.")
+group.command(build)
+register(build, {"instruction-boundary": "unslant.cli.questions:instruction_boundary"})

@@ -8,26 +8,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import App, Parameter
 
-from unslant.cli import options as o
+from unslant.studies import options as o
+from unslant.studies.commands import register
 
 if TYPE_CHECKING:
     from unslant.store import Run
 
-group = typer.Typer(name="runs", help="List, show, resume, remove or export recorded runs.", no_args_is_help=True)
-
-RunId = Annotated[str, typer.Argument(help="The run's id, or how it begins; see unslant runs list.")]
+RunId = Annotated[str, Parameter(help="The run's id, or how it begins; see unslant runs list.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``app``."""
-    app.add_typer(group)
+def list_(*, store: o.Store = None) -> None:
+    """List the runs, the latest first.
 
-
-@group.command("list")
-def list_(store: o.StorePath = None) -> None:
-    """List the runs, the latest first."""
+    Examples:
+      unslant runs list
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -36,7 +33,7 @@ def list_(store: o.StorePath = None) -> None:
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
     if not runs:
-        typer.echo("no runs yet")
+        print("no runs yet")
         return
     table = Table(box=None, pad_edge=False)
     for column in ("run", "status", "prompts", "model", "questions", "last active", "command"):
@@ -50,9 +47,12 @@ def list_(store: o.StorePath = None) -> None:
     console.print(table) if console.is_terminal else Console(width=250).print(table)
 
 
-@group.command()
-def show(run: RunId, store: o.StorePath = None) -> None:
-    """Show everything that is recorded of a run."""
+def show(run: RunId, /, *, store: o.Store = None) -> None:
+    """Show everything that is recorded of a run.
+
+    Examples:
+      unslant runs show 3f9c
+    """
     from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
@@ -71,12 +71,15 @@ def show(run: RunId, store: o.StorePath = None) -> None:
     for identity in found.models:
         rows += [(f"model's {key}", value) for key, value in identity.items() if value]
     for name, value in rows:
-        typer.echo(f"{name:<18} {value}")
+        print(f"{name:<18} {value}")
 
 
-@group.command()
-def resume(run: RunId, store: o.StorePath = None) -> None:
-    """Run the recorded command again, in its folder; what is scored already is not scored again."""
+def resume(run: RunId, /, *, store: o.Store = None) -> None:
+    """Run the recorded command again, in its folder; what is scored already is not scored again.
+
+    Examples:
+      unslant runs resume 3f9c
+    """
     from unslant.cli import app
     from unslant.errors import InputError
     from unslant.store import Store
@@ -91,20 +94,24 @@ def resume(run: RunId, store: o.StorePath = None) -> None:
         raise InputError.at(
             found.folder, f"the folder of run {found.id} cannot be entered ({error.strerror})"
         ) from None
-    typer.echo(f"unslant {shlex.join(found.command)}", err=True)
+    print(f"unslant {shlex.join(found.command)}", file=sys.stderr)
     sys.argv = [sys.argv[0], *found.command]
-    app(list(found.command), standalone_mode=False)
+    app(list(found.command), exit_on_error=False, print_error=False)
 
 
-@group.command()
 def remove(
-    runs: Annotated[list[str] | None, typer.Argument(help="Ids of runs, or how they begin.")] = None,
+    *runs: Annotated[str, Parameter(help="Ids of runs, or how they begin.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Every run, and scores kept from Python without one.")
+        bool, Parameter(name="--all", help="Every run, and scores kept from Python without one.")
     ] = False,
-    store: o.StorePath = None,
+    store: o.Store = None,
 ) -> None:
-    """Remove runs, with every score that no other run has asked for."""
+    """Remove runs, with every score that no other run has asked for.
+
+    Examples:
+      unslant runs remove 3f9c 81aa
+      unslant runs remove --all
+    """
     from unslant.errors import InputError
     from unslant.store import Store
 
@@ -113,7 +120,7 @@ def remove(
     with Store(store, read_only=True):
         pass  # there is one: nothing is made only to remove from it
     with Store(store) as opened:
-        found = {run.id: run for run in map(opened.runs.get, runs or [])}
+        found = {run.id: run for run in map(opened.runs.get, runs)}
         busy = [run.id for run in (opened.runs.all() if everything else found.values()) if run.status == "running"]
         if busy:
             raise InputError(f"run {busy[0]} is running: stop it first")
@@ -124,16 +131,22 @@ def remove(
         opened.runs.shrink()
 
 
-@group.command()
 def export(
     run: RunId,
-    responses: Annotated[Path, typer.Option("--responses", help="Write the table of responses to this Parquet file.")],
-    store: o.StorePath = None,
+    /,
+    *,
+    responses: Annotated[Path, Parameter(help="Write the table of responses to this Parquet file.")],
+    store: o.Store = None,
 ) -> None:
-    """Write the responses of a finished run to a Parquet file, without the model."""
-    from unslant.store import Store
+    """Write the responses of a finished run to a Parquet file, without the model.
 
-    o.check_writable(responses)
+    Examples:
+      unslant runs export 3f9c --responses run.parquet
+    """
+    from unslant.store import Store
+    from unslant.studies.outputs import check_file
+
+    check_file(responses)
     with Store(store, read_only=True) as opened:
         found = opened.runs.responses(opened.runs.get(run))
     try:
@@ -152,3 +165,10 @@ def _when(seconds: float) -> str:
     from datetime import datetime
 
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
+
+
+group = App(name="runs", help="List, show, resume, remove or export recorded runs.")
+register(
+    group,
+    {name.rstrip("_"): f"unslant.cli.runs:{name}" for name in ("list_", "show", "resume", "remove", "export")},
+)

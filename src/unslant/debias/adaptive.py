@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unslant.debias.asking import Asker, Floats, ask_orders
-from unslant.debias.base import Outcome, Traits, Unchanged
+from unslant.arrays import Floats
+from unslant.asking import Asker, ask_orders
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
-from unslant.metrics.vote import mean_over_orders
-from unslant.presentations.sharing import balanced_rounds
-from unslant.questions.question import Question
+from unslant.metrics import mean_over_orders
+from unslant.presentations import balanced_rounds
+from unslant.questions import Question
 
 _MARGIN = 1e-6
 """How far beyond the bound a lead must be, so that neither rounding nor the tie tolerance can undo it."""
@@ -26,7 +27,7 @@ _BORROWED = 2.0
 
 
 @dataclass(frozen=True)
-class AdaptiveVote(Traits):
+class AdaptiveVote(Method):
     """The soft vote over ``balanced:K``, stopped early. No labels, no fit; the answer does not depend on file order.
 
     In a round every option stands in every place once. All unsettled questions are asked together, in steps of rounds:
@@ -58,14 +59,11 @@ class AdaptiveVote(Traits):
     orders: int = 24
     risk: float = 0.0
     seed: int = 0
+    order_invariant = True
 
     @property
     def name(self) -> str:
         return "adaptive-fast" if self.risk else "adaptive"
-
-    @property
-    def order_invariant(self) -> bool:
-        return True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> AdaptiveVoter:
         """Raises InputError if the risk is not a probability below 1/2, or ``orders`` is less than 1."""
@@ -140,7 +138,7 @@ class _Open:
         return np.full(n - 1, _NEIGHBOURS * 2 * float((left**2).sum()) / max(1, freedom) / len(probs)), freedom
 
 
-class AdaptiveVoter(Unchanged):
+class AdaptiveVoter(Debiaser):
     """Asks in rounds.
 
     Attributes:
@@ -148,11 +146,11 @@ class AdaptiveVoter(Unchanged):
     """
 
     def __init__(self, asker: Asker, method: AdaptiveVote) -> None:
-        super().__init__()
-        self.asker, self.method = asker, method
+        super().__init__(asker)
+        self.method = method
         self.trace: list[int] = []
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         states = [
             _Open(question, balanced_rounds(question, self.method.orders, self.method.seed)) for question in questions
         ]
@@ -164,13 +162,16 @@ class AdaptiveVoter(Unchanged):
             orders = [state.next_orders(exact=not self.method.risk) for state in unsettled]
             answers = ask_orders(self.asker, [state.question for state in unsettled], orders)
             for state, rows in zip(unsettled, answers, strict=True):
-                state.rows += rows
+                state.rows += list(rows)
             unsettled = [state for state in unsettled if not state.settled]
             budget -= self._stop_early(unsettled, budget / 2)
             unsettled = [state for state in unsettled if not state.stopped]
-        return [
-            Outcome.by_text(state.question, mean_over_orders(np.stack(state.rows)), len(state.rows)) for state in states
-        ]
+        return OutcomeList(
+            tuple(
+                Outcome.by_text(state.question, mean_over_orders(np.stack(state.rows)), len(state.rows))
+                for state in states
+            )
+        )
 
     def _stop_early(self, states: Sequence[_Open], budget: float) -> float:
         """Stop the safest questions, as many as an expected number of errors ``budget`` allows; returns the number."""

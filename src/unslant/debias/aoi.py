@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from unslant.debias.asking import Asker, by_content
-from unslant.debias.base import Outcome, Traits, Unchanged
+from unslant.asking import Asker, by_content
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.errors import InputError
-from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for
-from unslant.presentations.presentation import present
-from unslant.questions.question import Question
+from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)
-class AuxiliaryOption(Traits):
+class AuxiliaryOption(Method):
     """Show one more option that is never right. One presentation a question; no labels, no fit.
 
     Args:
@@ -27,7 +26,7 @@ class AuxiliaryOption(Traits):
     text: str = "I don't know"
     position: str = "last"
     renormalise: bool = True
-    name: str = field(default="aoi", init=False)
+    name = "aoi"
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _WithOption:
         if self.position not in ("first", "last") and not self.position.isdecimal():
@@ -40,7 +39,7 @@ class AuxiliaryOption(Traits):
         Raises:
             InputError: if the label set has no label left for it.
         """
-        plain = present(question, alphabet=alphabet, name="aoi")
+        plain = present(question, alphabet=alphabet, kind="aoi")
         n = len(question.options)
         at = {"first": 0, "last": n}.get(self.position)
         at = min(n, int(self.position)) if at is None else at
@@ -52,12 +51,12 @@ class AuxiliaryOption(Traits):
         )
 
 
-class _WithOption(Unchanged):
+class _WithOption(Debiaser):
     def __init__(self, asker: Asker, method: AuxiliaryOption) -> None:
-        super().__init__()
-        self.asker, self.method = asker, method
+        super().__init__(asker)
+        self.method = method
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         shown = [self.method.present(question, self.asker.alphabet) for question in questions]
         outcomes = []
         for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
@@ -66,4 +65,4 @@ class _WithOption(Unchanged):
                 outcomes.append(Outcome.by_place(own / own.sum(), 1))
             else:
                 outcomes.append(Outcome.by_place(own, 1, abstain=float(1 - own.sum())))
-        return outcomes
+        return OutcomeList(tuple(outcomes))

@@ -8,21 +8,20 @@ bias that is left.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.debias.asking import Asker
-from unslant.metrics.ties import choose
-from unslant.models.base import Cost
-from unslant.questions.question import Question
-from unslant.responses.table import text_ranks
-
-Floats = NDArray[np.float64]
+from unslant.arrays import Floats
+from unslant.asking import Asker, ask_orders
+from unslant.metrics import choose
+from unslant.models import Cost
+from unslant.presentations import Order, given_order
+from unslant.questions import Question
+from unslant.responses import text_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,90 +51,94 @@ class Outcome:
         return cls(probs, int(choose(probs, np.arange(len(probs)))), orders, abstain)
 
 
-class Debiaser(Protocol):
-    """A method ready to answer."""
+@dataclass(frozen=True)
+class OutcomeList:
+    """The answers to a list of questions, in its order, and what a reader of them should know (usually nothing)."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the answers should know; usually empty."""
-        ...
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    def __getitem__(self, index: int) -> Outcome:
+        return self.outcomes[index]
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+
+class Debiaser(ABC):
+    """A method ready to answer; ``notes`` tell what the fit found and come with all answers."""
+
+    def __init__(self, asker: Asker, notes: tuple[str, ...] = ()) -> None:
+        self.asker, self.notes = asker, notes
+
+    @abstractmethod
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         """One outcome per question, in order."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most methods leave the model alone
         """Give the model back as it was, bit for bit. Closing twice does nothing."""
-        ...
 
 
-class Method(Protocol):
-    """A debiasing method and its settings.
+class OrderDebiaser(Debiaser):
+    """Answers from a few orders of each question; as it is, from the given one alone."""
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders to ask."""
+        return [given_order(question)]
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        """The answer to one question from the (K, n) probabilities of its options under each of its K orders."""
+        return Outcome.by_place(probs[0], 1)
+
+    def remarks(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        """Notes on answers to these questions."""
+        return ()
+
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
+        orders = [self.orders(question) for question in questions]
+        probs = ask_orders(self.asker, questions, orders)
+        outcomes = tuple(map(self.outcome, questions, orders, probs))
+        return OutcomeList(outcomes, (*self.notes, *self.remarks(questions)))
+
+
+class Method(ABC):
+    """A debiasing method; subclasses are frozen dataclasses of its settings, and override the tags that differ.
 
     Attributes:
-        name: as in ``--method``.
         needs_labels: the fit looks at which options are right.
-        needs_fit: without questions to fit on it cannot work.
-        needs_model: it works inside the model, so recorded responses are not enough.
-        order_invariant: answers claim to be the same however a file lists the options.
+        needs_model: it works inside the model, so a server or recorded responses are not enough.
         held_out: must not be fitted on the questions it answers (it is trained, or it saw their right answers).
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def needs_labels(self) -> bool: ...
-    @property
-    def needs_fit(self) -> bool: ...
-    @property
-    def needs_model(self) -> bool: ...
-    @property
-    def order_invariant(self) -> bool: ...
-    @property
-    def held_out(self) -> bool: ...
+    needs_labels = False
+    needs_model = False
+    held_out = False
 
-    def fit(self, asker: Asker, questions: Sequence[Question]) -> Debiaser:
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in ``--method``."""
+
+    @property
+    def needs_fit(self) -> bool:
+        """Without questions to fit on it cannot work."""
+        return False
+
+    @property
+    def order_invariant(self) -> bool:
+        """Answers claim to be the same however a file lists the options."""
+        return False
+
+    @abstractmethod
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
         """Learn from ``questions``; methods that need no fit do not look at them.
 
         Raises:
             InputError: if the questions, or the asker, are not enough for it.
         """
-        ...
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What most methods have in common; override what differs."""
-
-    @property
-    def needs_labels(self) -> bool:
-        return False
-
-    @property
-    def needs_fit(self) -> bool:
-        return False
-
-    @property
-    def needs_model(self) -> bool:
-        return False
-
-    @property
-    def order_invariant(self) -> bool:
-        return False
-
-    @property
-    def held_out(self) -> bool:
-        return False
-
-
-@dataclass
-class Unchanged:
-    """What debiasers that leave the model alone have in common."""
-
-    notes: tuple[str, ...] = ()
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 @dataclass(frozen=True)
@@ -200,15 +203,14 @@ def debias(
     before = asker.cost.copy()
     with fitted(method, asker, questions if fit_on is None else fit_on) as debiaser:
         between = asker.cost.copy()
-        outcomes = debiaser.answer(questions)
-        notes = debiaser.notes
+        found = debiaser.answer(questions)
     return Answers(
         method.name,
         tuple(questions),
-        tuple(outcomes),
+        found.outcomes,
         method.needs_labels,
         method.order_invariant,
         between - before,
         asker.cost - between,
-        notes,
+        found.notes,
     )

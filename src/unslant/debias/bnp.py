@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.asking import Asker, ask_orders, normalised
-from unslant.debias.base import Outcome, Traits
+from unslant.asking import Asker
+from unslant.debias.base import Method, OrderDebiaser
 from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
-from unslant.presentations import given_order, orders_for, present, question_rng
-from unslant.questions.question import Question
+from unslant.presentations import orders_for, present, question_rng
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)
-class BiasNodePruning(Traits):
+class BiasNodePruning(Method):
     """Zero the columns of the output head that work for the bias. Needs labels; one presentation a question.
 
     Questions whose orders are partly right and partly wrong (between 1:2 and 2:1) show the bias at work: b is the mean,
@@ -39,25 +39,10 @@ class BiasNodePruning(Traits):
     questions: int = 32
     orders: str = "auto"
     seed: int = 0
-    name: str = field(default="bnp", init=False)
+    name = "bnp"
+    needs_labels = needs_fit = needs_model = held_out = True
 
-    @property
-    def needs_labels(self) -> bool:
-        return True
-
-    @property
-    def needs_fit(self) -> bool:
-        return True
-
-    @property
-    def needs_model(self) -> bool:
-        return True
-
-    @property
-    def held_out(self) -> bool:
-        return True
-
-    def fit(self, asker: Asker, questions: Sequence[Question]) -> PrunedModel:
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrunedModel:
         """Find the units.
 
         Raises:
@@ -105,7 +90,7 @@ class BiasNodePruning(Traits):
         model.cost.forwards += 1
         right = np.asarray(
             [
-                presentation.contents[int(normalised(scores.double().cpu().numpy()).argmax())] in question.answers
+                presentation.contents[int(scores.argmax())] in question.answers
                 for presentation, scores in zip(shown, found.logprobs, strict=True)
             ]
         )
@@ -117,7 +102,7 @@ class BiasNodePruning(Traits):
         return hidden[~at].mean(dim=0) - hidden[at].mean(dim=0)
 
 
-class PrunedModel:
+class PrunedModel(OrderDebiaser):
     """Answers with the units silenced, until closed.
 
     Attributes:
@@ -125,17 +110,14 @@ class PrunedModel:
     """
 
     def __init__(self, asker: Asker, model: Any, units: Tensor, notes: tuple[str, ...] = ()) -> None:
-        self.asker, self.units, self.notes = asker, units, notes
+        super().__init__(asker, notes)
+        self.units = units
         keep = torch.ones(model.model.get_output_embeddings().weight.shape[1], device=units.device)
         keep[units] = 0
         self._handle: Any = model.model.get_output_embeddings().register_forward_pre_hook(
             lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
         )
         asker.forget()
-
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        rows = ask_orders(self.asker, questions, [[given_order(question)] for question in questions])
-        return [Outcome.by_place(probs, 1) for (probs,) in rows]
 
     def close(self) -> None:
         if self._handle is not None:

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from unslant.debias.asking import ModelAsker
-from unslant.debias.base import Method, Outcome
+from unslant.asking import ModelAsker
+from unslant.debias.base import Method, Outcome, OutcomeList
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
-from unslant.models.base import ScoringModel
+from unslant.models import ScoringModel
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
 
 if TYPE_CHECKING:
-    from unslant.questions.question import Question
+    from unslant.questions import Question
 
 
 class Debiased:
@@ -47,7 +47,7 @@ class Debiased:
         template: str = "plain",
         chat: bool = False,
     ) -> None:
-        from unslant.models.hf.loading import load_model
+        from unslant.models import load_model
 
         self.method = method_named(method) if isinstance(method, str) else method
         fit = list(fit)
@@ -62,7 +62,7 @@ class Debiased:
         """The debiased answer: ``probs`` over the question's options, and ``choice``."""
         return self._debiaser.answer([question])[0]
 
-    def answers(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answers(self, questions: Sequence[Question]) -> OutcomeList:
         """Answers to many questions, which costs less than one by one."""
         return self._debiaser.answer(questions)
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.debias.asking import Asker, Floats, ask_orders
-from unslant.debias.base import Outcome, Traits, Unchanged
-from unslant.debias.pride import drawn
-from unslant.presentations import given_order, reversed_order
-from unslant.questions.question import Question
+from unslant.arrays import Floats, Ints
+from unslant.asking import Asker, ask_orders
+from unslant.debias.base import Method, OrderDebiaser, Outcome
+from unslant.debias.pride import drawn_questions
+from unslant.presentations import Order, given_order, reversed_order
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)
-class GrayBox(Traits):
+class GrayBox(Method):
     """The mean of each option's probability in the given and the reversed order. Two presentations a question.
 
     The answer is independent of reversing the file's order, not of any other rearrangement. No labels needed.
@@ -43,41 +44,46 @@ class GrayBox(Traits):
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _TwoOrders:
         if not self.calibrated:
             return _TwoOrders(asker, {})
-        sample = drawn(questions, self.share, self.seed)
+        sample = drawn_questions(questions, self.share, self.seed)
         counts: dict[int, Floats] = {}
-        for question, both in zip(sample, _ask(asker, sample), strict=True):
+        orders = [_both(question) for question in sample]
+        for question, own, probs in zip(sample, orders, ask_orders(asker, sample, orders), strict=True):
             n = len(question.options)
-            counts.setdefault(n, np.ones(n))
-            for order, probs in both:
-                counts[n][int(probs[order].argmax())] += 1
+            answered = np.take_along_axis(probs, np.asarray(own), axis=1).argmax(axis=1)
+            counts[n] = counts.get(n, np.ones(n)) + np.bincount(answered, minlength=n)
         return _TwoOrders(asker, {n: count / count.sum() for n, count in counts.items()})
 
 
-def _ask(asker: Asker, questions: Sequence[Question]) -> list[list[tuple[list[int], Floats]]]:
-    """Order and (n,) probabilities by content, for the given order and the reversed one if it is another."""
-    orders = [list(dict.fromkeys((given_order(q), reversed_order(q)))) for q in questions]
-    return [
-        [(list(order), probs) for order, probs in zip(own, rows, strict=True)]
-        for own, rows in zip(orders, ask_orders(asker, questions, orders), strict=True)
-    ]
+def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floats | None = None) -> Floats:
+    """(..., n) mean over the orders of (..., K, n) probabilities by content.
+
+    Args:
+        positions: (..., K, n) label under which each content stood, 0 = first; with ``frequency``.
+        frequency: (n,) how often each label is answered; divided out before averaging.
+    """
+    if frequency is not None and positions is not None:
+        probs = probs / frequency[positions]
+    mean: Floats = (probs / probs.sum(axis=-1, keepdims=True)).mean(axis=-2)
+    return mean
 
 
-class _TwoOrders(Unchanged):
+def _both(question: Question) -> list[Order]:
+    """The given order and the reversed one, if it is another."""
+    return list(dict.fromkeys((given_order(question), reversed_order(question))))
+
+
+class _TwoOrders(OrderDebiaser):
     def __init__(self, asker: Asker, frequencies: Mapping[int, Floats]) -> None:
-        super().__init__()
-        self.asker, self.frequencies = asker, frequencies
+        super().__init__(asker)
+        self.frequencies = frequencies
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        outcomes = []
-        for question, both in zip(questions, _ask(self.asker, questions), strict=True):
-            n = len(question.options)
-            frequency = self.frequencies.get(n, np.ones(n))
-            total = np.zeros(n)
-            for order, probs in both:
-                weighted = probs.copy()
-                weighted[order] /= frequency
-                total += weighted / weighted.sum()
-            outcomes.append(Outcome.by_place(total / len(both), len(both)))
+    def orders(self, question: Question) -> list[Order]:
+        return _both(question)
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        frequency = self.frequencies.get(len(question.options))
+        return Outcome.by_place(mean_of_orders(probs, np.argsort(orders, axis=1), frequency), len(orders))
+
+    def remarks(self, questions: Sequence[Question]) -> tuple[str, ...]:
         missing = sorted({len(q.options) for q in questions} - set(self.frequencies)) if self.frequencies else []
-        self.notes = tuple(f"no label frequencies for {n} options: their answers are only averaged" for n in missing)
-        return outcomes
+        return tuple(f"no label frequencies for {n} options: their answers are only averaged" for n in missing)

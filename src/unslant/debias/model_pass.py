@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.asking import Asker
+from unslant.asking import Asker
 from unslant.errors import InputError
+from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
-from unslant.models.hf.engine import TreeEngine, using
-from unslant.models.hf.tokenization import Encoded, Ids
+from unslant.models.hf.engine import TreeEngine, padded, using
 from unslant.models.hf.tree import plan
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def loaded_model(asker: Asker, what: str) -> TransformersModel:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ModelPass:
     """What one pass gives.
 
     Attributes:
@@ -55,7 +55,7 @@ class Pass:
     tokens: int
 
 
-def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True, flex: bool = False) -> Pass:
+def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True, flex: bool = False) -> ModelPass:
     """Score all prompts in one pass, through the prefix tree or plainly; differentiable if gradients are enabled."""
     with _head_input(model) as seen:
         if tree:
@@ -75,7 +75,7 @@ def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True, flex: bool
     sums = torch.zeros(first[-1], device=device, dtype=scores.dtype).index_add(0, where, scores)
     starts = _answer_rows(np.asarray(row), np.asarray(candidate), first)
     flat = hidden.reshape(-1, hidden.shape[-1])
-    return Pass(
+    return ModelPass(
         [sums[first[i] : first[i + 1]] for i in range(len(encoded))],
         flat[torch.as_tensor(starts, device=device)],
         tokens,
@@ -101,14 +101,9 @@ def _plain(model: Any, encoded: Sequence[Encoded]) -> tuple[Tensor, _Reads, list
             sequences.append(np.concatenate([item.context, ids[:-1]]))
         first.append(len(sequences))
     device = model.get_input_embeddings().weight.device
-    longest = max(map(len, sequences))
-    padded = torch.zeros(len(sequences), longest, dtype=torch.long)
-    mask = torch.zeros_like(padded)
-    for r, sequence in enumerate(sequences):
-        padded[r, : len(sequence)] = torch.from_numpy(sequence)
-        mask[r, : len(sequence)] = 1
-    output = model(input_ids=padded.to(device), attention_mask=mask.to(device), use_cache=False).logits
-    flat = [r * longest + column for r, column in places]
+    inputs, mask = padded(sequences, device)
+    output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+    flat = [r * inputs.shape[1] + column for r, column in places]
     return output.reshape(-1, output.shape[-1]).float(), (flat, tokens, candidates), first, int(mask.sum())
 
 

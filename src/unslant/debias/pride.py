@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
-from unslant.debias.asking import Asker, Floats, ask_orders, normalised
-from unslant.debias.base import Outcome, Traits, Unchanged
+from unslant.arrays import Floats
+from unslant.asking import Asker, ask_orders
+from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.errors import InputError
-from unslant.presentations import cyclic_orders, given_order, question_rng
-from unslant.questions.question import Question
+from unslant.presentations import Order, cyclic_orders, given_order, question_rng
+from unslant.questions import Question
 
+ALPHA = 0.05
 EPSILON = 1e-10
 """Added to probabilities before the logarithm."""
 
 
 @dataclass(frozen=True)
-class Pride(Traits):
+class Pride(Method):
     """Debias by a prior over labels that is estimated on a share of the questions. No labels needed.
 
     For each estimation question the prior is the softmax over labels of the mean, over its n cyclic orders, of the
@@ -34,15 +37,12 @@ class Pride(Traits):
         seed: of drawing them, by question id.
     """
 
-    alpha: float = 0.05
+    alpha: float = ALPHA
     seed: int = 0
-    name: str = field(default="pride", init=False)
+    name = "pride"
+    needs_fit = True
 
-    @property
-    def needs_fit(self) -> bool:
-        return True
-
-    def fit(self, asker: Asker, questions: Sequence[Question]) -> PrideDebiaser:
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrideDebiaser:
         """Estimate the prior.
 
         Raises:
@@ -53,34 +53,48 @@ class Pride(Traits):
         free = [question for question in questions if not question.pinned]
         if not free:
             raise InputError("PriDe: no question to estimate the prior on (all have options that keep their place)")
-        sample = drawn(free, self.alpha, self.seed)
-        priors: dict[int, list[Floats]] = {}
+        sample = drawn_questions(free, self.alpha, self.seed)
+        by_label: dict[int, list[Floats]] = {}
         orders = [cyclic_orders(question) for question in sample]
-        for question, own, rows in zip(sample, orders, ask_orders(asker, sample, orders), strict=True):
-            by_label = np.stack([probs[list(order)] for order, probs in zip(own, rows, strict=True)])
-            priors.setdefault(len(question.options), []).append(question_prior(by_label))
-        return PrideDebiaser(
-            asker, {n: np.mean(own, axis=0) for n, own in priors.items()}, frozenset(q.id for q in sample)
-        )
+        for question, own, probs in zip(sample, orders, ask_orders(asker, sample, orders), strict=True):
+            by_label.setdefault(len(question.options), []).append(np.take_along_axis(probs, np.asarray(own), axis=1))
+        priors = {n: label_prior(np.stack(probs)) for n, probs in by_label.items()}
+        return PrideDebiaser(asker, priors, frozenset(q.id for q in sample))
 
 
-def question_prior(by_label: Floats) -> Floats:
-    """(n,) prior over labels from (n, n) label probabilities, one row per cyclic order."""
-    return normalised(np.log(by_label + EPSILON).mean(axis=0))
+def label_prior(by_label: Floats) -> Floats:
+    """(n,) prior over labels from (Q, n, n) label probabilities of Q questions, a row for each cyclic order."""
+    priors = softmax(np.log(by_label + EPSILON).mean(axis=1), axis=-1)
+    return np.asarray(priors.mean(axis=0))
 
 
-def drawn(questions: Sequence[Question], share: float, seed: int) -> list[Question]:
-    """A share of the questions, at least one for each number of options, by seed and ids and not by file order."""
-    groups: dict[int, list[Question]] = {}
-    for question in sorted(questions, key=lambda question: question.id):
-        groups.setdefault(len(question.options), []).append(question)
+def without_prior(by_label: Floats, prior: Floats) -> Floats:
+    """(..., n) label probabilities with the (n,) prior divided out; the rows sum to 1 again."""
+    return np.asarray(softmax(np.log(by_label + EPSILON) - np.log(prior), axis=-1))
+
+
+def drawn(ids: Sequence[str], sizes: Sequence[int], share: float, seed: int) -> list[int]:
+    """Indices of a share of the questions, at least one for each number of options, by seed and ids, not file order.
+
+    Args:
+        ids, sizes: id and number of options of each question.
+    """
+    groups: dict[int, list[int]] = {}
+    for i in sorted(range(len(ids)), key=lambda i: ids[i]):
+        groups.setdefault(sizes[i], []).append(i)
     sample = []
     for n, group in sorted(groups.items()):
         sample += question_rng("", seed, f"estimation-{n}").sample(group, max(1, round(share * len(group))))
     return sample
 
 
-class PrideDebiaser(Unchanged):
+def drawn_questions(questions: Sequence[Question], share: float, seed: int) -> list[Question]:
+    """The questions that :func:`drawn` draws."""
+    indices = drawn([q.id for q in questions], [len(q.options) for q in questions], share, seed)
+    return [questions[i] for i in indices]
+
+
+class PrideDebiaser(OrderDebiaser):
     """Answers with an estimated prior.
 
     Attributes:
@@ -89,22 +103,18 @@ class PrideDebiaser(Unchanged):
     """
 
     def __init__(self, asker: Asker, priors: Mapping[int, Floats], estimated_on: frozenset[str]) -> None:
-        super().__init__()
-        self.asker, self.priors, self.estimated_on = asker, priors, estimated_on
+        super().__init__(asker)
+        self.priors, self.estimated_on = priors, estimated_on
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        orders = [
-            cyclic_orders(question) if question.id in self.estimated_on else [given_order(question)]
-            for question in questions
-        ]
-        outcomes = []
-        for question, rows in zip(questions, ask_orders(self.asker, questions, orders), strict=True):
-            n = len(question.options)
-            if question.id in self.estimated_on:
-                probs = np.mean(rows, axis=0)
-            else:
-                probs = normalised(np.log(rows[0] + EPSILON) - np.log(self.priors.get(n, np.ones(n))))
-            outcomes.append(Outcome.by_place(probs, len(rows)))
+    def orders(self, question: Question) -> list[Order]:
+        return cyclic_orders(question) if question.id in self.estimated_on else [given_order(question)]
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        n = len(question.options)
+        if question.id in self.estimated_on:
+            return Outcome.by_place(probs.mean(axis=0), len(orders))
+        return Outcome.by_place(without_prior(probs[0], self.priors.get(n, np.ones(n))), 1)
+
+    def remarks(self, questions: Sequence[Question]) -> tuple[str, ...]:
         missing = sorted({len(question.options) for question in questions} - set(self.priors))
-        self.notes = tuple(f"no prior for {n} options: their answers are as the model gave them" for n in missing)
-        return outcomes
+        return tuple(f"no prior for {n} options: their answers are as the model gave them" for n in missing)

@@ -8,24 +8,25 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.special import softmax
 
-from unslant.debias.asking import Asker, Floats, normalised
-from unslant.debias.base import Outcome, Traits
+from unslant.arrays import Floats
+from unslant.asking import Asker
+from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
 from unslant.debias.model_pass import loaded_model
 from unslant.errors import InputError, ModelError
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Ids
 from unslant.models.hf.parallel import Segment, last_logits
-from unslant.models.hf.tokenization import Ids
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 _MARK = "\ue000{}\ue001"
 _TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class SetBased(Traits):
+class SetBased(Method):
     """All options side by side at the same positions, blind to each other; one pass a question, PBM 0 by construction.
 
     The question stands first. Every option line is a branch that sees the question only and begins at the same
@@ -41,18 +42,11 @@ class SetBased(Traits):
     """
 
     answer: str = "label"
+    needs_model = order_invariant = True
 
     @property
     def name(self) -> str:
         return "set-based" if self.answer == "label" else "set-based-text"
-
-    @property
-    def needs_model(self) -> bool:
-        return True
-
-    @property
-    def order_invariant(self) -> bool:
-        return True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> SetScorer:
         """Check that the model takes such input.
@@ -68,13 +62,12 @@ class SetBased(Traits):
         return SetScorer(asker, self)
 
 
-class SetScorer:
+class SetScorer(Debiaser):
     """Answers; remembers answers by what was shown, so that a question listed in another order costs nothing new."""
 
-    notes: tuple[str, ...] = ()
-
     def __init__(self, asker: Asker, method: SetBased) -> None:
-        self.asker, self.method = asker, method
+        super().__init__(asker)
+        self.method = method
         self.model = loaded_model(asker, "set-based scoring")
         self._known: dict[tuple[object, ...], Floats] = {}
         self._check()
@@ -84,10 +77,7 @@ class SetScorer:
         assert isinstance(self.asker.elicitation, Cloze)
         return self.asker.elicitation
 
-    def close(self) -> None:
-        """Nothing to give back."""
-
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answer(self, questions: Sequence[Question]) -> OutcomeList:
         outcomes = []
         for question in questions:
             # stable by text; options of one text are interchangeable
@@ -99,7 +89,7 @@ class SetScorer:
             probs = np.empty(len(order))
             probs[order] = self._known[key]
             outcomes.append(Outcome.by_text(question, probs, 1))
-        return outcomes
+        return OutcomeList(tuple(outcomes))
 
     def _score(self, question: Question, order: Sequence[int]) -> Floats:
         """(n,) probabilities of the options in ``order``."""
@@ -129,8 +119,8 @@ class SetScorer:
         scores = self._read(segments, [Segment(cue, behind, (0, *own)) for own in seen], whole.candidates)
         if not by_label:
             lengths = np.asarray([len(ids) for ids in whole.candidates])
-            return normalised(scores[0] / lengths)
-        probs = [normalised(row)[[(i + turn) % n for i in range(n)]] for turn, row in enumerate(scores)]
+            return np.asarray(softmax(scores[0] / lengths))
+        probs = [softmax(row)[[(i + turn) % n for i in range(n)]] for turn, row in enumerate(scores)]
         return np.asarray(np.mean(probs, axis=0))
 
     def _read(self, segments: list[Segment], cues: list[Segment], candidates: Sequence[Ids]) -> Floats:

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from unslant.debias.asking import Asker, ask_orders
-from unslant.debias.base import Outcome, Traits, Unchanged
-from unslant.metrics.ties import credit
-from unslant.metrics.vote import mean_over_orders
-from unslant.presentations import given_order, orders_for
-from unslant.questions.question import Question
+from unslant.arrays import Floats
+from unslant.asking import Asker
+from unslant.debias.base import Method, OrderDebiaser, Outcome
+from unslant.metrics import vote_over_orders
+from unslant.presentations import Order, orders_for
+from unslant.questions import Question
+from unslant.responses import text_ranks
 
 
 @dataclass(frozen=True)
-class Undebiased(Traits):
+class Undebiased(Method):
     """The model's own answer to the question as listed: what every method is compared with."""
 
-    name: str = field(default="none", init=False)
+    name = "none"
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _Voter:
-        return _Voter(asker, "given", "soft", 0)
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        return OrderDebiaser(asker)
 
 
 @dataclass(frozen=True)
-class Vote(Traits):
+class Vote(Method):
     """Average over orders. Needs no labels and no fit; K presentations a question.
 
     Args:
@@ -49,31 +50,18 @@ class Vote(Traits):
     def order_invariant(self) -> bool:
         return self.orders not in ("given", "reverse", "cyclic")
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _Voter:
-        return _Voter(asker, self.orders, self.rule, self.seed)
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        return OrderDebiaser(asker) if self.orders == "given" else _Voter(asker, self)
 
 
-class _Voter(Unchanged):
-    def __init__(self, asker: Asker, orders: str, rule: str, seed: int) -> None:
-        super().__init__()
-        self.asker, self.orders, self.rule, self.seed = asker, orders, rule, seed
+class _Voter(OrderDebiaser):
+    def __init__(self, asker: Asker, method: Vote) -> None:
+        super().__init__(asker)
+        self.method = method
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        orders = [
-            [given_order(question)] if self.orders == "given" else orders_for(question, self.orders, self.seed)
-            for question in questions
-        ]
-        outcomes = []
-        for question, rows in zip(questions, ask_orders(self.asker, questions, orders), strict=True):
-            probs = np.stack(rows)
-            mean = mean_over_orders(probs)
-            if self.orders == "given":
-                outcomes.append(Outcome.by_place(mean, 1))
-                continue
-            if self.rule == "soft":
-                outcomes.append(Outcome.by_text(question, mean, len(rows)))
-                continue
-            shares = mean_over_orders(credit(probs))
-            best = Outcome.by_text(question, np.where(credit(shares) > 0, mean, 0.0), len(rows))
-            outcomes.append(Outcome(shares, best.choice, len(rows)))
-        return outcomes
+    def orders(self, question: Question) -> list[Order]:
+        return orders_for(question, self.method.orders, self.method.seed)
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        choice, shares = vote_over_orders(probs, np.asarray(text_ranks(question.options)), self.method.rule)
+        return Outcome(shares, int(choice), len(orders))

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import choose, credit
-from unslant.metrics.vote import Vote
+from unslant.metrics.vote import VotedAnswers
 
-Floats = NDArray[np.float64]
 TieRule = Literal["first", "last", "split"]
 
 
@@ -32,7 +31,7 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
         right = np.zeros(len(scores))
         right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
     else:
-        chosen = choose(view.probs, view.positions if ties == "first" else -view.positions)
+        chosen = view.chosen if ties == "first" else choose(view.probs, -view.positions)
         right = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[:, 0].astype(np.float64)
     right[~view.ok | ~scores.has_answer] = np.nan
     return right
@@ -40,13 +39,12 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
 
 def correct_under_orders(block: Block) -> Floats:
     """(Q, K) whether each question is right under each order; rows of nan where no option is right."""
-    chosen = choose(block.probs, block.positions)
-    right = np.take_along_axis(block.answers, chosen, axis=1).astype(np.float64)
+    right = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
     right[~block.answers.any(axis=1)] = np.nan
     return right
 
 
-def vote_correct(scores: OrderScores, voted: Vote) -> Floats:
+def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
     """(Q,) whether the voted answer is right."""
     right = np.take_along_axis(scores.answers, np.maximum(voted.content, 0)[:, None], axis=1)[:, 0].astype(np.float64)
     right[(voted.content < 0) | ~scores.has_answer] = np.nan
@@ -58,11 +56,11 @@ class OrderAccuracy:
     """Accuracy of the whole set under one order after another.
 
     Attributes:
-        std: AccStd, population standard deviation over orders.
+        acc_std: AccStd, population standard deviation over orders.
         worst, best: under the worst and the best order.
     """
 
-    std: Estimate
+    acc_std: Estimate
     worst: Estimate
     best: Estimate
 
@@ -108,7 +106,7 @@ def order_accuracy(scores: OrderScores, bootstrap: Bootstrap) -> OrderAccuracy:
 
     note = "" if all(block.same_orders for block in groups) else SAMPLED_NOTE
     return OrderAccuracy(
-        std=bootstrap.statistic(features, lambda t: combine(t, "var"), n, reflect=2, low=0, high=0.5, note=note),
+        acc_std=bootstrap.statistic(features, lambda t: combine(t, "var"), n, reflect=2, low=0, high=0.5, note=note),
         worst=bootstrap.statistic(features, lambda t: combine(t, "min"), n, reflect=1, low=0, high=1, note=note),
         best=bootstrap.statistic(features, lambda t: combine(t, "max"), n, reflect=1, low=0, high=1, note=note),
     )

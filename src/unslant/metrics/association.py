@@ -1,4 +1,4 @@
-"""How two columns of numbers go together: Pearson's r and Kendall's tau, each with its p-value."""
+"""How two columns of numbers go together: correlations with their intervals and p-values."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.arrays import Jsonable
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 
 MIN_PAIRS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Association:
-    """Pearson and Kendall correlation of the same pairs.
+class Association(Jsonable):
+    """Pearson and Kendall correlation of the same pairs, see :func:`correlation`.
 
     Attributes:
-        pearson: r with its Fisher-z interval (four pairs or more); ``n`` is the number of pairs.
-        kendall: tau-b, which allows for ties, with the interval of Fieller, Hartley and Pearson (1957).
+        pearson: r; ``n`` is the number of pairs.
+        kendall: tau-b, which allows for ties.
         pearson_p, kendall_p: two-sided p-values; nan where undefined.
     """
 
@@ -29,58 +31,54 @@ class Association:
     kendall: Estimate
     kendall_p: float
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "pearson": self.pearson.to_dict(),
-            "pearson_p": json_number(self.pearson_p),
-            "kendall": self.kendall.to_dict(),
-            "kendall_p": json_number(self.kendall_p),
-        }
 
+def correlation(
+    x: Sequence[float],
+    y: Sequence[float],
+    kind: Literal["pearson", "spearman", "kendall"] = "pearson",
+    *,
+    of: str = "pairs",
+    confidence: float = CONFIDENCE,
+) -> tuple[Estimate, float]:
+    """A correlation over the pairs in which both numbers are defined, with its interval, and the two-sided p-value.
 
-def associate(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE) -> Association:
-    """Correlations over the pairs in which both numbers are defined.
+    The interval is one of artanh r, taken as normal with variance 1/(n-3) (Fisher) for Pearson's r,
+    (1 + r^2/2)/(n-3) (Bonett and Wright 2000) for Spearman's rho, 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for
+    Kendall's tau-b.
+
+    Args:
+        of: what the pairs are, for the note that says why there is no value or no interval.
 
     Raises:
         ValueError: if the two are not equally long.
     """
     if len(x) != len(y):
         raise ValueError(f"{len(x)} numbers beside {len(y)}")
-    pairs = [(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))]
+    pairs = np.array([(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))])
     n = len(pairs)
     if n < MIN_PAIRS:
-        return _undefined(f"needs {MIN_PAIRS} pairs, there are {n}", n, confidence)
-    a, b = np.array(pairs, dtype=np.float64).T
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return _undefined("one of the two is the same everywhere", n, confidence)
-    from scipy.stats import kendalltau, pearsonr
+        return Estimate.undefined(f"needs {MIN_PAIRS} {of} or more, there are {n}", n, confidence), math.nan
+    if (np.ptp(pairs, axis=0) == 0).any():
+        return Estimate.undefined(f"all {of} have the same value", n, confidence), math.nan
+    from scipy import stats
 
-    pearson, tau = pearsonr(a, b), kendalltau(a, b)
-    return Association(
-        _fisher(float(pearson.statistic), n, 1.0, 3, confidence),
-        float(pearson.pvalue),
-        _fisher(float(tau.statistic), n, 0.437, 4, confidence),
-        float(tau.pvalue),
-    )
+    found = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
+    r, p = float(found.statistic), float(found.pvalue)
+    scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
+    if n <= less or abs(r) >= 1:
+        note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
+        return Estimate(r, math.nan, math.nan, n, "none", confidence, note), p
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(scale / (n - less))
+    low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    return Estimate(r, low, high, n, "Fisher z", confidence), p
 
 
-def agreement(ours: Mapping[str, float], external: Mapping[str, float], confidence: float = CONFIDENCE) -> Association:
+def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Association:
+    """Pearson and Kendall correlation over the pairs in which both numbers are defined."""
+    return Association(*correlation(x, y, of=of), *correlation(x, y, "kendall", of=of))
+
+
+def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Association:
     """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
     shared = sorted(set(ours) & set(external))
-    return associate([ours[name] for name in shared], [external[name] for name in shared], confidence)
-
-
-def _fisher(r: float, n: int, scale: float, less: int, confidence: float) -> Estimate:
-    """Interval of a correlation through artanh, whose variance is ``scale / (n - less)``."""
-    if n <= less or abs(r) >= 1:
-        return Estimate(
-            r, math.nan, math.nan, n, "none", confidence, "too few pairs for an interval" if n <= less else ""
-        )
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(scale / (n - less))
-    return Estimate(r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), n, "Fisher z", confidence)
-
-
-def _undefined(note: str, n: int, confidence: float) -> Association:
-    nothing = Estimate.undefined(note, n, confidence)
-    return Association(nothing, math.nan, nothing, math.nan)
+    return associate([ours[name] for name in shared], [external[name] for name in shared], of="models")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, Ints, json_fields
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.presentations.controls import CONTROL
 from unslant.responses.table import Responses
-
-Floats = NDArray[np.float64]
 
 PERMUTATIONS = 9_999
 ALPHA = 0.05
@@ -83,14 +81,7 @@ class BaseRates:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        plain = asdict(self)
-        for name in ("by_label", "by_position"):
-            plain[name] = [estimate.to_dict() for estimate in getattr(self, name)]
-        for name in ("distance", "position_distance", "label_part", "position_part"):
-            plain[name] = getattr(self, name).to_dict()
-        for name in ("label_p", "position_p"):
-            plain[name] = None if math.isnan(plain[name]) else plain[name]
-        return plain | {"labels": list(self.labels), "shares": self.shares.tolist(), "uneven": self.uneven}
+        return json_fields(self, also=("shares", "uneven"))
 
 
 def base_rates(
@@ -106,7 +97,7 @@ def base_rates(
     Returns:
         Number of options -> its base rates; empty where the table has no control rows of this elicitation.
     """
-    table = responses.where(presentation=CONTROL, elicitation=elicitation).table
+    table = responses.where(kind=CONTROL, elicitation=elicitation).table
     if table.num_rows == 0:
         return {}
     if labels is None:
@@ -176,9 +167,7 @@ def _part(totals: Floats, n: int, at: int) -> Floats:
     return part
 
 
-def permutation_p(
-    values: Floats, places: NDArray[np.int64], rng: np.random.Generator, permutations: int = PERMUTATIONS
-) -> float:
+def permutation_p(values: Floats, places: Ints, rng: np.random.Generator, permutations: int = PERMUTATIONS) -> float:
     """Permutation test of "the label makes no difference, only the position does" (or the other way round).
 
     Under that hypothesis the scores by position have nothing to do with which labels stood there, so that the rows of

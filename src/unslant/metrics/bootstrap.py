@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate, wilson
 
 RESAMPLES = 1000
@@ -17,7 +18,6 @@ _CHUNK = 4_000_000  # resample counts turned into floats at a time
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From column totals, shape (R, F), to one value per resample, shape (R,)."""
-Floats = NDArray[np.float64]
 
 
 class Bootstrap:

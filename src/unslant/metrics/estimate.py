@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from unslant.arrays import Jsonable
+
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Jsonable):
     """One metric, measured.
 
     Attributes:
@@ -46,30 +48,11 @@ class Estimate:
         """Whether the interval exists and ``value`` lies outside it."""
         return value < self.low or value > self.high
 
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """Plain values for JSON: ``nan`` becomes ``None``, infinities become ``"inf"`` and ``"-inf"``."""
-        return {
-            "value": json_number(self.value),
-            "low": json_number(self.low),
-            "high": json_number(self.high),
-            "n": self.n,
-            "method": self.method,
-            "confidence": self.confidence,
-            "note": self.note,
-        }
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
         """The inverse of :meth:`to_dict`."""
         numbers = {name: math.nan if values[name] is None else float(values[name]) for name in ("value", "low", "high")}
         return cls(**{**values, **numbers})
-
-
-def json_number(value: float) -> float | str | None:
-    """A float as JSON can hold it: ``None`` for ``nan``, ``"inf"`` or ``"-inf"`` for infinities."""
-    if math.isnan(value):
-        return None
-    return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
 def wilson(

@@ -11,13 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
 from unslant.metrics.ties import choose, credit, is_tie
 from unslant.responses.table import Responses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 TIE_RULES = ("first", "split", "last")
 """Who wins a tie: the first label shown, each tied label in part, or the last."""
@@ -48,14 +45,16 @@ class LabelScores:
     n_failed: int = 0
 
     @classmethod
-    def read(cls, responses: Responses, presentation: str, elicitation: str, labels: Sequence[str]) -> LabelScores:
-        """The rows of one presentation and elicitation; of repeated rows the first.
+    def read(
+        cls, responses: Responses, kind: str, elicitation: str, labels: Sequence[str], item: str = ""
+    ) -> LabelScores:
+        """The rows of one kind of presentation (and item of it) and elicitation; of repeated rows the first.
 
         Raises:
             InputError: if a row shows labels other than the first of ``labels``, in whatever order, or a question has
                 two such rows (control questions have many).
         """
-        table = responses.where(elicitation=elicitation, presentation=presentation).table
+        table = responses.where(elicitation=elicitation, kind=kind, item=item).table
         table = table.filter(pc.equal(table["repeat"], 0))
         kept = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.is_valid(table["logprobs"])))
         ids = tuple(kept["question_id"].to_pylist())
@@ -72,9 +71,10 @@ class LabelScores:
         for shown, rows in by_labels.items():
             places = [columns.get(label, width) for label in shown]
             if sorted(places) != list(range(len(shown))):
+                what = f"{kind} {item}".strip()
                 raise InputError(
-                    f"question {ids[rows[0]]!r}, presentation {presentation!r}: labels {','.join(shown)} where the "
-                    f"first {len(shown)} of {','.join(labels)} are expected; measure each label set on its own"
+                    f"question {ids[rows[0]]!r}, presentation {what!r}: labels {','.join(shown)} where "
+                    f"the first {len(shown)} of {','.join(labels)} are expected; measure each label set on its own"
                 )
             cells = np.ix_(rows, places)
             logprobs[cells] = [values[r] for r in rows]
@@ -149,15 +149,15 @@ class LabelScores:
         return np.asarray(result, np.float64)
 
 
-def standard_labels(responses: Responses, presentations: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
+def standard_labels(responses: Responses, kinds: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
     """The label sequence of a table: that of its question with most options, in the usual order.
 
     Raises:
         InputError: if the table has no such row.
     """
-    table = responses.where(presentation=list(presentations)).table
+    table = responses.where(kind=list(kinds)).table
     lists = table["labels"]
     if not len(lists):
-        raise InputError(f"no responses to presentation {' or '.join(presentations)}: nothing to read the labels from")
+        raise InputError(f"no responses to presentation {' or '.join(kinds)}: nothing to read the labels from")
     lengths = np.asarray(pc.list_value_length(lists))
     return tuple(lists[int(lengths.argmax())].as_py())

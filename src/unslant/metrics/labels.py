@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.ties import choose
 
-Floats = NDArray[np.float64]
 CKLD_PSEUDO_COUNT = 1.0
 
 
@@ -40,7 +39,7 @@ def given_slots(scores: OrderScores) -> Slots:
     view = scores.given
     predicted, gold = (np.zeros(scores.answers.shape) for _ in range(2))
     rows = np.arange(len(scores))
-    predicted[rows, view.positions[rows, choose(view.probs, view.positions)]] = 1.0
+    predicted[rows, view.positions[rows, view.chosen]] = 1.0
     gold[rows, view.positions[rows, scores.answers.argmax(axis=1)]] = 1.0
     return _masked(scores, predicted, gold, predicted * gold, view.ok)
 
@@ -49,8 +48,7 @@ def order_slots(scores: OrderScores) -> Slots:
     """Slots over all orders of each question."""
     predicted, gold, hit = (np.zeros(scores.answers.shape) for _ in range(3))
     for block in scores.blocks:
-        chosen = choose(block.probs, block.positions)
-        at = np.take_along_axis(block.positions, chosen[..., None], axis=2) == np.arange(block.n)
+        at = np.take_along_axis(block.positions, block.chosen[..., None], axis=2) == np.arange(block.n)
         right = block.by_position(np.broadcast_to(block.answers[:, None].astype(np.float64), block.probs.shape))
         predicted[block.index, : block.n] = at.mean(axis=1)
         gold[block.index, : block.n] = right.mean(axis=1)

@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.accuracy import correct, correct_under_orders, vote_correct
 from unslant.metrics.permutation import consistent, flipped, normalised_pbm, pbm
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import is_tie
 from unslant.metrics.vote import vote
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 S = TypeVar("S")
 

@@ -11,13 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores
-from unslant.metrics.ties import choose
 from unslant.presentations.nvr import pick_nvr_order
-
-Floats = NDArray[np.float64]
 
 MATERIAL = 0.02
 """A variant stands out when it lies at least so far from the median of the others, and significantly so."""
@@ -59,7 +57,7 @@ class LabelReading:
 
 
 @dataclass(frozen=True)
-class Nvr:
+class Nvr(Jsonable):
     """Nvr-X of Q questions.
 
     Attributes:
@@ -84,20 +82,6 @@ class Nvr:
     readings: tuple[LabelReading, ...]
     left_out: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "labels": list(self.labels),
-            "accuracy": [estimate.to_dict() for estimate in self.accuracy],
-            "plain": self.plain.to_dict(),
-            "score": self.score.to_dict(),
-            "drop": self.drop.to_dict(),
-            "guess": self.guess,
-            "never": self.never,
-            "readings": [{"label": r.label, "kind": r.kind, "gap": r.gap.to_dict()} for r in self.readings],
-            "left_out": self.left_out,
-        }
-
 
 def nvr(
     right: Floats,
@@ -115,7 +99,7 @@ def nvr(
         labels: N label names.
     """
     exists = np.arange(right.shape[1]) < np.asarray(n_options)[:, None]
-    complete: NDArray[np.bool_] = np.asarray((np.isfinite(right) | ~exists).all(axis=1))
+    complete: Bools = np.asarray((np.isfinite(right) | ~exists).all(axis=1))
     n = int(complete.sum())
     if n == 0:
         none = Estimate.undefined("no question has all its Nvr-X variants", confidence=bootstrap.confidence)
@@ -163,7 +147,7 @@ def nvr(
 
 def _readings(
     right: Floats,
-    complete: NDArray[np.bool_],
+    complete: Bools,
     n_options: NDArray[np.integer],
     labels: Sequence[str],
     bootstrap: Bootstrap,
@@ -220,15 +204,13 @@ def nvr_from_scores(
         right[block.index, : block.n] = values
     given = scores.given
     ok = given.ok & scores.has_answer
-    chosen = choose(given.probs, given.positions)
-    plain[ok] = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[ok, 0]
+    plain[ok] = np.take_along_axis(scores.answers, given.chosen[:, None], axis=1)[ok, 0]
     return nvr(right, plain, scores.n_options, scores.labels, bootstrap)
 
 
-def _right_by_order(block: Block) -> tuple[Floats, NDArray[np.bool_]]:
+def _right_by_order(block: Block) -> tuple[Floats, Bools]:
     """(Q, K) whether each order is answered right, ties to the first label; (Q, K, n) where right options stand."""
-    chosen = choose(block.probs, block.positions)
-    hits = np.take_along_axis(block.answers, chosen, axis=1).astype(np.float64)
+    hits = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
     answers = np.broadcast_to(block.answers[:, None], block.contents.shape)
     return hits, np.take_along_axis(answers, block.contents, axis=2)
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unslant.arrays import Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
-from unslant.metrics.measures import Measures, measure
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.measures import Measures, QuestionMeasures, measure
 from unslant.metrics.scores import OrderScores
 
 
 @dataclass(frozen=True)
-class PairedDifference:
+class PairedDifference(Jsonable):
     """How two sets of answers to the same questions differ.
 
     Attributes:
@@ -36,24 +37,20 @@ class PairedDifference:
     p_value: float
     n_unpaired: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "measure": self.measure,
-            "a": self.a.to_dict(),
-            "b": self.b.to_dict(),
-            "difference": self.difference.to_dict(),
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "p_value": json_number(self.p_value),
-            "n_unpaired": self.n_unpaired,
-        }
-
 
 def paired_difference(
-    a: OrderScores, b: OrderScores, measure_name: str = "accuracy", *, resamples: int = RESAMPLES, seed: int = 0
+    a: OrderScores,
+    b: OrderScores,
+    measure_name: str = "accuracy",
+    *,
+    measures: tuple[QuestionMeasures, QuestionMeasures] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> PairedDifference:
     """Difference of one per-question measure between two sets of scores, over the questions they share.
+
+    Args:
+        measures: of ``a`` and ``b``, where they are at hand.
 
     Raises:
         InputError: if the measure is unknown or no question is shared.
@@ -63,7 +60,8 @@ def paired_difference(
     shared, at_a, at_b = np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)
     if not shared.size:
         raise InputError("the two sets of responses have no question in common")
-    of_a, of_b = getattr(measure(a), measure_name)[at_a], getattr(measure(b), measure_name)[at_b]
+    values_a, values_b = measures or (measure(a), measure(b))
+    of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     subjects = [a.subjects[i] for i in at_a[both]]

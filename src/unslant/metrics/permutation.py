@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
 from unslant.metrics.scores import OrderScores, View
 from unslant.metrics.ties import choose
-
-Floats = NDArray[np.float64]
 
 
 def pbm(probs: Floats) -> Floats:
@@ -52,7 +51,7 @@ def normalised_pbm(probs: Floats) -> Floats:
     return np.clip(share, 0.0, 1.0)
 
 
-def consistent(probs: Floats, positions: NDArray[np.integer]) -> NDArray[np.bool_]:
+def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
     """Whether the chosen content is the same under all orders; among tied options the first shown is chosen.
 
     Args:
@@ -62,7 +61,7 @@ def consistent(probs: Floats, positions: NDArray[np.integer]) -> NDArray[np.bool
         (...)
     """
     chosen = choose(probs, positions)
-    same: NDArray[np.bool_] = (chosen == chosen[..., :1]).all(axis=-1)
+    same: Bools = (chosen == chosen[..., :1]).all(axis=-1)
     return same
 
 
@@ -73,8 +72,7 @@ def flipped(scores: OrderScores, other: View) -> Floats:
         (Q,) 0, 1, or nan where either answer is missing or the view cannot differ (fewer than two movable options and
         the labels in place).
     """
-    given = choose(scores.given.probs, scores.given.positions)
-    differs: Floats = (given != choose(other.probs, other.positions)).astype(np.float64)
+    differs: Floats = (scores.given.chosen != other.chosen).astype(np.float64)
     same_page = (scores.given.positions == other.positions).all(axis=1) & (scores.given.labels == other.labels).all(
         axis=1
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot
@@ -15,7 +15,6 @@ from unslant.metrics.permutation import consistent
 from unslant.metrics.scores import OrderScores, View
 from unslant.metrics.ties import credit
 
-Floats = NDArray[np.float64]
 Kind = Literal["label", "position"]
 
 MARGIN = 0.05

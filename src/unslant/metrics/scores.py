@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.responses.table import Response, Responses
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.ties import choose
+from unslant.questions.question import Question
+from unslant.responses.table import text_ranks
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Block:
         pinned: (Q, n) which contents kept their place in every order.
         text_ranks: (Q, n) rank of the content's text among the question's options.
         subjects: subject of each question.
+        decided: (Q, K) the content chosen, where something else than the place decides between tied options.
     """
 
     index: NDArray[np.intp]
@@ -43,6 +43,7 @@ class Block:
     pinned: Bools
     text_ranks: Ints
     subjects: tuple[str, ...]
+    decided: Ints | None = None
 
     @property
     def n(self) -> int:
@@ -58,6 +59,11 @@ class Block:
     def contents(self) -> Ints:
         """(Q, K, n) content at each position: the inverse of ``positions``."""
         return np.argsort(self.positions, axis=2)
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """(Q, K) the content chosen under each order; of tied ones the first shown, unless it was ``decided``."""
+        return choose(self.probs, self.positions).astype(np.int64) if self.decided is None else self.decided
 
     @cached_property
     def same_orders(self) -> bool:
@@ -78,31 +84,30 @@ class View:
         probs: (Q, N) probability of each content.
         positions: (Q, N) position of each content.
         labels: (Q, N) which label of the standard sequence each content carried, 0 = first.
+        decided: (Q,) as in :class:`Block`.
     """
 
     ok: Bools
     probs: Floats
     positions: Ints
     labels: Ints
+    decided: Ints | None = None
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """(Q,) the content chosen; of tied ones the first shown, unless it was ``decided``."""
+        return choose(self.probs, self.positions).astype(np.int64) if self.decided is None else self.decided
 
 
 @dataclass(frozen=True)
-class OrderScores:
-    """The scores of Q questions, in order of id; see :class:`Block` and :class:`View`.
+class QuestionArrays:
+    """What is known of Q questions, in order of id; N is the largest option count.
 
     Attributes:
         ids, subjects: (Q,) of each question.
         n_options: (Q,) option count.
         answers, pinned: (Q, N) padded with False.
-        text_ranks: (Q, N) padded with 0.
-        labels: the standard label sequence, as long as the largest option count.
-        blocks: the order sets, without the questions of which an order is missing.
-        given: options as the file lists them, labels in standard sequence.
-        reversed: movable options from last to first, labels in standard sequence.
-        labels_reversed: options as listed, labels from last to first.
-        both_reversed: both.
-        n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
-        n_incomplete: questions left out of the order sets because an order is missing or failed.
+        text_ranks: (Q, N) rank of each option's text among the question's; arbitrary where there is no such option.
     """
 
     ids: tuple[str, ...]
@@ -111,34 +116,20 @@ class OrderScores:
     answers: Bools
     pinned: Bools
     text_ranks: Ints
-    labels: tuple[str, ...]
-    blocks: tuple[Block, ...]
-    given: View
-    reversed: View
-    labels_reversed: View
-    both_reversed: View
-    n_failed: int = 0
-    n_incomplete: int = 0
-    elicitation: str = "cloze"
 
     @classmethod
-    def from_responses(cls, responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
-        """Read the presentations ``order``, ``given``, ``reverse``, ``labels-reversed`` and ``both-reversed``.
-
-        ``order`` rows are the order set. The given order is the ``order`` row that shows it, or the ``given`` row;
-        likewise the reversed one. Rows of other presentations and repeats beyond the first are not looked at. A row
-        answered in words (no log-probabilities) counts as probability 1 for the one option it names, and as failed
-        if it names none or several. Within one option count and number of pinned options, a question with fewer
-        orders than the others is incomplete.
-
-        Raises:
-            InputError: if no row is left, a question has the same order twice, an order row does not show exactly the
-                question's options, or questions use different label sequences.
-        """
-        from unslant.metrics.read_scores import read_scores
-
-        table = responses if isinstance(responses, Responses) else Responses.from_rows(responses)
-        return read_scores(table, elicitation)
+    def of(cls, questions: Sequence[Question]) -> QuestionArrays:
+        """The arrays of questions at hand; they must be in order of id."""
+        n_options = np.asarray([len(question.options) for question in questions], np.int64)
+        shape = (len(questions), int(n_options.max()))
+        answers, pinned = np.zeros(shape, bool), np.zeros(shape, bool)
+        ranks = np.zeros(shape, np.int64)
+        for q, question in enumerate(questions):
+            answers[q, sorted(question.answers)] = True
+            pinned[q, list(question.pinned)] = True
+            ranks[q, : len(question.options)] = text_ranks(question.options)
+        ids, subjects = tuple(q.id for q in questions), tuple(q.subject for q in questions)
+        return cls(ids, subjects, n_options, answers, pinned, ranks)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -164,6 +155,34 @@ class OrderScores:
         movable: Ints = self.n_options - self.pinned.sum(axis=1)
         return movable
 
+
+@dataclass(frozen=True)
+class OrderScores(QuestionArrays):
+    """The scores of Q questions, in order of id; see :class:`Block` and :class:`View`.
+
+    Made by :func:`unslant.metrics.read_scores` from a table of responses.
+
+    Attributes:
+        labels: the standard label sequence, as long as the largest option count.
+        blocks: the order sets, without the questions of which an order is missing.
+        given: options as the file lists them, labels in standard sequence.
+        reversed: movable options from last to first, labels in standard sequence.
+        labels_reversed: options as listed, labels from last to first.
+        both_reversed: both.
+        n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
+        n_incomplete: questions left out of the order sets because an order is missing or failed.
+    """
+
+    labels: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    given: View
+    reversed: View
+    labels_reversed: View
+    both_reversed: View
+    n_failed: int = 0
+    n_incomplete: int = 0
+    elicitation: str = "cloze"
+
     @cached_property
     def order_counts(self) -> Ints:
         """(Q,) number of complete orders K; 0 for an incomplete question."""
@@ -171,3 +190,29 @@ class OrderScores:
         for block in self.blocks:
             counts[block.index] = block.k
         return counts
+
+    def under(self, orders: Ints) -> tuple[Floats, Bools]:
+        """What was answered under certain orders.
+
+        Args:
+            orders: (Q, R, N) content at each position of each order, from the top; only the first n are looked at.
+
+        Returns:
+            (Q, R, N) probability by position, 0 where unknown, and (Q, R) whether that order was scored.
+        """
+        probs, known = np.zeros(orders.shape), np.zeros(orders.shape[:2], bool)
+        padding = ~self.exists[:, None]
+        for view in (self.reversed, self.given):
+            contents = np.argsort(np.where(self.exists, view.positions, self.width), axis=1, kind="stable")
+            same = view.ok[:, None] & ((contents[:, None] == orders) | padding).all(axis=2)
+            by_position = np.take_along_axis(view.probs, contents, axis=1)
+            probs = np.where(same[:, :, None], by_position[:, None], probs)
+            known |= same
+        for block in self.blocks:
+            wanted = orders[block.index][:, :, : block.n]
+            same = (block.contents[:, None] == wanted[:, :, None]).all(axis=3)  # (q, R, K)
+            rows, places = same.any(axis=2).nonzero()
+            at = same[rows, places].argmax(axis=1)
+            probs[block.index[rows], places, : block.n] = block.by_position(block.probs)[rows, at]
+            known[block.index[rows], places] = True
+        return probs, known

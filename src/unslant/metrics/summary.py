@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import json_fields
 from unslant.metrics.accuracy import OrderAccuracy, order_accuracy
+from unslant.metrics.association import correlation
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.measures import Measures, QuestionMeasures, measure
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.scores import OrderScores
 
-MIN_SUBJECTS = 3
 NOT_SHARES = frozenset({"pbm", "order_advantage"})
 """Per-question measures that are not shares of anything, so that a proportion's interval does not fit them."""
 
@@ -91,34 +93,30 @@ class Metrics:
     pbm_accuracy: Correlation
     questions: QuestionMeasures
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "questions"} | {
-            "phrase": self.preference.phrase
-        }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Estimate):
-        return value.to_dict()
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return json_number(value) if isinstance(value, float) else value
+        return json_fields(self, omit=("questions",)) | {"phrase": self.preference.phrase}
 
 
 def compute(
-    scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
+    scores: OrderScores,
+    bootstrap: Bootstrap | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
 ) -> Metrics:
     """All metrics with their intervals: the same scores and seed give the same result.
 
     Questions are resampled by subject where there are ten subjects or more (see :class:`Bootstrap`).
+
+    Args:
+        bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
     values = measure(scores)
-    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence)
+    bootstrap = bootstrap or Bootstrap(
+        len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence
+    )
     slots = given_slots(scores)
     by_subject = _by_subject(scores, values, resamples, seed, confidence)
     return Metrics(
@@ -191,24 +189,7 @@ def _by_subject(
     return table
 
 
-def correlate(x: list[float], y: list[float], confidence: float = CONFIDENCE) -> Correlation:
-    """Pearson and Spearman correlation over the pairs in which both are defined; at least ``MIN_SUBJECTS``."""
-    pairs = np.asarray([(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))])
-    note = ""
-    if len(pairs) < MIN_SUBJECTS:
-        note = f"needs {MIN_SUBJECTS} subjects or more, there are {len(pairs)}"
-    elif (np.ptp(pairs, axis=0) == 0).any():
-        note = "all subjects have the same value"
-    if note:
-        return Correlation(Estimate.undefined(note, len(pairs), confidence), math.nan, math.nan, math.nan)
-    from scipy import stats
-
-    result = stats.pearsonr(pairs[:, 0], pairs[:, 1])
-    rank = stats.spearmanr(pairs[:, 0], pairs[:, 1])
-    r = float(result.statistic)
-    low = high = math.nan
-    if len(pairs) > 3:
-        low, high = (float(bound) for bound in result.confidence_interval(confidence))
-    method, note = ("Fisher z", "") if len(pairs) > 3 else ("none", "three subjects: no interval")
-    pearson = Estimate(r, low, high, len(pairs), method, confidence, note)
-    return Correlation(pearson, float(result.pvalue), float(rank.statistic), float(rank.pvalue))
+def correlate(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE) -> Correlation:
+    """Pearson and Spearman correlation over the subjects in which both are defined."""
+    rank, rank_p = correlation(x, y, "spearman", of="subjects", confidence=confidence)
+    return Correlation(*correlation(x, y, of="subjects", confidence=confidence), rank.value, rank_p)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
+
 TIE_TOLERANCE = 1e-9
 """Two options are tied when their log-probabilities differ by no more than this.
 
@@ -12,19 +14,19 @@ Models give float32 or coarser, in which equal logits come out exactly equal; wh
 before it was renormalised or averaged in float64. Being relative, it means the same for 0.3 and for 1e-30."""
 
 
-def tied(probs: NDArray[np.float64]) -> NDArray[np.bool_]:
+def tied(probs: Floats) -> Bools:
     """The most probable options: shape (..., n) in and out, True where within ``TIE_TOLERANCE`` of the maximum."""
-    best: NDArray[np.bool_] = probs >= probs.max(axis=-1, keepdims=True) * (1.0 - TIE_TOLERANCE)
+    best: Bools = probs >= probs.max(axis=-1, keepdims=True) * (1.0 - TIE_TOLERANCE)
     return best
 
 
-def is_tie(probs: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_tie(probs: Floats) -> Bools:
     """Whether more than one option is most probable: shape (..., n) in, (...) out."""
-    several: NDArray[np.bool_] = tied(probs).sum(axis=-1) > 1
+    several: Bools = tied(probs).sum(axis=-1) > 1
     return several
 
 
-def choose(probs: NDArray[np.float64], preference: NDArray[np.integer]) -> NDArray[np.intp]:
+def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
     """Index of the most probable option; among tied ones the one of least ``preference``, then of least index.
 
     ``preference`` is the position for "the first label shown wins", minus the position for "the last", or the rank of
@@ -35,8 +37,8 @@ def choose(probs: NDArray[np.float64], preference: NDArray[np.integer]) -> NDArr
     return chosen
 
 
-def credit(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+def credit(probs: Floats) -> Floats:
     """The choice as shares that sum to 1: tied options share it evenly. Shape (..., n) in and out."""
     best = tied(probs).astype(np.float64)
-    shares: NDArray[np.float64] = best / best.sum(axis=-1, keepdims=True)
+    shares: Floats = best / best.sum(axis=-1, keepdims=True)
     return shares

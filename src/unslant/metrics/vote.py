@@ -8,14 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import choose, credit, is_tie
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class Vote:
+class VotedAnswers:
     """Voted answers of Q questions.
 
     Attributes:
@@ -26,7 +25,7 @@ class Vote:
 
     content: NDArray[np.intp]
     shares: Floats
-    tied: NDArray[np.bool_]
+    tied: Bools
 
 
 def mean_over_orders(probs: Floats) -> Floats:
@@ -38,7 +37,22 @@ def mean_over_orders(probs: Floats) -> Floats:
     return mean
 
 
-def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> Vote:
+def vote_over_orders(
+    probs: Floats, text_ranks: Ints, rule: Literal["soft", "hard"] = "soft"
+) -> tuple[NDArray[np.intp], Floats]:
+    """The voted content (...), and what was voted on (..., n), of (..., K, n) probabilities; see :func:`vote`.
+
+    Args:
+        text_ranks: (..., n) rank of each content's text, which decides ties.
+    """
+    mean = mean_over_orders(probs)
+    if rule == "soft":
+        return choose(mean, text_ranks), mean
+    shares = mean_over_orders(credit(probs))
+    return choose(np.where(credit(shares) > 0, mean, 0.0), text_ranks), shares
+
+
+def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAnswers:
     """Vote over all orders of each question.
 
     ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders (an order in
@@ -52,12 +66,7 @@ def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> Vote:
     shares = np.zeros(scores.answers.shape)
     ties = np.zeros(len(scores), bool)
     for block in scores.blocks:
-        mean = mean_over_orders(block.probs)
-        voted = mean if rule == "soft" else mean_over_orders(credit(block.probs))
+        content[block.index], voted = vote_over_orders(block.probs, block.text_ranks, rule)
         ties[block.index] = is_tie(voted)
         shares[block.index, : block.n] = voted
-        if rule == "hard":
-            best = credit(voted) > 0
-            voted = np.where(best, mean, 0.0)
-        content[block.index] = choose(voted, block.text_ranks)
-    return Vote(content, shares, ties)
+    return VotedAnswers(content, shares, ties)

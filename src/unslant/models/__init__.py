@@ -1,6 +1,41 @@
-"""Who is asked."""
+"""Who is asked. Imported when first used, so that options of models cost nothing to name."""
 
-from unslant.models.base import Cost, Scored, ScoringModel
-from unslant.models.hf.loading import load_model
+from __future__ import annotations
 
-__all__ = ["Cost", "Scored", "ScoringModel", "load_model"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unslant.models.base import Cost, Scored, ScoringModel, facts_of
+    from unslant.models.chat import ChatModel, Reply
+    from unslant.models.hf.loading import load_model
+    from unslant.models.open import open_model
+    from unslant.models.options import GenerateOptions, ModelOptions
+
+_HOMES = {
+    "base": ("Cost", "Scored", "ScoringModel", "facts_of"),
+    "chat": ("ChatModel", "Reply"),
+    "hf.loading": ("load_model",),
+    "open": ("open_model",),
+    "options": ("GenerateOptions", "ModelOptions"),
+}
+
+__all__ = [
+    "ChatModel",
+    "Cost",
+    "GenerateOptions",
+    "ModelOptions",
+    "Reply",
+    "Scored",
+    "ScoringModel",
+    "facts_of",
+    "load_model",
+    "open_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"unslant.models.{home}"), name)
+    raise AttributeError(f"module 'unslant.models' has no attribute {name!r}")

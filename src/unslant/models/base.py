@@ -9,8 +9,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.models.hf.tokenization import Encoded
+from unslant.arrays import Floats
 from unslant.prompts.prompt import Prompt
+
+Ids = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -44,6 +46,14 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
+
+    context: Ids
+    candidates: tuple[Ids, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
     """Scores of one prompt, or why there are none.
 
@@ -55,7 +65,7 @@ class Scored:
     """
 
     index: int
-    logprobs: NDArray[np.float64] | None
+    logprobs: Floats | None
     error: str = ""
 
 

@@ -1,20 +1,24 @@
-"""Models that answer in words: local ones through transformers, any other through inspect."""
+"""Models that generate replies: local ones through transformers, any other through inspect."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unslant.errors import ModelError
+from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
 from unslant.prompts.prompt import Message, Prompt
 
 if TYPE_CHECKING:
+    from inspect_ai.model import ChatMessage
+
     from unslant.models.hf.model import TransformersModel
 
-MAX_TOKENS = 1000
-"""Longest reply, in tokens (P4, 5.1)."""
+_SERVICE = "unslant"
+"""Name under which inspect is told of an OpenAI-compatible server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,31 +30,37 @@ class Reply:
     error: str = ""
 
 
-class Speaker(Protocol):
-    """A model that gives a reply in words, without randomness where that can be asked for."""
+class ChatModel(Protocol):
+    """A model that generates replies."""
 
     @property
     def name(self) -> str: ...
 
-    def say(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         """Reply to every prompt, each once, as it is ready, in any order. Continuations of prompts are ignored."""
         ...
 
 
-class LocalSpeaker:
-    """Greedy replies of a local model.
+class LocalChat:
+    """Replies of a local model: greedy at temperature 0, else sampled from a fixed seed.
 
     Args:
         model: a loaded model.
-        max_tokens: longest reply.
+        generate: temperature (0 unless given) and longest reply (1000 tokens unless given).
         batch: prompts in one pass, padded on the left.
     """
 
-    def __init__(self, model: TransformersModel, max_tokens: int = MAX_TOKENS, batch: int = 8) -> None:
-        self.model, self.max_tokens, self.batch = model, max_tokens, batch
+    def __init__(self, model: TransformersModel, generate: GenerateOptions | None = None, batch: int = 8) -> None:
+        self.model, self.batch = model, batch
         self.name = model.name
+        self._options = (generate or GenerateOptions()).filled()
 
-    def say(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        """See :class:`ChatModel`.
+
+        Raises:
+            ModelError: if a prompt leaves no room for a reply.
+        """
         encoded = [self._ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
@@ -67,69 +77,132 @@ class LocalSpeaker:
         import torch
 
         tokenizer, limit = self.model.tokenizer, getattr(self.model.model.config, "max_position_embeddings", None)
-        longest = max(map(len, rows))
-        room = self.max_tokens if limit is None else min(self.max_tokens, limit - longest)
+        longest, most = max(map(len, rows)), int(self._options.max_tokens or 0)
+        room = most if limit is None else min(most, limit - longest)
         if room < 1:
             raise ModelError(f"{self.name}: a prompt of {longest} tokens leaves no room for a reply: use fewer shots")
         end = tokenizer.eos_token_id
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end or 0
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=self.model.device)
-        with torch.inference_mode():
+        sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
+        with torch.inference_mode(), torch.random.fork_rng():
+            torch.manual_seed(0)
             out = self.model.model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 max_new_tokens=room,
-                do_sample=False,
                 pad_token_id=pad,
                 eos_token_id=end,
+                **(sampling if self._options.temperature else {"do_sample": False}),
             )
         return [str(text) for text in tokenizer.batch_decode(out[:, longest:], skip_special_tokens=True)]
 
 
-class InspectSpeaker:
-    """Replies of any model that inspect can reach (``openai/...``, ``openai-api/...``, ``hf/...``).
+class InspectChat:
+    """Replies of any model that inspect can reach.
 
     Args:
-        name: the model as inspect names it.
-        max_tokens: longest reply.
-        batch: prompts under way at once.
-        model: a model object of inspect, in place of ``name`` being looked up.
-
-    Raises:
-        ModelError: if inspect is not installed, or does not know the model.
+        model: a model of inspect, see :func:`inspect_model`.
+        name: what it is called; by default inspect's name.
+        generate: temperature (0 unless given) and longest reply (1000 tokens unless given).
+        options: connections, retries and timeout.
     """
 
-    def __init__(self, name: str, max_tokens: int = MAX_TOKENS, batch: int = 32, model: Any = None) -> None:
-        try:
-            from inspect_ai.model import GenerateConfig, get_model
-        except ImportError:
-            raise ModelError("this needs inspect: pip install 'unslant[inspect]'") from None
-        try:
-            self._model = model if model is not None else get_model(name)
-        except Exception as error:  # providers raise what they like; the first line says what is wrong
-            raise ModelError(f"{name}: inspect cannot load it: {str(error).strip().splitlines()[0]}") from error
-        self._config = GenerateConfig(temperature=0.0, max_tokens=max_tokens)
-        self.name, self.batch = name, batch
+    def __init__(
+        self,
+        model: Any,
+        name: str = "",
+        generate: GenerateOptions | None = None,
+        options: ModelOptions | None = None,
+    ) -> None:
+        from inspect_ai.model import GenerateConfig
 
-    def say(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        self._model, self.name, self._options = model, name or str(model), options or ModelOptions()
+        asked = (generate or GenerateOptions()).filled()
+        self._config = GenerateConfig(
+            temperature=asked.temperature,
+            max_tokens=asked.max_tokens,
+            max_connections=self._options.connections,
+            max_retries=self._options.retries,
+            attempt_timeout=self._options.timeout,
+        )
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        """See :class:`ChatModel`; a call that fails is a reply without text."""
+        batch = 4 * self._options.connections
         with asyncio.Runner() as runner:  # one event loop for all batches: a provider's connections belong to a loop
-            for start in range(0, len(prompts), self.batch):
-                part = range(start, min(start + self.batch, len(prompts)))
+            for start in range(0, len(prompts), batch):
+                part = range(start, min(start + batch, len(prompts)))
                 yield from runner.run(self._together([(i, prompts[i]) for i in part]))
 
     async def _together(self, part: list[tuple[int, Prompt]]) -> list[Reply]:
         return list(await asyncio.gather(*(self._one(index, prompt) for index, prompt in part)))
 
     async def _one(self, index: int, prompt: Prompt) -> Reply:
-        from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
-
-        kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-        said = prompt.messages or (Message("user", prompt.text),)
         try:
-            output = await self._model.generate(
-                [kinds[message.role](content=message.content) for message in said], config=self._config
-            )
+            messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
+            output = await self._model.generate(messages, config=self._config)
         except Exception as error:  # a failed call is a row with status "error", not the end of the run
             return Reply(index, None, f"{type(error).__name__}: {error}")
         return Reply(index, output.completion)
+
+
+def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Messages as inspect has them."""
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    return [kinds[message.role](content=message.content) for message in messages]
+
+
+def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
+    """A local model to generate; see :mod:`unslant.models.open`."""
+    from unslant.models.hf import loading
+
+    return LocalChat(loading.open_local(address), generate, address.options.connections)
+
+
+def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
+    """A served model, or one behind inspect, to generate."""
+    return InspectChat(inspect_model(address), address.model, generate, address.options)
+
+
+def inspect_model(address: Address) -> Any:
+    """Any model as one of inspect's, local ones too.
+
+    Raises:
+        ModelError: if inspect is not installed, or cannot load the model.
+    """
+    try:
+        from inspect_ai.model import get_model
+    except ImportError as error:
+        raise ModelError(f"replies are generated through inspect ({error}): pip install 'unslant[inspect]'") from None
+    name, options = address.model, address.options
+    try:
+        if address.scheme == "http":
+            key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
+            # Inspect repeats failed requests itself; the client underneath should not do so too.
+            return get_model(
+                f"openai-api/{_SERVICE}/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
+            )
+        return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
+    except Exception as error:  # providers raise what they like; the first line says what is wrong
+        hint = f" (a provider's model is written inspect:{name})" if not address.scheme and "/" in name else ""
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ModelError(f"{name}: inspect cannot load it: {reason[0]}{hint}") from error
+
+
+def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
+    from unslant.models.hf.loading import locate, with_adapter
+
+    arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if options.device != "auto":
+        arguments["device"] = options.device
+    if options.dtype != "auto":
+        arguments["dtype"] = options.dtype
+    folder = locate(name)
+    model = get_model("hf/local", model_path=folder, tokenizer_path=folder, memoize=False, **arguments)
+    if options.adapter:
+        model.api.model, _ = with_adapter(model.api.model, options.adapter)
+    return model

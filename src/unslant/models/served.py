@@ -20,14 +20,16 @@ from typing import Any
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
+from unslant.arrays import Bools, Floats
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
+from unslant.models.options import KEY_VARIABLES, Address
 from unslant.prompts.prompt import Prompt
 
-KEY_VARIABLE = "OPENAI_API_KEY"
+TIMEOUT = 60.0
+"""Seconds to wait for one reply."""
 TOP = 20
 """Most probable tokens asked for; 20 is what the OpenAI interface allows, some servers give more."""
 _RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
@@ -45,11 +47,11 @@ class Bounds:
             ``low`` is ``-inf``.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Floats
+    high: Floats
 
     @property
-    def exact(self) -> NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Which continuations were returned."""
         return np.asarray(self.low == self.high)
 
@@ -80,9 +82,9 @@ class ServedModel:
         model: str,
         base_url: str,
         *,
-        key_variable: str = KEY_VARIABLE,
+        key_variable: str = KEY_VARIABLES[-1],
         top: int = TOP,
-        timeout: float = 60.0,
+        timeout: float = TIMEOUT,
         retries: int = 5,
         wait: float = 0.5,
         connections: int = 8,
@@ -181,6 +183,19 @@ class ServedModel:
         return min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
 
 
+def open_served(address: Address) -> ServedModel:
+    """A model behind a server, with the key that the environment has for it; see :mod:`unslant.models.open`."""
+    options = address.options
+    return ServedModel(
+        address.model,
+        str(options.base_url),
+        key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
+        timeout=options.timeout or TIMEOUT,
+        retries=options.retries,
+        connections=options.connections,
+    )
+
+
 class _Transient(Exception):
     """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
 
@@ -232,14 +247,14 @@ def top_logprobs(reply: Any) -> dict[str, float]:
     if not found:
         raise ModelError(
             "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
-            "be scored; ask in words, or serve the model with a server that returns them, such as llama.cpp or vLLM"
+            "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
         )
     best: dict[str, float] = {}
     for text, value in found:
         best[text] = max(value, best.get(text, -math.inf))
     total = math.fsum(math.exp(value) for value in best.values() if value <= 0)
     if any(value > _TOLERANCE for value in best.values()) or total > 1 + _TOLERANCE:
-        raise ModelError("the server's log-probabilities are not ones: they are above 0, or sum to more than 1")
+        raise ModelError("the server returned no valid log-probabilities: they are above 0, or sum to more than 1")
     return best
 
 

@@ -6,17 +6,15 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import Cost, RemoteModel, ResumableModel, Scored, ScoringModel
-from unslant.models.hf.tokenization import Encoded
+from unslant.models.base import Cost, Encoded, RemoteModel, ResumableModel, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 from unslant.store import Pass, Store
-from unslant.store.scores import are_logprobs, digest
+from unslant.store.scores import digest
 
 ASKED_AGAIN = 8
 """Stored prompts that a remote model is asked again, drawn at random; all, where there are no more."""
@@ -82,9 +80,10 @@ class StoredModel:
         """What scores: the model's engine, or its class."""
         return str(getattr(self.model_asked, "engine", type(self.model_asked).__name__))
 
-    def __getattr__(self, name: str) -> Any:
-        # Studies look for abilities beyond the protocol (a tokenizer, an engine's name).
-        return getattr(self.__dict__["model_asked"], name)
+    @property
+    def parameters(self) -> int | None:
+        """Number of weights, where the model tells."""
+        return getattr(self.model_asked, "parameters", None)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`.
@@ -148,7 +147,7 @@ class StoredModel:
         )
 
 
-def same_scores(stored: NDArray[np.float64], asked: NDArray[np.float64]) -> bool:
+def same_scores(stored: Floats, asked: Floats) -> bool:
     """Whether one model may have given both, rounding apart.
 
     Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.1: servers that batch
@@ -171,7 +170,7 @@ class _Call:
         self.before = owner.cost.copy()
         self.earlier = Cost(**found.cost)
         self.inner_before = owner.model_asked.cost.copy()
-        self.rows: list[tuple[int, NDArray[np.float64]]] = []
+        self.rows: list[tuple[int, Floats]] = []
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done

@@ -1,40 +1,28 @@
 """How a question is shown: orders, labels, and the map from a shown label back to content."""
 
+from unslant.presentations.controls import CONTROL, control_presentations
 from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
+from unslant.presentations.nvr import NVR, nvr_presentations, pick_nvr_order
+from unslant.presentations.order_sets import orders_for
 from unslant.presentations.orders import (
     Order,
     all_orders,
     canonical,
     cyclic_orders,
     given_order,
-    orders_for,
     reversed_order,
+    rotations,
     sampled_orders,
 )
-from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Asked, Presentation, ShownOption, present
 from unslant.presentations.seeds import question_rng
-from unslant.presentations.shots import ShotChooser, choose_shots
+from unslant.presentations.sharing import balanced_orders, balanced_rounds, option_segments, sharing_orders
+from unslant.presentations.shots import ShotChooser
 
 __all__ = [
-    "ALPHABETS",
-    "AUXILIARY",
-    "FOREIGN",
-    "NONE",
-    "Order",
-    "Presentation",
-    "ShotChooser",
-    "ShownOption",
-    "all_orders",
-    "alphabetical",
-    "canonical",
-    "choose_shots",
-    "cyclic_orders",
-    "given_order",
-    "labels_for",
-    "orders_for",
-    "parse_labels",
-    "present",
-    "question_rng",
-    "reversed_order",
-    "sampled_orders",
-]
+    "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
+    "ShownOption", "all_orders", "alphabetical", "balanced_orders", "balanced_rounds", "canonical",
+    "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "option_segments",
+    "orders_for", "parse_labels", "pick_nvr_order", "present", "question_rng", "reversed_order", "rotations",
+    "sampled_orders", "sharing_orders",
+]  # fmt: skip

@@ -16,7 +16,7 @@ from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
 CONTROL = "control"
-"""Name of control presentations, and prefix of the ids of control questions."""
+"""Kind of control presentations, and prefix of the ids of control questions."""
 STEM = "Select an answer choice"
 OPTION = "choice"
 
@@ -66,6 +66,6 @@ def control_presentations(
     question = control_question(n, stem, option)
     labels = labels_for(alphabet, n)
     return [
-        (question, present(question, name=CONTROL, labels=[labels[i] for i in order]))
+        (question, present(question, kind=CONTROL, labels=[labels[i] for i in order]))
         for order in label_orders(n, cap, seed)
     ]

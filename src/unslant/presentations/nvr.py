@@ -6,6 +6,7 @@ A model that answers X when it does not know scores nothing there; one that know
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.presentations.orders import Order, canonical
@@ -13,12 +14,8 @@ from unslant.presentations.presentation import Presentation, present
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
-PREFIX = "nvr-"
-
-
-def nvr_name(label: str) -> str:
-    """Name of the presentation that keeps the right option away from ``label``."""
-    return PREFIX + label
+NVR = "nvr"
+"""Kind of these presentations; their item is the label X."""
 
 
 def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
@@ -57,7 +54,7 @@ def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
 def nvr_presentations(
     question: Question, alphabet: tuple[str, ...] = ALPHABETS["A"], seed: int = 0
 ) -> list[Presentation]:
-    """The Nvr-X presentations of a question, one for each of its labels, named ``nvr-A``, ``nvr-B``, ...
+    """The Nvr-X presentations of a question, one for each of its labels, X being their ``item``.
 
     Returns:
         An empty list where one of them does not exist, so that all variants are about the same questions.
@@ -65,7 +62,7 @@ def nvr_presentations(
     labels = labels_for(alphabet, len(question.options))
     orders = [nvr_order(question, position, seed) for position in range(len(labels))]
     found = [
-        present(question, order, alphabet, nvr_name(label))
+        replace(present(question, order, alphabet, NVR), item=label)
         for label, order in zip(labels, orders, strict=True)
         if order is not None
     ]

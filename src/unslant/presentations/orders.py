@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from unslant.errors import InputError
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
@@ -15,8 +14,6 @@ Order = tuple[int, ...]
 
 DEFAULT_CAP = 24
 """Orders per question unless asked otherwise (P1 caps at 4! = 24)."""
-MAX_ALL = 5040
-"""``all`` is refused beyond this many orders a question (7!)."""
 
 
 def given_order(question: Question) -> Order:
@@ -26,8 +23,12 @@ def given_order(question: Question) -> Order:
 
 def place(question: Question, arrangement: Sequence[int]) -> Order:
     """Put ``arrangement`` of the movable options into their places, pinned options staying where they are."""
+    return _placed(len(question.options), question.pinned, arrangement)
+
+
+def _placed(n: int, pinned: Collection[int], arrangement: Sequence[int]) -> Order:
     rest = iter(arrangement)
-    return tuple(i if i in question.pinned else next(rest) for i in range(len(question.options)))
+    return tuple(i if i in pinned else next(rest) for i in range(n))
 
 
 def canonical(question: Question) -> tuple[int, ...]:
@@ -45,8 +46,13 @@ def all_orders(question: Question) -> list[Order]:
 
 def cyclic_orders(question: Question) -> list[Order]:
     """The rotations of the given order: every movable option in every movable place once."""
-    movable = question.movable
-    return [place(question, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
+    return rotations(len(question.options), question.pinned)
+
+
+def rotations(n: int, pinned: Collection[int] = ()) -> list[Order]:
+    """:func:`cyclic_orders` of ``n`` options of which those in ``pinned`` keep their place."""
+    movable = [i for i in range(n) if i not in pinned]
+    return [_placed(n, pinned, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
 
 
 def reversed_order(question: Question) -> Order:
@@ -71,44 +77,3 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
         rng.shuffle(arrangement)
         chosen[place(question, arrangement)] = None
     return list(chosen)
-
-
-def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
-    """The orders that ``--orders`` names.
-
-    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
-    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and
-    ``balanced:K`` are sets of at least K orders in which every option stands in every place equally often, the first
-    chosen to share long beginnings (:mod:`unslant.presentations.sharing`).
-
-    Raises:
-        InputError: on an unknown name, or ``all`` with more than 5,040 orders.
-    """
-    kind, _, number = spec.partition(":")
-    if kind in ("shared", "balanced") and number.isdecimal() and int(number) >= 1:
-        from unslant.presentations.sharing import balanced_orders, sharing_orders
-
-        return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
-    if spec == "auto":
-        from unslant.presentations.sharing import balanced_orders
-
-        return balanced_orders(question, DEFAULT_CAP, seed)
-    if spec == "all":
-        total = math.factorial(len(question.movable))
-        if total > MAX_ALL:
-            raise InputError(
-                f"--orders all: question {question.id!r} has {total:,} orders; use --orders {DEFAULT_CAP} to sample"
-            )
-        return all_orders(question)
-    if spec == "cyclic":
-        return cyclic_orders(question)
-    if spec == "reverse":
-        return list(dict.fromkeys((given_order(question), reversed_order(question))))
-    if spec == "given":
-        return [given_order(question)]
-    if spec.isdecimal() and int(spec) >= 1:
-        return sampled_orders(question, int(spec), seed)
-    raise InputError(
-        f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders "
-        "(shared:K and balanced:K sample with a structure)"
-    )

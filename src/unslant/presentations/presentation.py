@@ -34,8 +34,8 @@ class Presentation:
 
     Attributes:
         question_id: the question's id.
-        name: what kind of presentation it is: ``given``, ``order``, ``reverse``, ``labels-reversed``,
-            ``both-reversed``, ``nvr-A``, ``control``, ... One question has any number of each.
+        kind: ``given``, ``order``, ``reverse``, ``labels-reversed``, ``both-reversed``, ``nvr``, ``control``,
+            ``vanilla``, ``boat``, ``only``, ``setting``, ... One question has any number of each.
         stem: the question as worded here.
         context: passage shown before the stem; may be empty.
         shown: the option lines from top to bottom.
@@ -48,13 +48,17 @@ class Presentation:
             offer it in words; may be empty.
         interventions: names of the atomic changes applied, in order of application.
         shots: worked examples shown before, each a presentation of another question.
+        run: which of several random draws, from 0 (``boat``).
+        item: which one of its kind: the label that is never right (``nvr``), the name of the setting (``setting``), the
+            option that is judged (true/false items); usually empty.
+        suggested: content codes of the answer that the hint suggests (``NONE`` for "none"); ``None`` if it does not.
 
     Raises:
         ValueError: if two options, or an option and ``none_label``, carry the same label.
     """
 
     question_id: str
-    name: str
+    kind: str
     stem: str
     shown: tuple[ShownOption, ...]
     answers: frozenset[int]
@@ -65,6 +69,9 @@ class Presentation:
     none_label: str = ""
     interventions: tuple[str, ...] = ()
     shots: tuple[Presentation, ...] = ()
+    run: int = 0
+    item: str = ""
+    suggested: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):
@@ -106,11 +113,15 @@ class Presentation:
         return replace(self, shots=tuple(shots))
 
 
+Asked = tuple[Question, Presentation]
+"""A question and how it is shown: what a model is asked."""
+
+
 def present(
     question: Question,
     order: Sequence[int] | None = None,
     alphabet: tuple[str, ...] = ALPHABETS["A"],
-    name: str = "order",
+    kind: str = "order",
     labels: Sequence[str] | None = None,
 ) -> Presentation:
     """Show ``question`` with its options in ``order`` (option index at each position; default as given).
@@ -132,4 +143,4 @@ def present(
     shown = tuple(
         ShownOption(label, question.options[content], content) for label, content in zip(given, order, strict=True)
     )
-    return Presentation(question.id, name, question.stem, shown, question.answers, context=question.context)
+    return Presentation(question.id, kind, question.stem, shown, question.answers, context=question.context)

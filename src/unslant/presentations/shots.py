@@ -99,20 +99,7 @@ class ShotChooser:
         order = [i for i in range(len(shot.options)) if i != gold]
         question_rng(shot.id, self.seed, "shot-order").shuffle(order)
         order.insert(position, gold)
-        return present(shot, order, self.alphabet, name="shot")
-
-
-def choose_shots(
-    question: Question,
-    pool: Sequence[Question],
-    k: int,
-    seed: int = 0,
-    *,
-    alphabet: tuple[str, ...] = ALPHABETS["A"],
-    per_question: bool = False,
-) -> tuple[Presentation, ...]:
-    """The worked examples for one question; for a whole run, keep one :class:`ShotChooser`."""
-    return ShotChooser(pool, k, seed, alphabet=alphabet, per_question=per_question).of(question)
+        return present(shot, order, self.alphabet, kind="shot")
 
 
 def _same(a: Question, b: Question) -> bool:

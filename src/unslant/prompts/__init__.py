@@ -5,13 +5,6 @@ from unslant.prompts.prompt import Message, Prompt
 from unslant.prompts.templates import PromptTemplate, load_template, template_names
 
 __all__ = [
-    "Cloze",
-    "Counterfactual",
-    "Elicitation",
-    "Message",
-    "Prompt",
-    "PromptTemplate",
-    "Writer",
-    "load_template",
+    "Cloze", "Counterfactual", "Elicitation", "Message", "Prompt", "PromptTemplate", "Writer", "load_template",
     "template_names",
-]
+]  # fmt: skip

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
-from unslant.presentations.presentation import Presentation
+from unslant.presentations import Presentation
 from unslant.prompts.prompt import Message, Prompt
 from unslant.prompts.templates import PromptTemplate
 
@@ -26,7 +26,7 @@ class Elicitation(Protocol):
         """The prompts to be scored, in an order that :meth:`read` understands."""
         ...
 
-    def read(self, presentation: Presentation, scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         """Natural-log probability of each of ``presentation.labels`` from the scores of :meth:`prompts`."""
         ...
 
@@ -101,7 +101,7 @@ class Cloze:
         prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
         return [replace(prompt, to_end=True) if self.to_end else prompt]
 
-    def read(self, presentation: Presentation, scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray(scores[0], dtype=np.float64)
 
 
@@ -137,5 +137,5 @@ class Counterfactual:
             for label in presentation.labels
         ]
 
-    def read(self, presentation: Presentation, scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray([score[0] for score in scores], dtype=np.float64)

@@ -8,7 +8,6 @@ word a question and nothing more. Texts of questions are values, never template 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -17,9 +16,9 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from unslant.checked import Checked, checked
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS, alphabetical
-from unslant.presentations.presentation import Presentation, ShownOption
+from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
@@ -235,46 +234,39 @@ def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError.at(path, f"not valid TOML: {error}") from None
-    _refuse_unknown(
-        data, {"name", "description", "instruction", "question", "shot_separator", "cloze", "counterfactual"}, path
-    )
-    if "question" not in data:
-        raise InputError.at(path, "missing: a Jinja2 text with the question and its options", field="question")
+    found = checked(_File, data, path)
     template = PromptTemplate(
-        name=_text(data, "name", default_name, path),
-        description=_text(data, "description", "", path),
-        instruction=_text(data, "instruction", "", path),
-        question=_text(data, "question", "", path),
-        shot_separator=_text(data, "shot_separator", "\n\n", path),
-        cloze=_cue(data, "cloze", {"cue": "Answer:", "continuation": " {{ label }}", "close": ""}, path),
-        counterfactual=_cue(
-            data,
-            "counterfactual",
-            {"cue": "Of the answer choices above, answer choice {{ label }} is the", "continuation": " {{ canary }}"},
-            path,
-        ),
+        name=found.name or default_name,
+        description=found.description,
+        instruction=found.instruction,
+        question=found.question,
+        shot_separator=found.shot_separator,
+        cloze=Cue(**found.cloze.model_dump()),
+        counterfactual=Cue(**found.counterfactual.model_dump()),
         path=str(path),
     )
     template.check()
     return template
 
 
-def _cue(data: Mapping[str, object], name: str, defaults: dict[str, str], path: object) -> Cue:
-    table = data.get(name, {})
-    if not isinstance(table, dict):
-        raise InputError.at(path, f"must be a table with {', '.join(defaults)}", field=name)
-    _refuse_unknown(table, set(defaults), path, under=f"{name}.")
-    return Cue(**{key: _text(table, key, default, path, under=f"{name}.") for key, default in defaults.items()})
+class _Cloze(Checked):
+    cue: str = "Answer:"
+    continuation: str = " {{ label }}"
+    close: str = ""
 
 
-def _refuse_unknown(table: Mapping[str, object], known: set[str], path: object, under: str = "") -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        raise InputError.at(path, f"unknown; allowed are {', '.join(sorted(known))}", field=under + unknown[0])
+class _Counterfactual(Checked):
+    cue: str = "Of the answer choices above, answer choice {{ label }} is the"
+    continuation: str = " {{ canary }}"
 
 
-def _text(table: Mapping[str, object], key: str, default: str, path: object, under: str = "") -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str):
-        raise InputError.at(path, f"must be a text in quotes, not {value!r}", field=under + key)
-    return value
+class _File(Checked):
+    """A template as its file has it."""
+
+    name: str = ""
+    description: str = ""
+    instruction: str = ""
+    question: str
+    shot_separator: str = "\n\n"
+    cloze: _Cloze = _Cloze()
+    counterfactual: _Counterfactual = _Counterfactual()

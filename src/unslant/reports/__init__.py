@@ -1,1 +1,30 @@
-"""What people see: the terminal summary, the HTML report, figures and tables."""
+"""How results are drawn: panels, charts, the number format, and their renderers. It knows no study.
+
+A result describes itself as a :class:`Page`; :func:`text` draws it for the terminal, :class:`Report` as one HTML file,
+figures and tables.
+"""
+
+from unslant.reports.browser import Filter, QuestionBrowser, Sort
+from unslant.reports.numbers import Cell, interval, number
+from unslant.reports.panels import Chart, Column, Describes, Page, Panel, Style, Table, Tile
+from unslant.reports.report import Report
+from unslant.reports.text import text
+
+__all__ = [
+    "Cell",
+    "Chart",
+    "Column",
+    "Describes",
+    "Filter",
+    "Page",
+    "Panel",
+    "QuestionBrowser",
+    "Report",
+    "Sort",
+    "Style",
+    "Table",
+    "Tile",
+    "interval",
+    "number",
+    "text",
+]

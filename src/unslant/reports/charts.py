@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.metrics import Estimate
+from unslant.reports.numbers import How, count, interval, number, with_interval
 from unslant.reports.panels import Style
 from unslant.reports.style import BELOW_TITLE
-from unslant.reports.tables import cell_text, interval_text
 
 SHARE = (0.0, 1.0)
+MOST_ROWS = 15
+"""Rows of a chart of subjects; the table beside it has all."""
+
+
+def first_rows(total: int, thing: str = "subject") -> str:
+    """What a chart's title says of its rows: `` (the first 15 of 57 subjects)``, or nothing where it has all."""
+    return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Mark:
     stands_out: bool = False
 
 
-def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
+def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
     return [
         {
             "name": mark.name,
@@ -35,8 +42,8 @@ def _records(marks: Sequence[Mark], digits: int = 3) -> list[dict[str, Any]]:
             "high": None if mark.estimate.high != mark.estimate.high else mark.estimate.high,
             "expected": mark.expected,
             "out": mark.stands_out,
-            "shown": cell_text(mark.estimate, digits),
-            "interval": interval_text(mark.estimate, digits) or "none",
+            "shown": number(mark.estimate, how),
+            "interval": interval(mark.estimate, how) or "none",
             "n": f"{mark.estimate.n:,}",
         }
         for mark in marks
@@ -66,7 +73,7 @@ def intervals(
     domain: tuple[float, float] | None = SHARE,
     step: int = 30,
     zero: bool = False,
-    digits: int = 3,
+    how: How = 3,
     line: float | None = None,
 ) -> Any:
     """Rows of points with their intervals, in the order given; several series lie close together in a row.
@@ -78,7 +85,7 @@ def intervals(
     """
     import altair as alt
 
-    records = _records(marks, digits)
+    records = _records(marks, how)
     rows = list(dict.fromkeys(record["name"] for record in records))
     names = list(dict.fromkeys(record["series"] for record in records))
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=zero, nice=True)
@@ -104,7 +111,14 @@ def intervals(
 
 
 def columns(
-    marks: Sequence[Mark], style: Style, *, title: str, under: str, expected: str = "", height: int = 220
+    marks: Sequence[Mark],
+    style: Style,
+    *,
+    title: str,
+    under: str,
+    expected: str = "",
+    domain: tuple[float, float] | None = SHARE,
+    how: How = 3,
 ) -> Any:
     """Upright bars with their intervals, one place after the other; a tick where ``expected`` is known.
 
@@ -112,11 +126,11 @@ def columns(
     """
     import altair as alt
 
-    records = _records(marks)
+    records = _records(marks, how)
     places = list(dict.fromkeys(record["name"] for record in records))
     names = list(dict.fromkeys(record["series"] for record in records))
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale = alt.Scale(domain=list(SHARE))
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True, nice=True)
     tips = _tooltip(alt, alt.Tooltip("name:N", title=under), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
     if expected:
         tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
@@ -135,7 +149,7 @@ def columns(
     if expected:
         ticks = base.mark_tick(orient="horizontal", thickness=2, color=style.ink, width={"band": 1.0})
         layers.append(ticks.encode(y=alt.Y("expected:Q", title=title, scale=scale)))
-    return alt.layer(*layers).properties(width=style.width, height=height)
+    return alt.layer(*layers).properties(width=style.width, height=220)
 
 
 def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:
@@ -144,7 +158,7 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
 
     total = sum(values)
     records = [
-        {"name": name, "count": value, "out": out, "share": f"{value / max(1, total):.3f} of {total:,}"}
+        {"name": name, "count": value, "out": out, "share": f"{number(value / max(1, total))} of {total:,}"}
         for name, value, out in zip(names, values, middle, strict=True)
     ]
     colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
@@ -174,7 +188,9 @@ def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis:
     return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
 
 
-def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str) -> Any:
+def scatter(
+    rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3
+) -> Any:
     """One point per name at two estimates (x, then y)."""
     import altair as alt
 
@@ -183,8 +199,8 @@ def scatter(rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, und
             "name": name,
             "x": a.value,
             "y": b.value,
-            "shown x": f"{cell_text(a, 4)} ({interval_text(a, 4)})",
-            "shown y": f"{cell_text(b)} ({interval_text(b)})",
+            "shown x": with_interval(a, how),
+            "shown y": with_interval(b),
             "n": f"{b.n:,}",
         }
         for name, a, b in rows
@@ -219,11 +235,11 @@ def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any
     ).properties(width=style.width, height=40 * len(rows))
 
 
-def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, digits: int = 3) -> Any:
+def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, how: How = 3) -> Any:
     """Estimates along whole numbers (the names), joined by a line, with their intervals where there are any."""
     import altair as alt
 
-    records = [record | {"at": int(record["name"])} for record in _records(marks, digits)]
+    records = [record | {"at": int(record["name"])} for record in _records(marks, how)]
     tips = _tooltip(alt, alt.Tooltip("at:Q", title=under))
     scale = alt.Scale(zero=False, nice=True)
     x = alt.X("at:Q", title=under, axis=alt.Axis(tickMinStep=1, format="d"))

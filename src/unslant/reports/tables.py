@@ -4,64 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from unslant.arrays import json_number
 from unslant.metrics import Estimate
-from unslant.metrics.estimate import json_number
-from unslant.reports.panels import Cell, Table
+from unslant.reports.numbers import Cell, How, has_interval, number
+from unslant.reports.panels import Table, shared_n
 
-DASH = "–"
-_NOISE = 1e-12
-
-
-def cell_text(cell: Cell, digits: int = 3) -> str:
-    """A cell as a person reads it, without its interval. A number that is not 0 never reads as 0 (nor does rounding in
-    the last bits read as a number)."""
-    value = cell.value if isinstance(cell, Estimate) else cell
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return DASH
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return f"{value:,}"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    least = 10.0**-digits
-    if _NOISE < abs(value) < least / 2:
-        return f"<{least:.{digits}f}" if value > 0 else f">−{least:.{digits}f}"
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
-def interval_text(estimate: Estimate, digits: int = 3) -> str:
-    """``low – high``, or nothing where the data allow none."""
-    if not has_interval(estimate):
-        return ""
-    joined = "–" if estimate.low >= 0 else "to"
-    return f"{cell_text(estimate.low, digits)} {joined} {cell_text(estimate.high, digits)}"
-
-
-def has_interval(cell: Cell) -> bool:
-    """Whether the cell is an estimate with an interval."""
-    return isinstance(cell, Estimate) and cell.defined and not math.isnan(cell.low)
-
-
-def shared_n(row: Sequence[Cell]) -> int | None:
-    """The N of all estimates of a row, if they have the same; ``None`` if not."""
-    found = {cell.n for cell in row if isinstance(cell, Estimate) and cell.defined}
-    return found.pop() if len(found) == 1 else None
-
-
-def one_n(table: Table) -> bool:
-    """Whether every row has one N for all its numbers, so that a single column can tell it."""
-    rows = [row for row in table.rows if any(isinstance(cell, Estimate) and cell.defined for cell in row)]
-    return bool(rows) and all(shared_n(row) is not None for row in rows)
-
-
-def estimate_columns(table: Table) -> list[int]:
-    """Which columns hold estimates."""
-    return [i for i in range(len(table.columns)) if any(isinstance(row[i], Estimate) for row in table.rows)]
+_SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
+"""Stand for small print and the symbol N until the text around them has been escaped."""
+_MARKS = {
+    _SMALL: r"{\scriptsize ",
+    _END: "}",
+    _N: "$N$",
+    "–": "--",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    "±": r"$\pm$",
+    "\xa0": "~",
+}
 
 
 def to_csv(table: Table) -> str:
@@ -69,7 +31,7 @@ def to_csv(table: Table) -> str:
 
     Undefined is empty, infinite ``inf``.
     """
-    estimates = set(estimate_columns(table))
+    estimates = set(table.estimate_columns)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     header: list[str] = []
@@ -93,57 +55,55 @@ def _parts(cell: Cell) -> list[object]:
     return [json_number(cell.value), json_number(cell.low), json_number(cell.high), cell.n if cell.defined else None]
 
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$", "∞": r"$\infty$",
-    "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "\n": " ",
-}  # fmt: skip
+def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
+    """Rows of text, the first of them the heads, as a ``tabular`` with nothing in it that LaTeX takes for a command."""
+    from tabulate import tabulate
+
+    flat = [[" ".join(cell.split()) for cell in row] for row in rows]
+    drawn = tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True)
+    return "".join(_MARKS.get(character, character) for character in str(drawn))
 
 
 def tex(text: str) -> str:
-    """Plain text with everything LaTeX would take for a command escaped."""
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    """One line of plain text with everything LaTeX would take for a command escaped."""
+    return _tabular([[f"|{text}|"], ["x"]], ["left"]).splitlines()[2].removesuffix(r"\\").strip()[1:-1]
 
 
 def to_latex(table: Table) -> str:
     """A ``table`` environment with ``booktabs`` rules; intervals in small print beside their values."""
-    estimates = estimate_columns(table)
-    single = one_n(table)
-    numeric = [
-        i for i in range(len(table.columns)) if all(not isinstance(row[i], str) for row in table.rows) and table.rows
+    estimates, single = table.estimate_columns, table.one_n
+    align = ["right" if numeric else "left" for numeric in table.numeric]
+    heads = [column.name for column in table.columns]
+    rows = [
+        [_cell(cell, table.how(r, c), not single) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)
     ]
-    align = "".join("r" if i in numeric else "l" for i in range(len(table.columns)))
-    heads = [tex(column.name) for column in table.columns]
-    at = estimates[-1] + 1 if single else len(heads)
     if single:
-        heads.insert(at, "$N$")
-        align = align[:at] + "r" + align[at:]
-    lines = [r"\begin{table}", r"  \centering", rf"  \caption{{{_caption(table, bool(estimates))}}}"]
-    lines += [rf"  \label{{tab:{table.id}}}", rf"  \begin{{tabular}}{{{align}}}", r"    \toprule"]
-    lines += [f"    {' & '.join(heads)} \\\\", r"    \midrule"]
-    for r, row in enumerate(table.rows):
-        cells = [_tex_cell(cell, table.digits(r, c), not single) for c, cell in enumerate(row)]
-        if single:
-            n = shared_n(row)
-            cells.insert(at, "" if n is None else f"{n:,}".replace(",", "{,}"))
-        lines.append(f"    {' & '.join(cells)} \\\\")
-    lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n"
+        at = estimates[-1] + 1
+        align.insert(at, "right")
+        for cells, shown in zip((heads, *rows), (_N, *(_n(row) for row in table.rows)), strict=True):
+            cells.insert(at, shown)
+    body = _tabular([heads, *rows], align)
+    caption = ". ".join(
+        part.rstrip(".")
+        for part in (tex(table.title), tex(table.explanation), r"95\,\% intervals in small print" * bool(estimates))
+        if part
+    )
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}.}}", rf"\label{{tab:{table.id}}}", body]
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n\\end{table}\n"
 
 
-def _caption(table: Table, intervals: bool) -> str:
-    parts = [table.title, table.explanation, "95\\,\\% intervals in small print" if intervals else ""]
-    return ". ".join(part if "\\" in part else tex(part).rstrip(".") for part in parts if part) + "."
+def _n(row: Sequence[Cell]) -> str:
+    n = shared_n(row)
+    return "" if n is None else f"{n:,}"
 
 
-def _tex_cell(cell: Cell, digits: int, with_n: bool) -> str:
-    text = tex(cell_text(cell, digits))
+def _cell(cell: Cell, how: How, with_n: bool) -> str:
+    text = number(cell, how)
     if not isinstance(cell, Estimate) or not cell.defined:
         return text
     if has_interval(cell):
-        low, high = (tex(cell_text(bound, digits)) for bound in (cell.low, cell.high))
-        text += rf" {{\scriptsize [{low}, {high}]}}"
-    return text + (rf" {{\scriptsize $N={cell.n}$}}" if with_n else "")
+        text += f" {_SMALL}[{', '.join(number(bound, how) for bound in (cell.low, cell.high))}]{_END}"
+    return text + (f" {_SMALL}{_N}={cell.n:,}{_END}" if with_n else "")
 
 
 def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:

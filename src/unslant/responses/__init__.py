@@ -1,5 +1,10 @@
 """What came back."""
 
+from unslant.responses.extraction import Extracted, chosen_contents, extract
+from unslant.responses.recorded import load_recorded
 from unslant.responses.table import SCHEMA, STATUSES, Response, Responses, text_ranks
 
-__all__ = ["SCHEMA", "STATUSES", "Response", "Responses", "text_ranks"]
+__all__ = [
+    "SCHEMA", "STATUSES", "Extracted", "Response", "Responses", "chosen_contents", "extract", "load_recorded",
+    "text_ranks",
+]  # fmt: skip

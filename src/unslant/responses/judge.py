@@ -1,6 +1,6 @@
 """A second model reads what the patterns could not: asked only about ``unparsed`` replies, validated before use.
 
-Its answers are counted apart (elicitation ``words/judge``), because a judge can change correctness (P3, appendix D.1).
+Its answers are counted apart (elicitation ``generate/judge``): a judge can change correctness (P3, appendix D.1).
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats
 from unslant.errors import InputError
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
-from unslant.presentations.nvr import PREFIX
+from unslant.presentations.nvr import NVR
 from unslant.responses.table import SCHEMA, Responses
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -56,8 +56,8 @@ class _Rows:
     lines: list[int]
     columns: dict[str, list[str]]
     labels: tuple[str, ...]
-    logprobs: NDArray[np.float64]
-    present: NDArray[np.bool_]
+    logprobs: Floats
+    present: Bools
     """(R, N) whether the label is an option at all, scored or not."""
     unique: dict[str, list[str]] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ def _texts(table: pa.Table, names: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _numbers(table: pa.Table, column: str, path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _numbers(table: pa.Table, column: str, path: Path) -> tuple[Floats, Bools]:
     """A column as log-probabilities and whether each line has one (``nan`` counts as none)."""
     values = table[column].to_pylist()
     numbers = np.full(len(values), np.nan)
@@ -249,7 +249,7 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
     variants, source = _variants([rows.columns["variant"][r] for r in kept], rows.labels, names, path)
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     ids = _ids(rows, kept, variants)
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: dict[tuple[str, str, str, str], int] = {}
     orders: dict[tuple[str, int], list[int] | None] = {}
     counts = rows.present.sum(axis=1)
     in_sequence = np.arange(len(rows.labels)) < counts[:, None]
@@ -257,16 +257,17 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
     is_scored = np.all(~(np.isnan(rows.logprobs) & rows.present), axis=1) & np.any(np.isfinite(rows.logprobs), axis=1)
     sizes, scored, values = (array.tolist() for array in (counts, is_scored, rows.logprobs))
     gold_of: dict[str, int] = {}
-    for r, variant, question_id in zip(kept, variants, ids, strict=True):
-        if variant == "given":
+    for r, (kind, _), question_id in zip(kept, variants, ids, strict=True):
+        if kind == "given":
             gold_of[question_id] = _gold(rows, r, names, path)
-    for r, variant, question_id in zip(kept, variants, ids, strict=True):
+    for r, (kind, item), question_id in zip(kept, variants, ids, strict=True):
         line = rows.lines[r]
         elicited = rows.columns["elicitation"][r] or "cloze"
         elicited = _ELICITATIONS.get(elicited.lower(), elicited)
-        key = (question_id, variant, elicited)
+        key = (question_id, kind, item, elicited)
         if key in seen:
-            again = f"question {question_id!r} occurs twice as {variant}, {elicited} (first in line {seen[key]})"
+            what = f"{kind} {item}".strip()
+            again = f"question {question_id!r} occurs twice as {what}, {elicited} (first in line {seen[key]})"
             raise InputError.at(path, again, line=line)
         seen[key] = line
         n = sizes[r]
@@ -280,15 +281,17 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
         if written not in orders:
             orders[written] = _order(written[0], own, names, path, line)
         order = orders[written]
-        gold = -1 if variant == CONTROL else _gold(rows, r, names, path)
-        if variant == CONTROL:
+        gold = -1 if kind == CONTROL else _gold(rows, r, names, path)
+        if kind == CONTROL:
             places = order if order is not None else list(range(n))
             contents = list(range(n))
         else:
             places = list(range(n))
             contents = order or _contents(n, gold, gold_of.get(question_id, gold))
         columns["question_id"].append(question_id)
-        columns["presentation"].append(variant)
+        columns["kind"].append(kind)
+        columns["run"].append(0)
+        columns["item"].append(item)
         columns["elicitation"].append(elicited)
         columns["labels"].append([own[place] for place in places])
         columns["contents"].append(contents)
@@ -304,45 +307,53 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
         columns["interventions"].append([])
         columns["repeat"].append(0)
         columns["text_ranks"].append([])
+        columns["suggested"].append(None)
     meta = {"model": model or path.name, "source": source, "recorded": path.name, "fields": dict(names)}
     return Responses(pa.table(columns, schema=SCHEMA), meta)
 
 
-def _variants(found: list[str], labels: tuple[str, ...], names: Mapping[str, str], path: Path) -> tuple[list[str], str]:
-    """Our names of the variants, and the one name that is none of ours: the set as given."""
-    ours: dict[str, str] = {}
+_Variant = tuple[str, str]
+"""Kind and item of a presentation."""
+_GIVEN_SET: _Variant = ("given", "")
+
+
+def _variants(
+    found: list[str], labels: tuple[str, ...], names: Mapping[str, str], path: Path
+) -> tuple[list[_Variant], str]:
+    """Our variants, and the one name that is none of ours: the set as given."""
+    ours: dict[str, _Variant] = {}
     for name in dict.fromkeys(found):
         never = _NVR.fullmatch(name)
         if name.lower() in _GIVEN:
-            ours[name] = "given"
+            ours[name] = _GIVEN_SET
         elif name.lower() == CONTROL:
-            ours[name] = CONTROL
+            ours[name] = CONTROL, ""
         elif never and never.group(1) in labels:
-            ours[name] = PREFIX + never.group(1)
+            ours[name] = NVR, never.group(1)
     foreign = [name for name in dict.fromkeys(found) if name not in ours]
-    if len(foreign) > 1 or (foreign and "given" in ours.values()):
+    if len(foreign) > 1 or (foreign and _GIVEN_SET in ours.values()):
         raise InputError.at(
             path,
             f"cannot tell which of {_some(foreign)} is the set as given; use given, nvr-{labels[0]} ... "
             f"nvr-{labels[-1]} and control (one other name is taken for the given set)",
             field=names.get("variant"),
         )
-    ours.update(dict.fromkeys(foreign, "given"))
+    ours.update(dict.fromkeys(foreign, _GIVEN_SET))
     return [ours[name] for name in found], foreign[0] if foreign else ""
 
 
-def _ids(rows: _Rows, kept: list[int], variants: list[str]) -> list[str]:
+def _ids(rows: _Rows, kept: list[int], variants: list[_Variant]) -> list[str]:
     """Question ids; the subject goes before them where different subjects use the same."""
     pairs = {
         (rows.columns["subject"][r], rows.columns["question"][r])
-        for r, variant in zip(kept, variants, strict=True)
-        if variant != CONTROL
+        for r, (kind, _) in zip(kept, variants, strict=True)
+        if kind != CONTROL
     }
     shared = any(count > 1 for count in Counter(question for _, question in pairs).values())
     ids = []
-    for r, variant in zip(kept, variants, strict=True):
+    for r, (kind, _) in zip(kept, variants, strict=True):
         question = rows.columns["question"][r]
-        prefix = CONTROL if variant == CONTROL else rows.columns["subject"][r] if shared else ""
+        prefix = CONTROL if kind == CONTROL else rows.columns["subject"][r] if shared else ""
         ids.append(f"{prefix}/{question}" if prefix else question)
     return ids
 

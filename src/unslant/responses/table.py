@@ -6,62 +6,54 @@ The table alone is enough for every metric: neither the model nor the question f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
+from unslant.responses.earlier import with_fields
 from unslant.responses.texts import pack, unpack
 
 STATUSES = ("ok", "unparsed", "refused", "error")
 """``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
 declined. ``error``: no reply came. Only ``ok`` rows are answers."""
 
-SCHEMA = pa.schema(
-    [
-        pa.field("question_id", pa.string(), nullable=False),
-        pa.field("presentation", pa.string(), nullable=False),  # Presentation.name
-        pa.field("elicitation", pa.string(), nullable=False),
-        pa.field("labels", pa.list_(pa.string()), nullable=False),  # every label that is an answer, top to bottom
-        pa.field("contents", pa.list_(pa.int16()), nullable=False),  # content code under each label
-        pa.field("logprobs", pa.list_(pa.float64())),  # natural log, one per label; null when answered in words
-        pa.field("chosen", pa.list_(pa.int16())),  # content codes answered in words; null when scored
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("raw", pa.string()),  # the reply in full; null when scored
-        pa.field("answers", pa.list_(pa.int16()), nullable=False),  # content codes that are right here
-        pa.field("n_options", pa.int16(), nullable=False),
-        pa.field("pinned", pa.list_(pa.int16()), nullable=False),
-        pa.field("subject", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("interventions", pa.list_(pa.string()), nullable=False),
-        pa.field("repeat", pa.int16(), nullable=False),  # sample number where a reply is sampled more than once
-        pa.field("text_ranks", pa.list_(pa.int16()), nullable=False),  # rank of each option by text; empty: not known
-    ]
-)
 _META = b"unslant"
 _QUESTIONS = b"unslant.questions"
 
 
 @dataclass(frozen=True)
 class Response:
-    """One row: what one presentation of one question got back. See ``SCHEMA`` for the fields."""
+    """One row: what one presentation of one question got back.
+
+    Attributes:
+        kind, run, item: see :class:`~unslant.presentations.Presentation`.
+        labels: every label that is an answer, from the top; contents: the content code under each.
+        answers: content codes that are right here.
+        logprobs: natural log, one per label; ``None`` when answered in words.
+        chosen: content codes answered in words; ``None`` when scored, or where there is no answer.
+        raw: the reply in full; ``None`` when scored.
+        repeat: sample number where a reply is sampled more than once.
+        text_ranks: rank of each option by text; empty if not known.
+        suggested: content codes of the answer that the prompt suggests, if any.
+    """
 
     question_id: str
-    presentation: str
+    kind: str
     elicitation: str
     labels: tuple[str, ...]
     contents: tuple[int, ...]
     answers: frozenset[int]
     n_options: int
-    logprobs: NDArray[np.float64] | None = None
+    logprobs: Floats | None = None
     chosen: frozenset[int] | None = None
     status: str = "ok"
     raw: str | None = None
@@ -71,6 +63,9 @@ class Response:
     interventions: tuple[str, ...] = ()
     repeat: int = 0
     text_ranks: tuple[int, ...] = ()
+    run: int = 0
+    item: str = ""
+    suggested: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -79,25 +74,51 @@ class Response:
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
 
     @classmethod
-    def scored(
-        cls, question: Question, presentation: Presentation, elicitation: str, logprobs: NDArray[np.float64]
-    ) -> Response:
+    def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
         """A row of label log-probabilities, aligned with ``presentation.labels``."""
+        return cls.of(question, presentation, elicitation, logprobs=logprobs)
+
+    @classmethod
+    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
+        """The row of one presentation; ``answer`` are the fields that tell what came back."""
         return cls(
             question_id=question.id,
-            presentation=presentation.name,
+            kind=presentation.kind,
+            run=presentation.run,
+            item=presentation.item,
+            suggested=presentation.suggested,
             elicitation=elicitation,
             labels=presentation.labels,
             contents=presentation.contents,
             answers=presentation.answers,
             n_options=len(question.options),
-            logprobs=logprobs,
             pinned=question.pinned,
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
             text_ranks=text_ranks(question.options),
+            **answer,
         )
+
+
+_TYPES: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    "str": (pa.string(), str),
+    "int": (pa.int16(), int),
+    "tuple[str, ...]": (pa.list_(pa.string()), tuple),
+    "tuple[int, ...]": (pa.list_(pa.int16()), tuple),
+    "frozenset[int]": (pa.list_(pa.int16()), frozenset),
+    "Floats": (pa.list_(pa.float64()), np.asarray),
+}
+"""Type of a field of :class:`Response` -> type of its column, and how the column's values are read back."""
+_KINDS = {f.name: str(f.type) for f in fields(Response)}
+_READ = {name: _TYPES[kind.removesuffix(" | None")][1] for name, kind in _KINDS.items()}
+SCHEMA = pa.schema(
+    [
+        pa.field(name, _TYPES[kind.removesuffix(" | None")][0], nullable=kind.endswith(" | None"))
+        for name, kind in _KINDS.items()
+    ]
+)
+"""One column per field of :class:`Response`, of the same name."""
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
@@ -138,13 +159,13 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
-    def where(self, **equal: str | Sequence[str]) -> Responses:
+    def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
         import pyarrow.compute as pc
 
         table = self.table
         for name, wanted in equal.items():
-            values = [wanted] if isinstance(wanted, str) else list(wanted)
+            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
         return Responses(table, self.meta, self.questions)
 
@@ -172,11 +193,13 @@ class Responses:
             table = pq.read_table(path)
         except pa.ArrowInvalid as error:
             raise InputError.at(path, f"not a Parquet file: {error}") from None
+        metadata = table.schema.metadata or {}
+        meta = json.loads(metadata.get(_META, b"{}"))
+        if "presentation" in table.column_names:
+            table = with_fields(table, setting=meta.get("study") == "instruction-boundary")
         missing = [name for name in SCHEMA.names if name not in table.column_names]
         if missing:
             raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
-        metadata = table.schema.metadata or {}
-        meta = json.loads(metadata.get(_META, b"{}"))
         questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
         return cls(table.select(SCHEMA.names).cast(SCHEMA), meta, questions)
 
@@ -189,12 +212,5 @@ def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:
-    values = dict(record)
-    for name in ("labels", "contents", "pinned", "interventions", "text_ranks"):
-        values[name] = tuple(values[name])
-    values["answers"] = frozenset(values["answers"])
-    if values["chosen"] is not None:
-        values["chosen"] = frozenset(values["chosen"])
-    if values["logprobs"] is not None:
-        values["logprobs"] = np.asarray(values["logprobs"], dtype=np.float64)
+    values: dict[str, Any] = {n: value if value is None else _READ[n](value) for n, value in record.items()}
     return Response(**values)

@@ -10,13 +10,14 @@ import json
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+
+from unslant.arrays import Floats
 
 FINGERPRINT = "fingerprint"
 """The entry of an identity that is compared number by number."""
 
 
-def fingerprint_text(values: NDArray[np.float64], noise: float) -> str:
+def fingerprint_text(values: Floats, noise: float) -> str:
     """Numbers, and how far apart those of one model may lie."""
     return f"{noise:g}: " + " ".join(f"{value:.9g}" for value in values)
 
@@ -40,6 +41,6 @@ def _close(one: str | None, other: str | None) -> bool:
     return len(first) == len(second) and bool((np.abs(first - second) <= noise).all())
 
 
-def _numbers(text: str) -> tuple[float, NDArray[np.float64]]:
+def _numbers(text: str) -> tuple[float, Floats]:
     noise, _, values = text.partition(": ")
     return float(noise), np.array(values.split(), dtype=np.float64)

@@ -21,18 +21,16 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Ints, are_logprobs
 from unslant.errors import ModelError
 from unslant.store.database import Database, StoreError
 
 KEY_BYTES = 16
-ROUNDING = 1e-6
-"""How far above 0 rounding may leave a log-probability."""
 _LOOKED_UP = 500  # keys in one query
 PASS_COLUMNS = "key, identity, total, done, planned, cost"
 
-Row = tuple[int, bytes, NDArray[np.float64]]
+Row = tuple[int, bytes, Floats]
 """Position in the pass, key of the prompt, and its scores."""
 
 
@@ -64,11 +62,6 @@ def is_whole(prompt: object, blob: object, check: object) -> bool:
     return isinstance(prompt, bytes) and isinstance(blob, bytes) and score_checksum(prompt, blob) == check
 
 
-def are_logprobs(scores: NDArray[np.float64]) -> bool:
-    """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
-    return bool((np.isfinite(scores) & (scores <= ROUNDING)).all())
-
-
 def damaged(database: Database, what: str) -> StoreError:
     """The error for rows whose checksum is wrong."""
     return StoreError(
@@ -90,10 +83,10 @@ class Pass:
     database: Database
     id: int
     keys: Sequence[bytes]
-    planned: NDArray[np.int64]
+    planned: Ints
     cost: dict[str, Any]
 
-    def stored(self) -> dict[int, NDArray[np.float64]]:
+    def stored(self) -> dict[int, Floats]:
         """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment.
 
         Raises:
@@ -134,7 +127,7 @@ class Pass:
 
     def write(
         self,
-        rows: Iterable[tuple[int, NDArray[np.float64]]],
+        rows: Iterable[tuple[int, Floats]],
         done: int,
         cost: Mapping[str, float],
         states: Mapping[str, tuple[int, bytes]],
@@ -228,14 +221,14 @@ def _checked_pass(database: Database, connection: sqlite3.Connection, column: st
     return dict(zip(("id", *PASS_COLUMNS.split(", ")), row, strict=False))
 
 
-def planned_positions(bits: bytes | None, total: int) -> NDArray[np.int64]:
+def planned_positions(bits: bytes | None, total: int) -> Ints:
     """Positions from the column ``planned``."""
     if bits is None:
         return np.arange(total)
     return np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(bits), dtype=np.uint8), count=total))
 
 
-def planned_bits(planned: NDArray[np.bool_]) -> bytes:
+def planned_bits(planned: Bools) -> bytes:
     """The column ``planned`` for positions that are true."""
     return zlib.compress(np.packbits(planned).tobytes())
 
@@ -294,7 +287,7 @@ def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
         yield keys[start : start + size]
 
 
-def _row(number: int, position: int, prompt: bytes, scores: NDArray[np.float64]) -> tuple[int, int, bytes, bytes, int]:
+def _row(number: int, position: int, prompt: bytes, scores: Floats) -> tuple[int, int, bytes, bytes, int]:
     if not are_logprobs(scores):
         raise ModelError(f"prompt {position + 1} was given {scores.tolist()}: not log-probabilities, so not stored")
     blob = np.ascontiguousarray(scores, dtype="<f8").tobytes()

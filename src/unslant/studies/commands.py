@@ -1,22 +1,47 @@
-"""``unslant study ...``: one module per study; each has ``register(group)``."""
+"""The commands of the studies: one row a study, imported when it is called."""
 
 from __future__ import annotations
 
-import typer
+import ast
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 
-from unslant.studies.annotation import command as unbiased_extra
-from unslant.studies.base_rate import command as base_rate
-from unslant.studies.contamination import command as contamination
-from unslant.studies.debias import command as debias
-from unslant.studies.instruction_boundary import command as instruction_boundary
-from unslant.studies.probe import command as probe
-from unslant.studies.unbiased import command as unbiased
+from cyclopts import App
 
-group = typer.Typer(name="study", help="Run one of the experiments.", no_args_is_help=True)
-base_rate.register(group)
-unbiased.register(group)
-unbiased_extra.register(group)
-contamination.register(group)
-debias.register(group)
-probe.register(group)
-instruction_boundary.register(group)
+AUDIT = "unslant.studies.audit.command:audit"
+STUDIES = {
+    "base-rate": "unslant.studies.base_rate.command:base_rate",
+    "unbiased": "unslant.studies.unbiased.command:unbiased",
+    "unbiased-compare": "unslant.studies.unbiased.command:unbiased_compare",
+    "contamination": "unslant.studies.contamination.command:contamination",
+    "debias": "unslant.studies.debias.command:debias",
+    "probe": "unslant.studies.probe.command:probe",
+    "instruction-boundary": "unslant.studies.instruction_boundary.command:instruction_boundary",
+    "annotation-sheet": "unslant.studies.annotation.command:annotation_sheet",
+    "annotation-agreement": "unslant.studies.annotation.command:annotation_agreement",
+}
+"""Name of the command -> ``module:function``."""
+EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says what to change), 130 interrupted."
+
+
+def register(app: App, commands: Mapping[str, str]) -> None:
+    """Add commands without importing them: their help is read from the source of their functions.
+
+    A function's docstring is its help; what stands under ``Examples:`` comes after the options.
+    """
+    for name, home in commands.items():
+        about, _, examples = _docstring(home).partition("\n\nExamples:\n")
+        app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{EXIT_CODES}")
+
+
+def _docstring(home: str) -> str:
+    module, _, function = home.partition(":")
+    package, _, file = module.rpartition(".")
+    spec = find_spec(package)
+    assert spec, home
+    source = Path(*(spec.submodule_search_locations or ())[:1], f"{file}.py").read_text("utf-8")
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return ast.get_docstring(node) or ""
+    raise LookupError(f"{home}: no such function")

@@ -14,7 +14,7 @@ import torch
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
-from unslant.questions.question import Question
+from unslant.questions import Question
 from unslant.questions.question_set import canonical_line
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ _FILE = "checkpoint.pt"
 
 @dataclass(frozen=True)
 class Saved:
-    """What :meth:`Checkpoint.load` found."""
+    """What :meth:`TrainingState.load` found."""
 
     adapter: dict[str, Any]
     optimizer: dict[str, Any]
     log: tuple[Epoch, ...]
 
 
-class Checkpoint:
+class TrainingState:
     """``checkpoint.pt`` in the folder of a run: written whole after every epoch, or not at all.
 
     Raises:

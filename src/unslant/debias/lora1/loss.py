@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from unslant.debias.model_pass import Pass
+from unslant.debias.model_pass import ModelPass
 
 if TYPE_CHECKING:
     from unslant.presentations import Presentation
 
 
-def content_logprobs(found: Pass, shown: Sequence[Presentation]) -> Tensor:
+def content_logprobs(found: ModelPass, shown: Sequence[Presentation]) -> Tensor:
     """(K, n) log-probability of each option content under each order, over the labels shown only."""
     rows = []
     for scores, presentation in zip(found.logprobs, shown, strict=True):

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unslant.debias.asking import Asker, ask_orders
-from unslant.debias.base import Outcome, Traits
+from unslant.asking import Asker
+from unslant.debias.base import Method, OrderDebiaser
 from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.debias.model_pass import loaded_model
-from unslant.presentations import given_order, question_rng
-from unslant.questions.question import Question
+from unslant.presentations import question_rng
+from unslant.questions import Question
 
 HELD_OUT_SHARE, MOST_HELD_OUT = 0.2, 64
 
 
 @dataclass(frozen=True)
-class Lora1(Traits):
+class Lora1(Method):
     """A rank-1 adapter trained to answer alike in every order. No labels; one presentation a question once trained.
 
     Args:
@@ -29,19 +29,12 @@ class Lora1(Traits):
 
     adapter: str = ""
     settings: TrainSettings = field(default_factory=TrainSettings)
-    name: str = field(default="lora-1", init=False)
+    name = "lora-1"
+    needs_model = held_out = True
 
     @property
     def needs_fit(self) -> bool:
         return not self.adapter
-
-    @property
-    def needs_model(self) -> bool:
-        return True
-
-    @property
-    def held_out(self) -> bool:
-        return True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> AdaptedModel:
         """See :func:`unslant.debias.lora1.training.train`."""
@@ -64,15 +57,12 @@ def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], lis
     return shuffled[held_out:], shuffled[:held_out]
 
 
-class AdaptedModel:
+class AdaptedModel(OrderDebiaser):
     """Answers with the adapter in force, until closed."""
 
     def __init__(self, asker: Asker, adapted: Adapted, notes: tuple[str, ...] = (), log: tuple[Any, ...] = ()) -> None:
-        self.asker, self.adapted, self.notes, self.log = asker, adapted, notes, log
-
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        rows = ask_orders(self.asker, questions, [[given_order(question)] for question in questions])
-        return [Outcome.by_place(probs, 1) for (probs,) in rows]
+        super().__init__(asker, notes)
+        self.adapted, self.log = adapted, log
 
     def close(self) -> None:
         self.adapted.close()

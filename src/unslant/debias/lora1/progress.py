@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from unslant.debias.asking import Asker, ask_orders
+from unslant.arrays import Jsonable, json_number
+from unslant.asking import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
-from unslant.metrics.estimate import json_number
-from unslant.metrics.permutation import pbm
-from unslant.metrics.ties import credit
+from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for
-from unslant.questions.question import Question
+from unslant.questions import Question
 
 ENTROPY_RISE = 0.15
 """Of normalised entropy, from which on a fall in accuracy is taken for collapse."""
@@ -25,7 +24,7 @@ _STANDARD_ERRORS = 3.0
 
 
 @dataclass(frozen=True)
-class Epoch:
+class Epoch(Jsonable):
     """The held-out questions after an epoch; every number is a mean over them.
 
     Attributes:
@@ -50,10 +49,6 @@ class Epoch:
     loss: float
     train_loss: float = math.nan
 
-    def to_dict(self) -> dict[str, object]:
-        """For JSON: ``nan`` becomes ``None``."""
-        return {name: json_number(v) if isinstance(v, float) else v for name, v in asdict(self).items()}
-
 
 def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
     """Measure the model as it is now; the same orders for every epoch."""
@@ -62,7 +57,7 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
     rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
     biases, entropies, accuracies, losses = [], [], [], []
     for question, own in zip(asked, rows, strict=True):
-        probs = np.clip(np.stack(own), 1e-30, 1.0)
+        probs = np.clip(own, 1e-30, 1.0)
         biases.append(float(pbm(probs)))
         entropy = -(probs * np.log(probs)).sum(axis=1)
         entropies.append(float(entropy.mean()) / math.log(len(question.options)))

@@ -1,8 +1,9 @@
 """Settings of LoRA-1; the defaults are P1's (appendix C.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from unslant.errors import InputError
 
@@ -11,34 +12,34 @@ from unslant.errors import InputError
 class TrainSettings:
     """How the adapter is trained.
 
-    Attributes:
-        rank, alpha, dropout: of the LoRA adapter.
-        learning_rate, weight_decay: of AdamW.
-        entropy_weight: lambda of eq. 8.
-        epochs: passes.
-        questions_per_epoch: drawn anew for each epoch, without replacement.
-        questions_per_step: whose gradients are added up for one step of the optimizer. P1 does not state it.
-        orders: most orders a question.
-        targets: endings of the names of the modules to adapt, separated by commas; empty: found automatically (the
-            attention projections).
-        seed: of adapter, dropout, questions and orders.
-
     Raises:
         InputError: on a value out of range, naming it.
     """
 
     rank: int = 1
+    """LoRA rank."""
     alpha: float = 16.0
+    """LoRA alpha."""
     dropout: float = 0.05
+    """LoRA dropout."""
     learning_rate: float = 1e-4
+    """AdamW learning rate."""
     weight_decay: float = 0.001
+    """AdamW weight decay."""
     entropy_weight: float = 0.1
+    """Weight of the entropy in the loss: lambda of P1, eq. 8."""
     epochs: int = 5
+    """Passes over the questions."""
     questions_per_epoch: int = 64
+    """Questions drawn anew for each epoch, without replacement."""
     questions_per_step: int = 1
-    orders: int = 24
+    """Questions whose gradients are added up for one step of the optimizer (P1 does not state it)."""
+    orders: Annotated[int, Parameter(name="--max-orders")] = 24
+    """Most orders of a question."""
     targets: str = ""
+    """Endings of the names of modules to adapt, separated by commas; by default the attention projections, found."""
     seed: int = 0
+    """Seed of every random choice."""
 
     def __post_init__(self) -> None:
         for name in ("rank", "epochs", "questions_per_epoch", "questions_per_step"):
@@ -53,6 +54,6 @@ class TrainSettings:
         if self.weight_decay < 0 or self.entropy_weight < 0:
             raise InputError("LoRA-1: weight_decay and entropy_weight must not be negative")
 
-    def differences(self, other: TrainSettings) -> list[str]:
+    def differences(self, other: "TrainSettings") -> list[str]:
         """Names of the settings, other than the number of epochs, in which two runs differ."""
         return [f.name for f in fields(self) if f.name != "epochs" and getattr(self, f.name) != getattr(other, f.name)]

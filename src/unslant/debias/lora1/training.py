@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unslant.debias.asking import Asker
+from unslant.asking import Asker, Progress, no_progress
 from unslant.debias.lora1.adapter import Adapted
-from unslant.debias.lora1.checkpoint import Checkpoint
+from unslant.debias.lora1.checkpoint import TrainingState
 from unslant.debias.lora1.loss import content_logprobs, loss
 from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.debias.model_pass import loaded_model, run
 from unslant.errors import InputError
 from unslant.presentations import Presentation, orders_for, present, question_rng
-from unslant.questions.question import Question
-
-Watch = Callable[[str, int, int], None]
+from unslant.questions import Question
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedAdapter:
     """A trained adapter, still inside its model.
 
     Attributes:
@@ -48,8 +46,8 @@ def train(
     settings: TrainSettings,
     *,
     out: Path | None = None,
-    watch: Watch | None = None,
-) -> Trained:
+    progress: Progress = no_progress,
+) -> TrainedAdapter:
     """Train an adapter on ``questions`` and follow it on ``held_out``.
 
     Every epoch draws its questions and orders, and seeds the adapter's dropout, from the seed and its own number; so a
@@ -59,7 +57,7 @@ def train(
         asker: of a loaded model that asks by cloze.
         held_out: questions for the log; right answers, where there are any, are used for its accuracy only.
         out: folder for the checkpoint, the adapter and ``log.jsonl``; nothing is written without.
-        watch: told of progress.
+        progress: called after every question.
 
     Raises:
         InputError: without questions to reorder, or if ``out`` holds a run with other settings or questions.
@@ -69,7 +67,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = Checkpoint(out, settings, model, usable) if out else None
+    checkpoint = TrainingState(out, settings, model, usable) if out else None
     saved = checkpoint.load() if checkpoint else None
     adapted = Adapted.new(model, settings)
     try:
@@ -84,7 +82,7 @@ def train(
             adapted.train_mode(False)
             log = [evaluate(asker, held_out, settings, epoch=0)]
         for epoch in range(len(log), settings.epochs + 1):
-            mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, watch)
+            mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, progress)
             adapted.train_mode(False)
             log.append(replace(evaluate(asker, held_out, settings, epoch), train_loss=mean_loss))
             if checkpoint:
@@ -99,7 +97,7 @@ def train(
         warnings.warn(f"LoRA-1: {collapse}", stacklevel=2)
     if out:
         save(adapted, out, settings, log)
-    return Trained(adapted, settings, tuple(log), collapse)
+    return TrainedAdapter(adapted, settings, tuple(log), collapse)
 
 
 def _run_epoch(
@@ -109,7 +107,7 @@ def _run_epoch(
     questions: Sequence[Question],
     settings: TrainSettings,
     epoch: int,
-    watch: Watch | None,
+    progress: Progress,
 ) -> float:
     """One epoch; returns the mean loss of its questions."""
     chosen = sorted(questions, key=lambda question: question.id)
@@ -128,8 +126,7 @@ def _run_epoch(
             if done % step == 0 or done == len(chosen):
                 optimizer.step()
                 optimizer.zero_grad()
-            if watch:
-                watch(f"epoch {epoch} of {settings.epochs}", done, len(chosen))
+            progress(f"epoch {epoch} of {settings.epochs}", done, len(chosen))
     return total / len(chosen)
 
 

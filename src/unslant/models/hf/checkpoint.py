@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import Tensor
 
-Result = tuple[int, NDArray[np.float64]]
+from unslant.arrays import Floats, Ints
+
+Result = tuple[int, Floats]
 """Index of a prompt and the log-probability of each of its candidates."""
 
 
@@ -49,8 +51,8 @@ class Checkpoint:
     """
 
     number: int
-    open: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    sums: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    open: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sums: Floats = field(default_factory=lambda: np.empty(0))
     spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def to_bytes(self, layout: bytes) -> bytes:

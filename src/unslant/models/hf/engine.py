@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from unslant.models.base import Cost
+from unslant.arrays import Floats, Ints
+from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
 from unslant.models.hf.output import float32_output
-from unslant.models.hf.tokenization import Encoded, Ids
+from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
 _LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
@@ -74,7 +74,7 @@ class TreeEngine:
             behind = Checkpoint(number, open_, sums[open_], spine)
             yield Step(number, results, partial(behind.to_bytes, name))
 
-    def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.float64], list[Any]]:
+    def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
             device = logits.device
@@ -85,9 +85,7 @@ class TreeEngine:
             scores = (logits[row, token] - total[row]).clamp(max=0)  # rounding can leave a sure thing above 0
             return scores.double().cpu().numpy(), context.keep
 
-    def forward(
-        self, batch: Batch, spine: list[tuple[Tensor, Tensor]]
-    ) -> tuple[Tensor, NDArray[np.int64], attention.TreeContext]:
+    def forward(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Ints, attention.TreeContext]:
         """One pass: float32 logits at the rows that are read, and which of those rows each read uses.
 
         Differentiable when gradients are enabled. The model must be set to the tree attention (:func:`using`).
@@ -139,8 +137,8 @@ class PlainEngine:
         batch: list[int] = []
         longest = rows = 0
         for i in order:
-            own = len(_sequences(encoded[i]))
-            length = max(len(ids) for ids in _sequences(encoded[i]))
+            sequences, _ = distinct_sequences(encoded[i])
+            own, length = len(sequences), max(map(len, sequences))
             wide = (rows + own) * max(longest, length) > self.token_budget
             if batch and (wide or (rows + own) * vocabulary > _LOGIT_ELEMENTS):
                 yield batch
@@ -153,30 +151,22 @@ class PlainEngine:
         sequences: list[Ids] = []
         where: list[list[int]] = []  # row of each candidate of each prompt
         for i in indices:
-            own: dict[bytes, int] = {}
-            for ids in _sequences(encoded[i]):
-                own.setdefault(ids.tobytes(), len(sequences) + len(own))
-            sequences += _sequences(encoded[i])
-            context = encoded[i].context
-            where.append([own[np.concatenate([context, ids[:-1]]).tobytes()] for ids in encoded[i].candidates])
-        lengths = [len(ids) for ids in sequences]
+            own, which = distinct_sequences(encoded[i])
+            where.append([len(sequences) + row for row in which])
+            sequences += own
         device = _device(self.model)
-        padded = torch.zeros(len(sequences), max(lengths), dtype=torch.long)
-        mask = torch.zeros_like(padded)
-        for r, sequence in enumerate(sequences):
-            padded[r, : lengths[r]] = torch.from_numpy(sequence)
-            mask[r, : lengths[r]] = 1
+        ids, mask = padded(sequences, device)
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
         with torch.inference_mode(), float32_output(self.model):
             logits = self.model(
-                input_ids=padded.to(device),
-                attention_mask=mask.to(device),
+                input_ids=ids,
+                attention_mask=mask,
                 logits_to_keep=torch.tensor(columns, device=device),
                 use_cache=False,
             ).logits
-        cost.tokens += sum(lengths)
+        cost.tokens += sum(map(len, sequences))
         cost.forwards += 1
         column_of = {column: c for c, column in enumerate(columns)}
         for i, candidate_rows in zip(indices, where, strict=True):
@@ -190,10 +180,14 @@ class PlainEngine:
             yield i, scores
 
 
-def _sequences(item: Encoded) -> list[Ids]:
-    """The distinct sequences that must be run for one prompt alone."""
-    found = {ids[:-1].tobytes(): ids[:-1] for ids in item.candidates}
-    return [np.concatenate([item.context, ids]) for ids in found.values()]
+def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids and attention mask of a batch, (rows, longest) each, with zeros behind the shorter sequences."""
+    ids = torch.zeros(len(sequences), max(map(len, sequences)), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for r, sequence in enumerate(sequences):
+        ids[r, : len(sequence)] = torch.from_numpy(sequence)
+        mask[r, : len(sequence)] = 1
+    return ids.to(device), mask.to(device)
 
 
 def _vocabulary(model: Any) -> int:

@@ -19,11 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import unslant
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Encoded
 from unslant.models.hf.engine import PlainEngine
-from unslant.models.hf.tokenization import Encoded
 from unslant.store.identity import fingerprint_text
+from unslant.version import __version__
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
 """How far log-probabilities of the fixed prompts may lie apart in two processes with the same model: the number of
@@ -69,7 +68,7 @@ class Identifier:
             "dtype": str(model.dtype).removeprefix("torch."),
             "device": model.device.type,
             "attention": str(model.config._attn_implementation),
-            "engine": f"{engine} {unslant.__version__}",
+            "engine": f"{engine} {__version__}",
             "fingerprint": fingerprint,
             **{library: _version(library) for library in ("torch", "transformers", "peft")},
         }

@@ -14,6 +14,7 @@ from unslant.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
+    from unslant.models.options import Address
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -54,7 +55,7 @@ def load_model(
         raise InputError(f"unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}")
     if device.split(":")[0] not in DEVICES:
         raise InputError(f"unknown device {device!r}: use one of {', '.join(DEVICES)}")
-    source = _locate(name)
+    source = locate(name)
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -83,10 +84,27 @@ def load_model(
     )
 
 
-def _locate(name: str) -> str:
-    from unslant.reference import reference_names, reference_path
+def open_local(address: Address) -> TransformersModel:
+    """A local model; see :mod:`unslant.models.open`."""
+    options = address.options
+    return load_model(
+        address.model,
+        dtype=options.dtype,
+        device=options.device,
+        adapter=options.adapter,
+        trust_remote_code=options.trust_remote_code,
+    )
 
-    if name in reference_names():
+
+def locate(name: str) -> str:
+    """The folder of a reference model; folders and Hub ids as they are.
+
+    Raises:
+        ModelError: if it is neither, or the folder holds no model.
+    """
+    from unslant.reference import WORDS, reference_names, reference_path
+
+    if name in (WORDS, *reference_names()):
         return str(reference_path(name))
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -112,7 +130,8 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
             raise ModelError(f"{source}: the {what} cannot be loaded: {_first_line(error)}") from error
         raise ModelError(
             f"unknown model {name!r}: no such folder, none of the reference models ({', '.join(reference_names())}), "
-            f"and not to be had from the Hub ({_first_line(error)}); check the name and the network, or give a folder"
+            f"and it could not be downloaded from the Hub ({_first_line(error)}); check the name and the network, "
+            "or give a folder"
         ) from error
 
 

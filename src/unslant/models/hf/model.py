@@ -12,12 +12,12 @@ import numpy as np
 import torch
 
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Journal, Scored
+from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
 from unslant.models.hf.engine import PlainEngine, TreeEngine
 from unslant.models.hf.identity import Identifier
 from unslant.models.hf.precision import PROMPTS, agreement, spread
-from unslant.models.hf.tokenization import Encoded, Encoder
+from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
 
@@ -90,6 +90,11 @@ class TransformersModel:
     def engine(self) -> str:
         """``tree`` or ``plain``: what scores this model."""
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return int(self.model.num_parameters())
 
     @property
     def identity(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.models.hf.tokenization import Ids
+from unslant.models.base import Ids
 
 
 @dataclass(frozen=True)

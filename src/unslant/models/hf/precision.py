@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Encoded
 from unslant.models.hf.engine import PlainEngine
-from unslant.models.hf.tokenization import Encoded
 
 PROMPTS = 16
 """Prompts compared."""

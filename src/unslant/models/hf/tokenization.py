@@ -15,31 +15,21 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unslant.errors import ModelError
+from unslant.models.base import Encoded, Ids
 from unslant.presentations.labels import ALPHABETS
 from unslant.prompts.prompt import Prompt
-
-Ids = NDArray[np.int32]
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
 _SAID = "unslant"
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
-
-    context: Ids
-    candidates: tuple[Ids, ...]
 
 
 class Encoder:
@@ -265,3 +255,18 @@ def _byte_letters() -> dict[str, int]:
 
 _BYTE_OF = _byte_letters()
 """The byte each letter of a byte-level vocabulary stands for (GPT-2's table)."""
+
+
+def distinct_sequences(item: Encoded) -> tuple[list[Ids], list[int]]:
+    """The distinct token sequences to be run for one prompt, and which of them each candidate is read from.
+
+    The last token of a candidate is read, not run.
+    """
+    found: dict[bytes, int] = {}
+    sequences: list[Ids] = []
+    which = []
+    for ids in item.candidates:
+        which.append(found.setdefault(ids[:-1].tobytes(), len(sequences)))
+        if which[-1] == len(sequences):
+            sequences.append(np.concatenate([item.context, ids[:-1]]) if len(ids) > 1 else item.context)
+    return sequences, which

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.models.hf.tokenization import Encoded, Ids, common_prefix
-
-Ints = NDArray[np.int64]
+from unslant.arrays import Ints
+from unslant.models.base import Encoded, Ids
+from unslant.models.hf.tokenization import common_prefix, distinct_sequences
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Plan:
+class TreeLayout:
     """All batches of a call.
 
     Attributes:
@@ -61,7 +60,7 @@ class Plan:
     first_candidate: list[int]
 
 
-def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> Plan:
+def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> TreeLayout:
     """Lay out the prefix tree of ``encoded`` in batches.
 
     Args:
@@ -72,7 +71,7 @@ def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> Plan
     order = sorted(range(len(rows)), key=lambda r: rows[r].astype(">i4").tobytes())
     batches = _lay_out(rows, row_reads, order, token_budget, row_budget)
     _finish(batches, first_candidate)
-    return Plan(batches, first_candidate)
+    return TreeLayout(batches, first_candidate)
 
 
 _Read = tuple[int, int, int]  # depth of the node whose logits are read, token id scored, candidate
@@ -85,15 +84,15 @@ def _rows(encoded: Sequence[Encoded]) -> tuple[list[Ids], list[list[_Read]], lis
     reads: list[list[_Read]] = []
     first_candidate = [0]
     for item in encoded:
-        k = len(item.context)
-        for c, ids in enumerate(item.candidates):
-            sequence = np.concatenate([item.context, ids[:-1]]) if len(ids) > 1 else item.context
-            row = index.setdefault(sequence.tobytes(), len(rows))
+        sequences, which = distinct_sequences(item)
+        at = [index.setdefault(sequence.tobytes(), len(index)) for sequence in sequences]
+        for row, sequence in zip(at, sequences, strict=True):
             if row == len(rows):
                 rows.append(sequence)
                 reads.append([])
-            candidate = first_candidate[-1] + c
-            reads[row] += [(k - 1 + j, int(token), candidate) for j, token in enumerate(ids)]
+        k = len(item.context)
+        for candidate, (own, ids) in enumerate(zip(which, item.candidates, strict=True), start=first_candidate[-1]):
+            reads[at[own]] += [(k - 1 + j, int(token), candidate) for j, token in enumerate(ids)]
         first_candidate.append(first_candidate[-1] + len(item.candidates))
     return rows, reads, first_candidate
 
@@ -198,11 +197,7 @@ def other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int,
     """``tokens_plain`` and ``tokens_baqckv`` (see :class:`unslant.models.base.Cost`) of prompts and their groups."""
     plain = baqckv = 0
     for members in _by_group(encoded, groups):
-        sequences = [
-            np.concatenate([item.context, ids[:-1]])
-            for item in members
-            for ids in {ids[:-1].tobytes(): ids for ids in item.candidates}.values()
-        ]
+        sequences = [sequence for item in members for sequence in distinct_sequences(item)[0]]
         lengths = [len(sequence) for sequence in sequences]
         shared = min(common_prefix(sequences[0], sequence) for sequence in sequences)
         plain += sum(lengths)

@@ -1,19 +1,21 @@
-"""unslant in inspect_ai: a task, its solver and its scorer. Needs the extra ``unslant[inspect]``.
+"""unslant in inspect_ai: tasks, with their solvers and scorers. Needs the extra ``unslant[inspect]``.
 
 ``inspect eval unslant/instruction_boundary --model openai/gpt-4o -T settings=vanilla,vagueness``
+
+The tasks live with their studies; this registers them, and names what reads their logs.
 """
 
-from unslant.plugins.inspect_ai.records import from_metadata, read_rows, to_sample
-from unslant.plugins.inspect_ai.scorer import boundary_answer
-from unslant.plugins.inspect_ai.solver import ask_in_words
-from unslant.plugins.inspect_ai.task import build_task, instruction_boundary
+from unslant.studies.inspect_samples import from_metadata
+from unslant.studies.instruction_boundary.inspect_records import read_rows, to_sample
+from unslant.studies.instruction_boundary.inspect_task import build_task, instruction_boundary
+from unslant.studies.unbiased.inspect_task import read_unbiased, unbiased
 
 __all__ = [
-    "ask_in_words",
-    "boundary_answer",
     "build_task",
     "from_metadata",
     "instruction_boundary",
     "read_rows",
+    "read_unbiased",
     "to_sample",
+    "unbiased",
 ]

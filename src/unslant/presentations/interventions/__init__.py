@@ -1,6 +1,9 @@
 """Atomic changes to how a question is shown, and their composition at random (P4, section 4.2)."""
 
 from unslant.presentations.interventions.compose import (
+    BOAT,
+    ONLY,
+    VANILLA,
     Composed,
     NotApplicable,
     apply,
@@ -24,22 +27,7 @@ from unslant.presentations.interventions.matrix import (
 from unslant.presentations.interventions.pool import Pool
 
 __all__ = [
-    "KINDS",
-    "MATRIX",
-    "NAMES",
-    "NEEDS",
-    "PROBABILITIES",
-    "Composed",
-    "NotApplicable",
-    "Pool",
-    "apply",
-    "combinations",
-    "compose",
-    "conflict",
-    "equivalent",
-    "in_order",
-    "open_question",
-    "pool_of",
-    "possible",
-    "read_open",
-]
+    "BOAT", "KINDS", "MATRIX", "NAMES", "NEEDS", "ONLY", "PROBABILITIES", "VANILLA", "Composed", "NotApplicable",
+    "Pool", "apply", "combinations", "compose", "conflict", "equivalent", "in_order", "open_question", "pool_of",
+    "possible", "read_open",
+]  # fmt: skip

@@ -86,11 +86,11 @@ def _removable(question: Question) -> list[int]:
     ]
 
 
-def shown(question: Question, name: str) -> Presentation:
+def shown(question: Question, kind: str) -> Presentation:
     """The question as given, under the instruction for multiple-choice questions."""
     several = len({question.options[i].strip() for i in question.answers}) > 1
     instruction = wording.SEVERAL_RIGHT if several else wording.MULTIPLE_CHOICE
-    return replace(present(question, name=name), answers=right_contents(question), instruction=instruction)
+    return replace(present(question, kind=kind), answers=right_contents(question), instruction=instruction)
 
 
 def distractor_question(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
@@ -182,13 +182,13 @@ def _mistakable(labels: tuple[str, ...], texts: list[str]) -> bool:
     return any(form(text)[0] in found for text in texts)
 
 
-def binary_transformation(question: Question, name: str) -> list[tuple[Question, Presentation]]:
+def binary_transformation(question: Question, kind: str) -> list[tuple[Question, Presentation]]:
     """BT: one true/false item for each option, in the given order; the question is right if all items are."""
     right = right_contents(question)
     items = []
     for i, option in enumerate(question.options):
         item = judging_item(question, option, i in right)
-        items.append((item, judged(item, f"{name}:{i}")))
+        items.append((item, replace(judged(item, kind), item=str(i))))
     return items
 
 
@@ -203,9 +203,9 @@ def judging_item(question: Question, answer: str, true: bool) -> Question:
     )
 
 
-def judged(item: Question, name: str) -> Presentation:
+def judged(item: Question, kind: str) -> Presentation:
     """A true/false item under its instruction and labels."""
-    presentation = present(item, labels=wording.JUDGEMENT_LABELS, name=name)
+    presentation = present(item, labels=wording.JUDGEMENT_LABELS, kind=kind)
     return replace(presentation, instruction=wording.true_false())
 
 

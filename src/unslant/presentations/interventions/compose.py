@@ -22,11 +22,12 @@ from unslant.presentations.interventions.matrix import (
 )
 from unslant.presentations.interventions.pool import Pool
 from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.presentation import Presentation
+from unslant.presentations.presentation import Asked, Presentation
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import MathQuestion, Question
 
-Asked = tuple[Question, Presentation]
+VANILLA, BOAT, ONLY = "vanilla", "boat", "only"
+"""Kinds of presentation: as published, a random composition, one intervention alone."""
 POOL_RUN = -1
 """Run number of the near misses in a pool of maths questions."""
 TRIES_FOR_SHOTS = 4000
@@ -108,7 +109,7 @@ def compose(
     *,
     shots: int = 0,
     shots_from: Pool | None = None,
-    name: str = "",
+    kind: str = BOAT,
 ) -> Composed | NotApplicable:
     """A random legal combination of interventions on one question (P4, 4.2 and C).
 
@@ -120,17 +121,17 @@ def compose(
         pool: questions of the same set, for replaced options and second stems.
         probabilities: code -> probability, over the defaults (0.5 each, binary transformation 0.1).
         shots, shots_from: worked examples, see :class:`ShotMaker`; from ``pool`` by default.
-        name: of the presentations; ``boat:RUN`` by default, with ``:OPTION`` added to true/false items.
+        kind: of the presentations; true/false items carry the index of the option as their ``item``.
 
     Raises:
         InputError: on an unknown intervention, a bad probability, or too few worked examples.
     """
-    kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
+    form: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     able, left_out = possible(question)
     chances = check_probabilities(probabilities or {})
-    chosen = draw(able, chances, question_rng(question.id, seed, f"boat/{run}/draw"), kind)
+    chosen = draw(able, chances, question_rng(question.id, seed, f"boat/{run}/draw"), form)
     while True:
-        result = apply(question, chosen, pool, seed, run, shots=shots, shots_from=shots_from, name=name)
+        result = apply(question, chosen, pool, seed, run, shots=shots, shots_from=shots_from, kind=kind)
         if isinstance(result, Composed):
             return replace(result, left_out=left_out)
         if not result.interventions:
@@ -148,7 +149,7 @@ def apply(
     *,
     shots: int = 0,
     shots_from: Pool | None = None,
-    name: str = "",
+    kind: str = BOAT,
 ) -> Composed | NotApplicable:
     """Exactly these interventions on one question; none of them gives the question as published.
 
@@ -158,23 +159,22 @@ def apply(
     Raises:
         InputError: if the combination is not legal, or there are too few worked examples.
     """
-    kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     wanted = in_order(interventions)
-    problem = conflict(wanted, kind)
+    problem = conflict(wanted, "maths" if isinstance(question, MathQuestion) else "choice")
     if problem:
         raise InputError(f"interventions {', '.join(wanted) or '(none)'}: {problem}")
-    name = name or f"boat:{run}"
     try:
-        items = _items(question, wanted, pool, partial(_rng, question.id, seed, run), name)
+        items = _items(question, wanted, pool, partial(_rng, question.id, seed, run), kind)
     except _Refused as refused:
         return NotApplicable(question.id, refused.reason, refused.interventions)
     if shots:
         found = ShotMaker(shots_from or pool, pool, wanted, seed, run).of(question, items[0][1], shots)
         items = [(item, presentation.with_shots(found)) for item, presentation in items]
+    items = [(item, replace(presentation, run=max(0, run))) for item, presentation in items]
     return Composed(tuple(items), wanted, {})
 
 
-def open_question(question: MathQuestion, name: str = "vanilla") -> Composed | NotApplicable:
+def open_question(question: MathQuestion, kind: str = VANILLA) -> Composed | NotApplicable:
     """An open maths question as published: no options, the answer is a number in words.
 
     The question of the pair has the answer as option 0 and everything else as option 1; see :func:`read_open`.
@@ -185,7 +185,7 @@ def open_question(question: MathQuestion, name: str = "vanilla") -> Composed | N
     asked = Question(
         question.id, question.stem, (question.answer, "another number"), frozenset({0}), "", question.subject
     )
-    presentation = Presentation(question.id, name, question.stem, (), frozenset({0}), instruction=wording.OPEN)
+    presentation = Presentation(question.id, kind, question.stem, (), frozenset({0}), instruction=wording.OPEN)
     return Composed(((asked, presentation),), (), {})
 
 
@@ -206,7 +206,7 @@ def _items(
     wanted: Combination,
     pool: Pool,
     rng: Callable[[str], random.Random],
-    name: str,
+    kind: str,
 ) -> list[Asked]:
     if isinstance(question, MathQuestion):
         problem = maths.obstacle(question)
@@ -214,9 +214,9 @@ def _items(
             raise _Refused(problem)
         if "QJ" in wanted:
             item = maths.question_jitter(question, rng("QJ"))
-            return [(item, _changed(choice.judged(item, name), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
+            return [(item, _changed(choice.judged(item, kind), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
         asked = maths.answer_jitter(question, rng("AJ"))
-        return [(asked, _changed(choice.shown(asked, name), asked, wanted, pool, rng, choice.APPLY))]
+        return [(asked, _changed(choice.shown(asked, kind), asked, wanted, pool, rng, choice.APPLY))]
     if not question.answers:
         raise _Refused("no option is right")
     for code in wanted:
@@ -224,9 +224,9 @@ def _items(
         if reason:
             raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if "BT" in wanted:
-        pairs = choice.binary_transformation(question, name)
+        pairs = choice.binary_transformation(question, kind)
         return [(item, replace(presentation, interventions=wanted)) for item, presentation in pairs]
-    return [(question, _changed(choice.shown(question, name), question, wanted, pool, rng, choice.APPLY))]
+    return [(question, _changed(choice.shown(question, kind), question, wanted, pool, rng, choice.APPLY))]
 
 
 def _changed(

@@ -17,32 +17,33 @@
   const short = (p) => (p >= 0.995 ? "1.0" : p.toFixed(2).replace(/^0/, ""));
   const wide = window.matchMedia("(min-width: 56.01rem)");
 
-  const FILTERS = [
-    ["all", "all questions", () => true],
-    ["changes", "answer changes with the order", (run, q) => run.of(q, "same") === 0],
-    ["same", "same answer in every order", (run, q) => run.of(q, "same") === 1],
-    ["some", "right in some orders only", (run, q) => run.of(q, "right") > 0 && run.of(q, "right") < 1],
-    ["lucky", "right as reported, wrong when voted", (run, q) => run.of(q, "accuracy") === 1 && run.of(q, "vote_right") === 0],
-    ["mended", "wrong as reported, right when voted", (run, q) => run.of(q, "accuracy") === 0 && run.of(q, "vote_right") === 1],
-    ["never", "wrong in every order", (run, q) => run.of(q, "right") === 0],
-  ];
-  const SORTS = [
-    ["pbm", "PBM, highest first", (run) => (a, b) => (run.of(b, "pbm") ?? -1) - (run.of(a, "pbm") ?? -1) || a - b],
-    ["right", "share of orders right, lowest first", (run) => (a, b) => (run.of(a, "right") ?? 2) - (run.of(b, "right") ?? 2) || a - b],
-    ["file", "order of the file", () => (a, b) => a - b],
-  ];
+  const HOLDS = { "=": (a, b) => a === b, "<": (a, b) => a < b, ">": (a, b) => a > b };
+  const holds = (run, q) => ([measure, sign, b]) => {
+    const a = run.of(q, measure);
+    return a !== null && HOLDS[sign](a, b);
+  };
+  const keep = ({ title, where }) => [title, (run, q) => where.every(holds(run, q))];
+  const order = ({ title, measure, descending }) => {
+    const key = (run, q) => {
+      const value = measure ? run.of(q, measure) : 0;
+      return value === null ? Infinity : descending ? -value : value;
+    };
+    return [title, (run) => (a, b) => key(run, a) - key(run, b) || a - b];
+  };
 
-  const start = ({ questions, runs }) => {
+  const start = ({ questions, runs, metric, filters: said, sorts: ordered }) => {
     const state = { found: [], page: 0, open: null, at: 0, by: "option", run: runs[0] };
     const words = questions.map((q) => [q.id, q.s, q.c ?? "", ...q.o].join("\n").toLowerCase());
     const controls = { search: byId("search"), run: byId("run"), filter: byId("filter"), subject: byId("subject"), sort: byId("sort") };
     const fill = (select, entries) => select.append(...entries.map(([value, text]) => el("option", { value }, text)));
     fill(controls.run, runs.map((run, i) => [i, run.name]));
     byId("run-label").hidden = runs.length < 2;
-    const disagree = ["differ", "runs vote differently", (_, q) => new Set(runs.filter((r) => r.has(q)).map((r) => r.of(q, "vote"))).size > 1];
-    const filters = runs.length > 1 ? [...FILTERS, disagree] : FILTERS;
-    fill(controls.filter, filters);
-    fill(controls.sort, SORTS);
+    const disagree = ["runs vote differently", (_, q) => new Set(runs.filter((r) => r.has(q)).map((r) => r.of(q, "vote"))).size > 1];
+    const filters = [...said.map(keep), ...(runs.length > 1 ? [disagree] : [])];
+    const sorts = ordered.map(order);
+    fill(controls.filter, filters.map(([title], i) => [i, title]));
+    fill(controls.sort, sorts.map(([title], i) => [i, title]));
+    const fact = (q, digits) => `${metric.name} ${fixed(state.run.of(q, metric.key), digits)}`;
     const subjects = [...new Set(questions.map((q) => q.u))].sort();
     fill(controls.subject, [["", "all subjects"], ...subjects.filter(Boolean).map((s) => [s, s])]);
     controls.subject.parentElement.hidden = subjects.length < 2;
@@ -51,19 +52,19 @@
     const find = () => {
       state.run = runs[Number(controls.run.value)];
       const wanted = controls.search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-      const keeps = filters.find(([name]) => name === controls.filter.value)[2];
+      const keeps = filters[Number(controls.filter.value)][1];
       const subject = controls.subject.value;
       state.found = questions
         .map((_, q) => q)
         .filter((q) => state.run.has(q) && keeps(state.run, q) && (!subject || questions[q].u === subject))
         .filter((q) => wanted.every((word) => words[q].includes(word)))
-        .sort(SORTS.find(([name]) => name === controls.sort.value)[2](state.run));
+        .sort(sorts[Number(controls.sort.value)][1](state.run));
       state.page = 0;
       list();
     };
     const title = (q) => questions[q].s || `question ${questions[q].id}`;
     const item = (q) => {
-      const same = state.run.of(q, "same");
+      const same = state.run.of(q, "consistency");
       const what = same === 0 ? "changes with order" : same === 1 ? "same in every order" : "one order";
       return el(
         "li",
@@ -73,7 +74,7 @@
           { type: "button", "data-question": q, "aria-current": String(q === state.open), on: { click: () => open(q, true) } },
           el("span", { class: "stem" }, title(q)),
           el("span", { class: "small" }, [questions[q].id, what].join(" · ")),
-          el("span", { class: "small" }, `PBM ${fixed(state.run.of(q, "pbm"), 3)}`),
+          el("span", { class: "small" }, fact(q, 3)),
         ),
       );
     };
@@ -124,11 +125,11 @@
     };
     const verdict = (q, run, pages) => {
       const orders = pages.filter((page) => page.order).length;
-      const right = run.of(q, "right");
+      const right = run.of(q, "expected_accuracy");
       const vote = run.of(q, "vote");
-      const parts = [run.of(q, "same") === 0 ? "The answer changes with the order" : run.of(q, "same") === 1 ? "The same answer in every order" : "Shown in one order"];
+      const parts = [run.of(q, "consistency") === 0 ? "The answer changes with the order" : run.of(q, "consistency") === 1 ? "The same answer in every order" : "Shown in one order"];
       if (right !== null && orders) parts.push(`right in ${Math.round(right * orders)} of ${orders}`);
-      if (vote >= 0) parts.push(`voted ${named(q, vote)}${questions[q].a.length ? (run.of(q, "vote_right") === 1 ? " (right)" : " (wrong)") : ""}`);
+      if (vote >= 0) parts.push(`voted ${named(q, vote)}${questions[q].a.length ? (run.of(q, "vote_accuracy") === 1 ? " (right)" : " (wrong)") : ""}`);
       return `${parts.join("; ")}.`;
     };
     const detail = () => {
@@ -138,7 +139,7 @@
       const pages = state.run.pages(q);
       byId("detail").replaceChildren(
         el("button", { type: "button", class: "back", on: { click: close } }, "‹ All questions"),
-        el("p", { class: "meta" }, [question.id, question.u, `PBM ${fixed(state.run.of(q, "pbm"), 4)}`].filter(Boolean).join(" · ")),
+        el("p", { class: "meta" }, [question.id, question.u, fact(q, metric.digits)].filter(Boolean).join(" · ")),
         el("h3", { class: "verdict" }, verdict(q, state.run, pages)),
         el("div", { id: "shown" }),
         ...shownBy.map((run) => heat(q, run, run === state.run ? pages : run.pages(q), shownBy.length > 1)),

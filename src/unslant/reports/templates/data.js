@@ -1,5 +1,5 @@
 "use strict";
-// reads what unslant.reports.browser wrote: questions, and every run's probabilities for them
+// reads what unslant.reports.browser packed: questions, and every run's probabilities for them
 const unslantData = (() => {
   const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const shorts = (text) => {
@@ -34,7 +34,7 @@ const unslantData = (() => {
     // what is known about one question: measures by name, null where undefined
     of(question, name) {
       const row = this.row.get(question);
-      return row === undefined ? null : this[name][row];
+      return row === undefined ? null : this.measures[name][row];
     }
 
     // every page the question was shown on: contents and labels by position, probabilities by content
@@ -77,7 +77,7 @@ const unslantData = (() => {
   const read = async (text) => {
     const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
     const data = await new Response(stream).json();
-    return { questions: data.questions, runs: data.runs.map((raw) => new Run(raw, data.levels, data.questions)) };
+    return { ...data, runs: data.runs.map((raw) => new Run(raw, data.levels, data.questions)) };
   };
   return { read };
 })();

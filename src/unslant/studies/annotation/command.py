@@ -1,82 +1,57 @@
-"""``unslant study unbiased-compare`` and the two annotation commands: around the unbiased evaluator."""
+"""``unslant study annotation-sheet`` and ``annotation-agreement``: what people say of composed questions (P4)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from unslant.cli import options as o
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands to ``group``."""
-    group.command("unbiased-compare")(compare)
-    group.command("annotation-sheet")(annotation_sheet)
-    group.command("annotation-agreement")(annotation_agreement)
-
-
-def compare(
-    responses: Annotated[
-        list[Path], typer.Argument(help="Files that `study unbiased --responses` wrote, one a model.")
-    ],
-    ranking: Annotated[
-        Path | None, typer.Option("--ranking", help="A file of model and score, to see which score agrees with it.")
-    ] = None,
-    json: o.JsonOut = None,
-    html: o.HtmlOut = None,
-    quiet: o.Quiet = False,
-) -> None:
-    """Set the models of several runs side by side: vanilla, ours, drop, and agreement with another ranking."""
-    from unslant.studies.unbiased.comparison import compare_models, load_ranking
-    from unslant.studies.unbiased.result import UnbiasedResult
-
-    o.check_writable(json, html)
-    external = load_ranking(ranking) if ranking else None
-    result = compare_models([UnbiasedResult.from_parquet(path) for path in responses], external)
-    if json:
-        result.to_json(json)
-    if html:
-        result.to_html(html)
-    if not quiet:
-        o.show(result.summary)
+from unslant.studies import options as o
 
 
 def annotation_sheet(
-    questions: o.Questions = o.DEFAULT_QUESTIONS,
-    out: Annotated[Path, typer.Option("--out", "-o", help="CSV file to write.")] = Path("annotation.csv"),
-    n: Annotated[int, typer.Option("--n", min=1, help="Items.")] = 300,
-    maths: Annotated[bool, typer.Option("--maths", help="The questions are open, their answers numbers.")] = False,
-    template: o.Template = "plain",
-    seed: o.Seed = 0,
-    field: o.Fields = None,
-    skip_bad: o.SkipBad = False,
+    questions: o.Questions = o.EMBEDDED,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="CSV file to write.")] = Path("annotation.csv"),
+    items: Annotated[int, Parameter(help="Number of items.")] = 300,
+    maths: Annotated[bool, Parameter(help="The questions are open, their answers numbers.")] = False,
+    settings: Annotated[o.PromptOptions, o.SETTINGS] = o.PromptOptions(),
+    quiet: o.Quiet = False,
 ) -> None:
-    """Write composed questions with their expected answers to a sheet, for people to say whether these are right."""
-    from unslant.questions import load_math, load_questions
-    from unslant.studies.annotation.study import sheet, write_sheet
+    """Write composed questions with their expected answers to a sheet, for people to say whether these are right.
 
-    o.check_writable(out)
-    load = load_math if maths else load_questions
-    found = load(questions, fields=o.parse_fields(field), on_bad="skip" if skip_bad else "error")
-    rows = sheet(found, n, template=template, seed=seed)
+    Examples:
+      unslant study annotation-sheet questions.jsonl --items 300 --out sheet.csv
+    """
+    from unslant.studies.annotation.study import sheet, write_sheet
+    from unslant.studies.outputs import check_file
+
+    check_file(out)
+    found = settings.sampled(settings.load(questions, maths))
+    rows = sheet(found, items, template=settings.template, seed=settings.seed)
     write_sheet(rows, out)
-    typer.echo(f"{len(rows):,} items written to {out}: fill in the column 'right' with yes or no, one copy a person")
+    if not quiet:
+        print(f"{len(rows):,} items written to {out}: fill in the column 'right' with yes or no, one copy a person")
 
 
 def annotation_agreement(
-    sheets: Annotated[list[Path], typer.Argument(help="Filled-in sheets, one a person.")],
-    json: o.JsonOut = None,
+    *sheets: Annotated[Path, Parameter(help="Filled-in sheets, one a person.")],
+    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this file.")] = None,
+    quiet: o.Quiet = False,
 ) -> None:
-    """How often people confirm the expected answers, and how far they agree with each other."""
-    import json as writer
+    """How often people confirm the expected answers, and how far they agree with each other.
 
-    from unslant.studies.annotation.panels import summary, to_dict
+    Examples:
+      unslant study annotation-agreement ann.csv bob.csv --json agreement.json
+    """
     from unslant.studies.annotation.study import read_sheets
+    from unslant.studies.outputs import check_file
 
-    o.check_writable(json)
+    check_file(json)
     found = read_sheets(sheets)
     if json:
-        json.write_text(writer.dumps(to_dict(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    typer.echo(summary(found))
+        found.to_json(json)
+    if not quiet:
+        print(found.summary())

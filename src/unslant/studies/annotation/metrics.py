@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics import Bootstrap, Estimate
+from unslant.studies.result import StudyResult
 
 Verdicts = Mapping[str, Mapping[str, bool]]
 """Annotator -> item -> whether the expected answer is right."""
 
 
 @dataclass(frozen=True)
-class AnnotationAgreement:
+class AnnotationAgreement(StudyResult):
     """How often people confirm the expected answers, and how far they agree with each other.
 
     Attributes:
@@ -28,6 +28,8 @@ class AnnotationAgreement:
             categories); nan where all verdicts are the same.
         disputed: items that at least one annotator calls wrong, sorted.
     """
+
+    study = "annotation"
 
     confirmed: Estimate
     by_annotator: Mapping[str, Estimate]

@@ -1,39 +1,47 @@
-"""Agreement of annotators as text and as plain values."""
+"""The agreement of annotators as it is shown."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from unslant.metrics.estimate import json_number
-from unslant.reports.panel_text import text
-from unslant.reports.panels import Cell, Column, Panel, Table
-from unslant.studies.annotation.metrics import AnnotationAgreement
+from unslant.metrics import METRICS
+from unslant.reports import Column, Page, Panel, Table, Tile
+from unslant.reports.numbers import Cell, count, number, percent
+
+if TYPE_CHECKING:
+    from unslant.studies.annotation.metrics import AnnotationAgreement
 
 
-def summary(found: AnnotationAgreement) -> str:
-    """The figures as text for a terminal."""
+def page(found: AnnotationAgreement) -> Page:
+    """How often people confirm the expected answers, and which they do not."""
+    share, items = METRICS["confirmed"], count(found.confirmed.n, "item")
     rows: list[tuple[Cell, ...]] = [("all", found.confirmed)]
     rows += [(f"by {name}", estimate) for name, estimate in found.by_annotator.items()]
     rows += [(f"under {name}", estimate) for name, estimate in found.by_intervention.items()]
-    if found.agreement.defined:
-        rows.append(("pairs of people that agree", found.agreement))
-    table = Table("annotation", "Expected answers confirmed", (Column(""), Column("share")), tuple(rows))
+    rows += [(METRICS["agreement"].name, found.agreement)] if found.agreement.defined else []
+    columns = (Column(""), Column("share", share))
+    disputed = Table(
+        "annotation-disputed", "Called wrong by someone", (Column("item"),), tuple((i,) for i in found.disputed)
+    )
     notes = []
     if found.kappa == found.kappa:
-        notes.append(f"Agreement beyond chance (Krippendorff's alpha): {found.kappa:.3f}.")
-    if found.disputed:
-        notes.append(f"Called wrong by someone ({len(found.disputed)}): {', '.join(found.disputed[:10])}")
-    headline = f"Expected answers confirmed: {100 * found.confirmed.value:.1f} % of {found.confirmed.n:,} items"
-    return text(headline, [Panel("annotation", "", "", tables=(table,), notes=tuple(notes))])
-
-
-def to_dict(found: AnnotationAgreement) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {
-        "confirmed": found.confirmed.to_dict(),
-        "by_annotator": {name: estimate.to_dict() for name, estimate in found.by_annotator.items()},
-        "by_intervention": {name: estimate.to_dict() for name, estimate in found.by_intervention.items()},
-        "agreement": found.agreement.to_dict(),
-        "kappa": json_number(found.kappa),
-        "disputed": list(found.disputed),
-    }
+        notes.append(f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}.")
+    return Page(
+        about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
+        headline=f"Expected answers confirmed: {percent(found.confirmed.value, 1)} of {items}",
+        tiles=Tile.row(("confirmed", found.confirmed), ("agreement", found.agreement)),
+        panels=(
+            Panel(
+                "annotation",
+                "Do people confirm the expected answers?",
+                "Share of verdicts that call the expected answer right, over items.",
+                tables=(
+                    Table("annotation", "Expected answers confirmed", columns, tuple(rows)),
+                    *((disputed,) if disputed.rows else ()),
+                ),
+                notes=tuple(notes),
+                first_screen=True,
+            ),
+        ),
+        name="annotation",
+    )

@@ -6,18 +6,21 @@ import csv
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 from unslant.asking import Asked
+from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
+from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
-from unslant.questions.formats import read_records
+from unslant.questions.tables import read_table
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.unbiased.metrics import BOAT
-from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
+from unslant.studies.unbiased.plan import AnySet, key_of, plan
+from unslant.studies.unbiased.settings import UnbiasedSettings
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
-YES = ("yes", "y", "right", "true", "1", "1.0")
-NO = ("no", "n", "wrong", "false", "0", "0.0")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet would take for a formula at the start of a cell."""
 
@@ -36,7 +39,7 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
     asked = [
         (question, presentation)
         for question, presentation in plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed)).asked
-        if presentation.name.startswith(BOAT)
+        if presentation.kind == BOAT
     ]
     chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
     rows = []
@@ -44,7 +47,7 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
         question, presentation = asked[i]
         codes = "+".join(presentation.interventions) or "none"
         shown = f"{presentation.instruction}\n\n{layout.render_question(presentation).strip()}"
-        item = f"{question.id}|{presentation.name}"
+        item = key_of(question, presentation)
         rows.append(
             dict(zip(COLUMNS, (item, question.id, codes, shown, ", ".join(presentation.right_labels), ""), strict=True))
         )
@@ -52,7 +55,9 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
 
 
 def _rank(asked: Asked, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}\x1fsheet\x1f{asked[0].id}\x1f{asked[1].name}".encode()).digest()
+    question, presentation = asked
+    key = key_of(question, presentation).removeprefix(f"{question.id}|")
+    return hashlib.sha256(f"{seed}\x1fsheet\x1f{question.id}\x1f{key}".encode()).digest()
 
 
 def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
@@ -77,21 +82,27 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     for path in map(Path, paths):
         name = path.stem if path.stem not in verdicts else str(path)
         given = verdicts.setdefault(name, {})
-        for record in read_records(path, COLUMNS):
-            if record.problem:
-                raise InputError.at(record.place, record.problem)
-            for column in ("item", "right"):
-                if column not in record.data:
-                    raise InputError.at(record.place, "missing; this is no annotation sheet", field=column)
-            item, said = str(record.data["item"]), str(record.data["right"] or "").strip().lower()
-            if not said:
+        for place, row in read_table(path, _Filled):
+            if row.right is None:
                 continue
-            if said not in YES + NO:
-                raise InputError.at(record.place, f"{said!r} is neither yes nor no", field="right")
-            if item in given:
-                raise InputError.at(record.place, f"{item!r} is given twice", field="item")
-            given[item] = said in YES
-            interventions[item] = str(record.data.get("interventions") or "none")
+            if row.item in given:
+                raise InputError.at(place, f"{row.item!r} is given twice", field="item")
+            given[row.item] = row.right
+            interventions[row.item] = row.interventions or "none"
     if not any(verdicts.values()):
         raise InputError("no verdicts: fill in the column 'right' with yes or no")
     return annotation_agreement(verdicts, interventions)
+
+
+def _verdict(value: object) -> object:
+    said = str("" if value is None else value).strip().lower()
+    return {"": None, "right": True, "1.0": True, "wrong": False, "0.0": False}.get(said, said)
+
+
+class _Filled(TableRow):
+    item: str
+    right: Annotated[bool | None, BeforeValidator(_verdict), Field(description="yes or no")]
+    question_id: Cell = ""
+    interventions: Cell = ""
+    shown: Cell = ""
+    expected: Cell = ""

@@ -1,60 +1,72 @@
-"""The data behind the question browser, small enough for a page: probabilities as 16-bit numbers, all of it compressed.
-
-The page reads what is written here; see ``templates/browser.js`` for the other side.
-"""
+"""The questions of audits, as the report's browser of single questions shows them."""
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.metrics import OrderScores, View, vote
-from unslant.metrics.scores import Block
-from unslant.metrics.ties import choose
-from unslant.studies.audit.runs import Run
+from unslant.metrics import METRICS, Block, OrderScores, View, choose, vote
+from unslant.reports.browser import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
 
-LEVELS = 65535
-"""A probability p is kept as the integer nearest to p * LEVELS: exact to 0.00001."""
+if TYPE_CHECKING:
+    from unslant.studies.audit.result import AuditResult
+
 VIEWS = (
     ("given", "as given"),
     ("reversed", "reversed"),
     ("labels_reversed", "labels reversed"),
     ("both_reversed", "both reversed"),
 )
+FILTERS = (
+    Filter("all questions"),
+    Filter("answer changes with the order", (("consistency", "=", 0),)),
+    Filter("same answer in every order", (("consistency", "=", 1),)),
+    Filter("right in some orders only", (("expected_accuracy", ">", 0), ("expected_accuracy", "<", 1))),
+    Filter("right as reported, wrong when voted", (("accuracy", "=", 1), ("vote_accuracy", "=", 0))),
+    Filter("wrong as reported, right when voted", (("accuracy", "=", 0), ("vote_accuracy", "=", 1))),
+    Filter("wrong in every order", (("expected_accuracy", "=", 0),)),
+)
+SORTS = (
+    Sort("PBM, highest first", "pbm", descending=True),
+    Sort("share of orders right, lowest first", "expected_accuracy"),
+    Sort("order of the file"),
+)
+MEASURES = ("pbm", "expected_accuracy", "accuracy", "consistency", "vote_accuracy")
+EXPLANATION = (
+    "Every question as it was shown, in every order, with the probability of each option. PBM tells how far the "
+    "probabilities move with the order: 0 is not at all."
+)
 
 
-def browser_data(runs: Sequence[Run]) -> dict[str, Any]:
+def browser(runs: Mapping[str, AuditResult]) -> QuestionBrowser:
+    """The questions of audits by their names."""
+    return QuestionBrowser(EXPLANATION, METRICS["pbm"], FILTERS, SORTS, partial(browser_data, runs))
+
+
+def browser_data(runs: Mapping[str, AuditResult]) -> dict[str, Any]:
     """Questions, and every run's probabilities for them, as plain values for JSON.
 
     ``questions`` come in the order of the first run's file and are referred to by their place in that list.
     """
     questions = _questions(runs)
     place = {question["id"]: i for i, question in enumerate(questions)}
-    return {"levels": LEVELS, "questions": questions, "runs": [_run(run, place) for run in runs]}
+    return {"questions": questions, "runs": [_run(name, result, place) for name, result in runs.items()]}
 
 
-def packed(data: dict[str, Any]) -> str:
-    """JSON, gzipped, in base64: what a page can carry without a word of it being taken for markup."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
-
-
-def _questions(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _questions(runs: Mapping[str, AuditResult]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for question in run.result.responses.questions:
+    for result in runs.values():
+        for question in result.responses.questions:
             record = {"id": question.id, "s": question.stem, "o": list(question.options), "a": sorted(question.answers)}
             record |= {"u": question.subject, "p": list(question.pinned)}
             found.setdefault(question.id, record | ({"c": question.context} if question.context else {}))
-    for run in runs:
-        scores = run.scores
+    for result in runs.values():
+        scores = result.scores
         for i, name in enumerate(scores.ids):
             if name not in found:  # the file holds no texts: the numbers can be looked at all the same
                 answers, pinned = (np.flatnonzero(row[i]).tolist() for row in (scores.answers, scores.pinned))
@@ -63,21 +75,15 @@ def _questions(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _run(run: Run, place: dict[str, int]) -> dict[str, Any]:
-    scores, values = run.scores, run.metrics.questions
-    voted = vote(scores)
+def _run(name: str, result: AuditResult, place: dict[str, int]) -> dict[str, Any]:
+    scores, values = result.scores, result.metrics.questions
     return {
-        "name": run.name,
+        "name": name,
         "labels": list(scores.labels),
-        "at": [place[name] for name in scores.ids],
-        "pbm": _numbers(values.pbm),
-        "right": _numbers(values.expected_accuracy),
-        "accuracy": _numbers(values.accuracy),
-        "same": _numbers(values.consistency),
-        "vote": voted.content.tolist(),
-        "vote_right": _numbers(values.vote_accuracy),
+        "at": [place[question] for question in scores.ids],
+        "measures": {key: _numbers(getattr(values, key)) for key in MEASURES} | {"vote": vote(scores).content.tolist()},
         "blocks": [_block(block) for block in scores.blocks],
-        "views": [_view(scores, getattr(scores, name), words) for name, words in VIEWS],
+        "views": [_view(scores, getattr(scores, view), words) for view, words in VIEWS],
     }
 
 
@@ -88,9 +94,9 @@ def _block(block: Block) -> dict[str, Any]:
         "n": block.n,
         "k": block.k,
         "shared": block.same_orders,
-        "contents": _bytes(contents, np.uint8),  # at each position, from the top
-        "probs": _bytes(np.rint(block.probs * LEVELS), np.dtype("<u2")),  # of each content
-        "chosen": _bytes(choose(block.probs, block.positions), np.uint8),
+        "contents": packed_bytes(contents),  # at each position, from the top
+        "probs": packed_probs(block.probs),  # of each content
+        "chosen": packed_bytes(choose(block.probs, block.positions)),
     }
 
 
@@ -101,16 +107,12 @@ def _view(scores: OrderScores, view: View, words: str) -> dict[str, Any]:
     return {
         "name": words,
         "width": scores.width,
-        "ok": _bytes(view.ok, np.uint8),
-        "contents": _bytes(contents, np.uint8),
-        "labels": _bytes(np.take_along_axis(view.labels, contents, axis=1), np.uint8),  # at each position
-        "probs": _bytes(np.rint(view.probs * LEVELS), np.dtype("<u2")),
-        "chosen": _bytes(choose(view.probs, view.positions), np.uint8),
+        "ok": packed_bytes(view.ok),
+        "contents": packed_bytes(contents),
+        "labels": packed_bytes(np.take_along_axis(view.labels, contents, axis=1)),  # at each position
+        "probs": packed_probs(view.probs),
+        "chosen": packed_bytes(choose(view.probs, view.positions)),
     }
-
-
-def _bytes(values: NDArray[Any], dtype: Any) -> str:
-    return base64.b64encode(np.ascontiguousarray(values.astype(dtype)).tobytes()).decode()
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:

@@ -1,87 +1,160 @@
-"""The panels of one audit: what the score is worth, order by order, label by label, subject by subject."""
+"""An audit as it is shown: what the score is worth, order by order, label by label, subject by subject."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.metrics import Estimate, wilson
+from unslant.metrics import METRICS, Block, Estimate, Measures, Metrics, wilson
 from unslant.metrics.accuracy import correct_under_orders
-from unslant.metrics.scores import Block
-from unslant.reports import charts
-from unslant.reports.charts import Mark
-from unslant.reports.panels import Cell, Chart, Column, Panel, Style, Table
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
+from unslant.reports.charts import MOST_ROWS, Mark, first_rows
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
-from unslant.studies.audit.rows import minus, percent, score_rows
-from unslant.studies.audit.runs import Run
+from unslant.studies.provenance import asked_about, cost_lines, counted, settings_rows, skipped_lines
+
+if TYPE_CHECKING:
+    from unslant.studies.audit.result import AuditResult
 
 MOST_ORDERS = 24
-MOST_SUBJECTS = 15
-SCORES = (
-    ("as reported", "accuracy"),
-    ("mean over orders", "expected_accuracy"),
-    ("voted", "vote_accuracy"),
-    ("right in every order", "robust_accuracy"),
-)
+SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 """The accuracies that are shown side by side, by their names in :class:`unslant.metrics.measures.Measures`."""
+TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
-def audit_panels(run: Run) -> list[Panel]:
-    """All panels that this audit has data for."""
-    panels = [
-        score_panel(run),
-        orders_panel(run),
-        labels_panel(run),
-        priors_panel(run),
-        corrections_panel(run),
-        subjects_panel(run),
-        numbers_panel(run),
-    ]
-    return [panel for panel in panels if not panel.empty]
-
-
-def score_panel(run: Run) -> Panel:
-    """The score as reported beside what is left of it."""
-    means, over = run.metrics.means, run.metrics.over_orders
-    marks = [Mark(name, getattr(means, measure), stands_out=measure == "accuracy") for name, measure in SCORES]
-    marks += [Mark("worst order", over.worst), Mark("best order", over.best)]
-    chance = means.chance.value if means.chance.defined else None
-
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, line=chance)
-
-    chart = Chart(
-        "score",
-        "One model, several scores",
-        "Points with 95 % intervals; the dashed line is what guessing gives.",
-        draw,
+def page(result: AuditResult) -> Page:
+    """All that this audit has data for."""
+    means, orders = result.metrics.means, sorted({block.k for block in result.scores.blocks})
+    shown = f"each in {count(orders[-1], 'order')}" if len(orders) == 1 else ""
+    if len(orders) > 1:
+        shown = f"each in {orders[0]} to {orders[-1]} orders"
+    return Page(
+        about=asked_about(result.meta, count(len(result.scores), "question"), shown),
+        headline=headline(result.metrics),
+        lead=_lead(result),
+        tiles=Tile.row(*((key, getattr(means, key)) for key in TILES)),
+        panels=(
+            score_panel({result.name: result}),
+            orders_panel(result),
+            labels_panel({result.name: result}),
+            priors_panel(result),
+            corrections_panel(result),
+            subjects_panel(result),
+            numbers_panel({result.name: result}),
+        ),
+        notes=tuple(notes(result)),
+        settings=settings_rows(result.meta),
+        example=str(result.meta.get("example_prompt", "")),
+        questions=browser({result.name: result}),
+        name=result.name,
     )
+
+
+def headline(metrics: Metrics) -> str:
+    """The outcome in one sentence, as a manager would read it."""
+    means, preference = metrics.means, metrics.preference
+    words = {"accuracy": "as reported", "robust_accuracy": "whatever the order", "vote_accuracy": "voted"}
+    found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
+    scores = ", ".join(f"{number(value, metric)} {said}" for metric, value, said in found if value.defined)
+    parts = [scores, preference.phrase if preference.unsure.defined else ""]
+    return "; ".join(filter(None, parts)) or "Nothing could be measured"
+
+
+def _lead(result: AuditResult) -> str:
+    means, over = result.metrics.means, result.metrics.over_orders
+    parts = []
+    if means.consistency.defined:
+        changing = percent(1 - means.consistency.value)
+        parts.append(f"For {changing} of the questions, the answer changes with the order of options")
+    if over.worst.defined and not over.worst.note:
+        parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def notes(result: AuditResult) -> list[str]:
+    """What was left out or needs care, and what it cost, one sentence each."""
+    counts = result.metrics.counts
+    failed = "failed; they count as no answer, and their questions are left out of orders."
+    missing = "left out of the order metrics because an order is missing or failed"
+    right = ("has no right option and is left out of accuracies", "have no right option and are left out of accuracies")
+    several = "several right options; naming one of them counts as right"
+    pinned = "options that keep their place (all of the above, both A and C)"
+    return [
+        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *counted(
+            [
+                (counts.incomplete, missing, missing),
+                (counts.no_right_option, *right),
+                (counts.several_right, f"has {several}", f"have {several}"),
+                (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
+                (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
+                (
+                    counts.sampled_orders,
+                    "was shown in a sample of its orders",
+                    "were shown in a sample of their orders",
+                ),
+            ]
+        ),
+        *skipped_lines(result.meta),
+        *cost_lines(result.cost),
+    ]
+
+
+def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """The score as reported beside what is left of it, of one audit or several."""
+    several = len(runs) > 1
+    found = {name: whole_set(result.metrics) for name, result in runs.items()}
+    keys = (*SCORES, "over_orders.worst", "over_orders.best")
+    marks = [
+        Mark(METRICS[key].label, value, name * several, stands_out=key == "accuracy")
+        for key in keys
+        for name, values in found.items()
+        if isinstance(value := values[key], Estimate) and value.defined
+    ]
+    first = next(iter(runs.values())).metrics.means.chance
+    chance = first.value if first.defined and not several else None
+    explanation = "each run on all of its own questions" if several else "the dashed line is what guessing gives"
+    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
     return Panel(
         "score",
         "What the score is worth",
         "The reported score uses the order of options in the file. The mean over orders is free of luck with that "
         "order; the vote is the corrected answer; right in every order is what no order can take away.",
-        (chart,) if any(mark.estimate.defined for mark in marks) else (),
+        (
+            Chart(
+                "score",
+                "The scores of each run" if several else "One model, several scores",
+                f"Points with 95 % intervals; {explanation}.",
+                lambda style: charts.intervals(marks, style, line=chance),
+            ),
+        )
+        if marks
+        else (),
+        (Table.of_metrics("scores", "The scores of each run", shown),) if several else (),
         short="Score",
+        first_screen=True,
     )
 
 
-def orders_panel(run: Run) -> Panel:
+def orders_panel(result: AuditResult) -> Panel:
     """The score under each order, and how many questions hang on the order."""
     found: list[Chart] = []
     tables: list[Table] = []
-    reordered = [block for block in run.scores.blocks if block.k > 1 and block.answers.any()]
+    reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
     shared = [block for block in reordered if block.same_orders]
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
-    note = f"{sampled:,} questions were shown in a sample of their orders: no order is common to all of them."
+    were = "question was shown in a sample of its" if sampled == 1 else "questions were shown in a sample of their"
+    note = f"{sampled:,} {were} orders: no order is common to all of them."
     for block in sorted(shared, key=lambda b: -len(b.index)):
         rows = order_accuracies(block)
         tables.append(_orders_table(block, rows))
         if block.k <= MOST_ORDERS and not found:
             found.append(_orders_chart(block, rows))
-    histogram = _histogram(run)
+    histogram = _histogram(result)
     return Panel(
         "orders",
         "Score under each order",
@@ -117,16 +190,12 @@ def _orders_chart(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]
     marks = [Mark(order_name(order, _labels(block)), value, stands_out=order == given) for order, value in rows]
     mean = float(np.mean([value.value for _, value in rows]))
 
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, domain=None, step=15, line=mean)
-
-    n = f"{rows[0][1].n:,}"
     return Chart(
         f"orders-{block.n}-{block.k}",
-        f"{n} questions with {block.n} options in {block.k} orders",
+        f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
         "Each row is one order, named by the options from top to bottom as the file letters them. The order of the "
         "file stands out; the dashed line is the mean over orders. Intervals: 95 %, questions as a sample.",
-        draw,
+        lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
     )
 
 
@@ -141,8 +210,8 @@ def _orders_table(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]
     )
 
 
-def _histogram(run: Run) -> tuple[Chart, ...]:
-    values = run.metrics.questions.expected_accuracy[run.scores.order_counts > 1]
+def _histogram(result: AuditResult) -> tuple[Chart, ...]:
+    values = result.metrics.questions.expected_accuracy[result.scores.order_counts > 1]
     values = values[~np.isnan(values)]
     if not values.size:
         return ()
@@ -152,42 +221,34 @@ def _histogram(run: Run) -> tuple[Chart, ...]:
     names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
     middle = [False, *[True] * 10, False]
 
-    def draw(style: Style) -> object:
-        return charts.counts(names, counted, middle, style, under="share of its orders in which a question is right")
-
     share = sum(counted[1:-1]) / values.size
     return (
         Chart(
             "share-right",
             f"For {percent(share)} of the questions, the order decides",
-            f"{values.size:,} questions by the share of their orders in which the answer is right. Between never and "
-            "always, whether the model is right depends on the order alone.",
-            draw,
+            f"{count(values.size, 'question')} by the share of their orders in which the answer is right. Between "
+            "never and always, whether the model is right depends on the order alone.",
+            lambda style: charts.counts(
+                names, counted, middle, style, under="share of its orders in which a question is right"
+            ),
         ),
     )
 
 
-def corrections_panel(run: Run) -> Panel:
+def corrections_panel(result: AuditResult) -> Panel:
     """Accuracy after each correction that the recorded scores allow."""
-    found = run.result.corrections
-    means, nvr = run.metrics.means, run.result.nvr.score
+    found = result.corrections
+    means, nvr = result.metrics.means, result.nvr.score
     marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
-
-    def draw(style: Style) -> object:
-        return charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None)
 
     chart = Chart(
         "corrections",
         "The score after each correction",
         "Each on the questions it can be used for. The dashed line is the score as reported.",
-        draw,
+        lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
     )
-    columns = (
-        Column("method"),
-        Column("accuracy"),
-        Column("change", explanation="accuracy less that of the order of the file, on the same questions"),
-        Column("orders", 1, "orders a question that the method looks at"),
-    )
+    keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
+    columns = (Column("method"), *map(Column.of, keys))
     rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in found]
     rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
     table = Table("corrections", "Corrected, from the same scores", columns, tuple(rows))
@@ -199,57 +260,62 @@ def corrections_panel(run: Run) -> Panel:
         (chart,) if found else (),
         (table,) if found else (),
         short="Corrections",
+        first_screen=True,
     )
 
 
-def subjects_panel(run: Run) -> Panel:
+def subjects_panel(result: AuditResult) -> Panel:
     """The scores of each subject, most order-dependent first."""
-    by_subject = run.metrics.by_subject
+    by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
     ranked = sorted(by_subject.items(), key=lambda item: (-_or_zero(item[1].pbm), item[0]))
+    named = [(subject or "(none)", means) for subject, means in ranked]
+    drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
     rows = [
-        (
-            subject or "(none)",
-            [
-                Mark(subject, getattr(means, measure), series=name)
-                for name, measure in (SCORES[0], SCORES[3], SCORES[2])
-            ],
-        )
-        for subject, means in ranked[:MOST_SUBJECTS]
+        (subject, [Mark(subject, getattr(means, key), series=METRICS[key].label) for key in drawn])
+        for subject, means in named[:MOST_ROWS]
     ]
 
-    def draw(style: Style) -> object:
-        return charts.dumbbells(rows, style)
-
-    more = f"the {MOST_SUBJECTS} of {len(ranked)} subjects" if len(ranked) > MOST_SUBJECTS else "subjects"
+    title = f"Scores by subject{first_rows(len(ranked))}"
     found = [
-        Chart("subjects", "Scores by subject", f"Here: {more} whose answers move most with the order (PBM).", draw)
+        Chart(
+            "subjects",
+            title,
+            "Subjects whose answers move most with the order (PBM) come first.",
+            lambda style: charts.dumbbells(rows, style),
+        )
     ]
-    correlation = run.metrics.pbm_accuracy
+    tables = [_subjects_table(named)]
+    correlation = result.metrics.pbm_accuracy
     if correlation.pearson.defined:
-        points = [(subject or "(none)", means.pbm, means.expected_accuracy) for subject, means in ranked]
+        points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
 
-        def draw_scatter(style: Style) -> object:
-            return charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders")
+        how = METRICS["pbm"]
 
-        r = correlation.pearson
-        bounds = f", 95 % interval {minus(r.low)} to {minus(r.high)}" if r.low == r.low else ""
+        r = METRICS["pbm_accuracy.pearson"]
         found.append(
             Chart(
                 "pbm-accuracy",
-                f"Does PBM tell what is hard? r = {minus(r.value)}",
-                f"Each point is a subject (N = {r.n}{bounds}; Spearman {minus(correlation.spearman)}). PBM needs no "
-                "right answers.",
-                draw_scatter,
+                f"Does PBM tell what is hard? r = {number(correlation.pearson, r)}",
+                f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
+                "PBM needs no right answers.",
+                lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
             )
         )
+        values: dict[str, Cell] = {
+            f"pbm_accuracy.{name}": getattr(correlation, name)
+            for name in ("pearson", "pearson_p", "spearman", "spearman_p")
+        }
+        title = "PBM against accuracy, across subjects"
+        tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
     return Panel(
         "subjects",
         "Subjects",
         "Where the score can be relied on, and where the order decides.",
         tuple(found),
-        (subjects_table(run),),
+        tuple(tables),
+        first_screen=True,
     )
 
 
@@ -257,31 +323,41 @@ def _or_zero(estimate: Estimate) -> float:
     return estimate.value if estimate.defined else 0.0
 
 
-def subjects_table(run: Run) -> Table:
-    """Every subject, by PBM."""
-    columns = (
-        Column("subject"),
-        *[Column(name) for name, _ in SCORES],
-        Column("consistency", explanation="share of questions with the same answer in every order"),
-        Column("PBM", 4, explanation="variance of an option's probability over the orders"),
-    )
-    ranked = sorted(run.metrics.by_subject.items(), key=lambda item: (-_or_zero(item[1].pbm), item[0]))
-    rows = tuple(
-        (subject or "(none)", *[getattr(means, m) for _, m in SCORES], means.consistency, means.pbm)
-        for subject, means in ranked
-    )
-    return Table("subjects", "Subjects, by PBM", columns, rows)
+def _subjects_table(named: Sequence[tuple[str, Measures[Estimate]]]) -> Table:
+    keys = (*SCORES, "consistency", "pbm")
+    rows = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
+    return Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), rows)
 
 
-def numbers_panel(run: Run) -> Panel:
-    """Every number of the whole set, with its meaning."""
-    found = score_rows(run.metrics)
-    rows = tuple((row.name, row.estimate, row.meaning, row.estimate.method) for row in found)
-    columns = (Column("metric"), Column("value"), Column("meaning"), Column("interval by"))
+def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
+    """Every number of the whole set with its meaning, and what they rest on, of one audit or several."""
+    several = len(runs) > 1
+    values = {name if several else "value": whole_set(result.metrics) for name, result in runs.items()}
+    sizes = sorted({n for result in runs.values() for n in result.metrics.counts.by_options})
+    counts = [result.metrics.counts.by_options for result in runs.values()]
+    by_options = Table(
+        "options",
+        "Questions by number of options",
+        (Column("options"), *(Column(name if several else "questions") for name in runs)),
+        tuple((str(n), *(found.get(n, 0) for found in counts)) for n in sizes),
+        folded=True,
+    )
     return Panel(
         "numbers",
         "All numbers",
         "Every number with its 95 % interval, the number of questions it rests on, and what it means.",
-        tables=(Table("numbers", "Metrics", columns, rows, row_digits=tuple(row.digits for row in found)),),
+        tables=(Table.of_metrics("numbers", "Metrics", values, methods=not several), by_options),
         short="Numbers",
+        reference=True,
     )
+
+
+def whole_set(metrics: Metrics) -> dict[str, Cell]:
+    """Key -> number, of everything that is one number for the whole set."""
+    means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders
+    shown: dict[str, Cell] = {key: getattr(means, key) for key in (*SCORES, "hard_vote_accuracy")}
+    shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}
+    shown |= {name: getattr(means, name) for name in means.names() if name not in shown}
+    shown |= {name: getattr(bias, name) for name in ("rstd", "rsd", "ckld", "ckld_smoothed")}
+    preference = metrics.preference
+    return shown | {"unsure": preference.unsure, "position_over_label": preference.position_over_label}

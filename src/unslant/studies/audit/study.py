@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from unslant.asking import Asked, Watch, ask, no_watch
-from unslant.models.base import ScoringModel
+from unslant.asking import Asked, Progress, ask, no_progress
+from unslant.models import ScoringModel
+from unslant.models.open import opened
 from unslant.presentations import (
     Presentation,
+    ShotChooser,
+    control_presentations,
     given_order,
     labels_for,
     orders_for,
@@ -20,31 +20,21 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
-from unslant.presentations.controls import control_presentations
-from unslant.presentations.shots import ShotChooser
-from unslant.prompts import Cloze, Writer, load_template
-from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
-from unslant.questions.loaders import sample
-from unslant.responses.table import Responses
-from unslant.studies.audit.result import AuditResult, AuditSettings, result_of
-
-if TYPE_CHECKING:
-    pass
+from unslant.prompts import Cloze
+from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.audit.result import AuditResult, result_of
+from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.meta import about, with_meta
+from unslant.studies.options import with_options
 
 
 def audit(
     model: str | ScoringModel | Callable[[], ScoringModel],
     questions: str | Path | QuestionSet[Question] | Iterable[Question] = EMBEDDED,
+    settings: AuditSettings | None = None,
     *,
-    orders: str = "auto",
-    labels: str = "A",
-    template: str = "plain",
-    chat: bool = False,
-    shots: int = 0,
-    shots_from: QuestionSet[Question] | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> AuditResult:
     """Present every question in many orders, score all of them, and measure what the score is worth.
 
@@ -52,61 +42,39 @@ def audit(
     a question without content is shown once per label order and number of options. All else is read off these.
 
     Args:
-        model: a name or folder for :func:`unslant.load_model`, a loaded model, or a function that loads one (called
-            once everything else has been found to be in order).
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one (called once
+            everything else has been found to be in order).
         questions: a file, recipe or loaded set.
-        orders: ``auto`` (all when there are at most 24, else 24 in which every
-            option stands in every place equally often), ``all``, ``cyclic``, ``reverse``, ``given``,
-            or the number of orders to sample.
-        labels: label set, see :func:`unslant.presentations.parse_labels`.
-        template: prompt template, by name or path.
-        chat: ask through the tokenizer's chat template.
-        shots: worked examples before each question, the same ones for the whole run.
-        shots_from: where the examples come from; by default the set itself (a question is never
-            an example for itself).
-        limit: ask only so many questions, sampled by ``seed``.
-        seed: of every random choice.
-        watch: told of progress.
+        settings, options: how they are asked: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as
+            keywords (``orders="cyclic"``, ``labels="1"``, ``limit=100``, ...), or both.
+        progress: told of progress.
 
     Raises:
-        InputError: on questions, labels, orders or a template that cannot be used.
+        InputError: on questions, labels, orders, a template or a keyword that cannot be used.
         ModelError: if the model cannot be loaded, or cannot take a prompt.
     """
-    from unslant.models.hf.loading import load_model
-
-    settings = AuditSettings(orders, labels, template, chat, shots, seed)
-    alphabet = parse_labels(labels)
-    writer = Writer(load_template(template), chat)
-    found = _question_set(questions, limit, seed)
-    chooser = ShotChooser((shots_from or found).questions, shots, seed, alphabet=alphabet)
+    chosen = with_options(AuditSettings, settings, options)
+    alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
+    found = chosen.sampled(_question_set(questions, chosen))
+    chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
     asked: list[Asked] = []
     for question in found:
         examples = chooser.of(question)
         asked += [
             (question, presentation.with_shots(examples))
-            for presentation in audit_presentations(question, orders, alphabet, seed)
+            for presentation in audit_presentations(question, chosen.orders, alphabet, seed)
         ]
     for n in sorted({len(question.options) for question in found}):
         asked += control_presentations(n, alphabet, seed=seed)
-    if isinstance(model, str):
-        model = partial(load_model, model)
-    asker = model() if callable(model) else model
+    asker = opened(model)
     before = asker.cost.copy()
     elicitation = Cloze(writer)
-    responses = ask(asker, asked, [elicitation], watch=watch)
-    cost = asker.cost - before
+    responses = ask(asker, asked, [elicitation], progress=progress)
     meta = {
-        "model": asker.name,
-        "questions": found.name,
-        "questions_digest": found.digest,
-        "loading": asdict(found.report),
-        "settings": asdict(settings),
-        "engine": getattr(asker, "engine", type(asker).__name__),
+        **about("audit", found, chosen.recorded(), asker, before),
         "example_prompt": elicitation.prompts(asked[0][1])[0].as_text() if asked else "",
-        "cost": asdict(cost),
     }
-    as_written = json.loads(json.dumps({"study": "audit", **meta}))  # equal to what is read back from a file
-    return result_of(Responses(responses.table, as_written, tuple(found)))
+    return result_of(with_meta(responses, meta, found))
 
 
 def audit_presentations(
@@ -124,17 +92,15 @@ def audit_presentations(
     if reverse not in found:
         shown.append(present(question, reverse, alphabet, "reverse"))
     upside_down = labels_for(alphabet, len(question.options))[::-1]
-    shown.append(present(question, given, name="labels-reversed", labels=upside_down))
+    shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
     if reverse != given:
-        shown.append(present(question, reverse, name="both-reversed", labels=upside_down))
+        shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
     return shown
 
 
 def _question_set(
-    questions: str | Path | QuestionSet[Question] | Iterable[Question], limit: int | None, seed: int
+    questions: str | Path | QuestionSet[Question] | Iterable[Question], settings: AuditSettings
 ) -> QuestionSet[Question]:
     if isinstance(questions, str | Path):
-        return load_questions(questions, limit=limit, seed=seed)
-    if not isinstance(questions, QuestionSet):
-        questions = QuestionSet.of(questions)
-    return replace(questions, questions=sample(questions.questions, limit, seed))
+        return settings.load(questions)
+    return questions if isinstance(questions, QuestionSet) else QuestionSet.of(questions)

@@ -9,18 +9,17 @@ from typing import Literal
 
 import numpy as np
 
+from unslant.arrays import Jsonable, json_fields, jsonable
 from unslant.errors import InputError
-from unslant.metrics.base_rate import BaseRates, base_rates
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.label_scores import LabelScores, standard_labels
+from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
-from unslant.presentations.nvr import nvr_name
-from unslant.responses.table import Responses
+from unslant.presentations import NVR
+from unslant.reports.numbers import number, p_words, percent, with_interval
+from unslant.responses import Responses
 from unslant.studies.base_rate.gold_labels import (
     MODERATE,
-    Correlation,
     GoldAccuracy,
+    PooledCorrelation,
     base_rate_correlation,
     gold_accuracy,
 )
@@ -64,7 +63,7 @@ class Findings:
     base_rates: Mapping[int, BaseRates]
     cells: tuple[Cell, ...]
     gold: GoldAccuracy
-    correlation: Correlation | None
+    correlation: PooledCorrelation | None
     by_subject: SubjectCorrelation | None
     nvr: Nvr | None
     nvr_by_subject: Estimate
@@ -80,16 +79,11 @@ class Findings:
         return next((found for found in self.cells if found.presentation == presentation), None)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "n_options": self.n_options,
-            "base_rates": {str(n): rates.to_dict() for n, rates in self.base_rates.items()},
-            "cells": [found.to_dict() for found in self.cells],
-            "accuracy_by_gold_label": self.gold.to_dict(),
-            "pooled_correlation_own_base_rates": self.correlation.to_dict() if self.correlation else None,
-            "subject_correlation_cloze_base_rates": self.by_subject.to_dict() if self.by_subject else None,
-            "nvr": self.nvr.to_dict() if self.nvr else None,
-            "nvr_by_subject": self.nvr_by_subject.to_dict(),
+        """Plain values for JSON; the scores are left out."""
+        return json_fields(self, omit=("elicitation", "gold", "correlation", "by_subject", "given")) | {
+            "accuracy_by_gold_label": jsonable(self.gold),
+            "pooled_correlation_own_base_rates": jsonable(self.correlation),
+            "subject_correlation_cloze_base_rates": jsonable(self.by_subject),
         }
 
 
@@ -107,10 +101,10 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     given = LabelScores.read(responses, GIVEN, elicitation, labels)
     if not given.right.any():
         raise InputError(f"no usable {elicitation} response to a question as given with a right option")
-    variants = [LabelScores.read(responses, nvr_name(label), elicitation, labels) for label in labels]
+    variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
     cells = [cell(given, GIVEN, elicitation, seed=seed)]
     cells += [
-        cell(scores, nvr_name(label), elicitation, seed=seed)
+        cell(scores, f"nvr-{label}", elicitation, seed=seed)
         for label, scores in zip(labels, variants, strict=True)
         if len(scores)
     ]
@@ -163,7 +157,7 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(Jsonable):
     """One of the paper's hypotheses, decided.
 
     Attributes:
@@ -177,10 +171,6 @@ class Hypothesis:
     claim: str
     verdict: Verdict
     words: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Plain values for JSON."""
-        return {"name": self.name, "claim": self.claim, "verdict": self.verdict, "words": self.words}
 
 
 def hypotheses(found: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:
@@ -199,10 +189,11 @@ def _h1(cloze: Findings | None) -> Hypothesis:
         return Hypothesis("H1", claim, "cannot be tested", reason)
     share = rates.shares.max()
     words = (
-        f"With nothing to know, {rates.top} takes {share:.1%} of the labels' probability, where all alike would take "
-        f"{1 / rates.n_options:.1%}; {rates.distance.value:.1%} of the guesses are out of balance (permutation test "
-        f"over {rates.n_orders} label orders: {p_words(rates.label_p)}). Of the variance, {rates.label_part.value:.0%} "
-        f"belongs to the label and {rates.position_part.value:.0%} to the position."
+        f"With nothing to know, {rates.top} takes {percent(share, 1)} of the labels' probability, where all alike "
+        f"would take {percent(1 / rates.n_options, 1)}; {percent(rates.distance.value, 1)} of the guesses are out of "
+        f"balance (permutation test over {rates.n_orders} label orders: {p_words(rates.label_p)}). Of the variance, "
+        f"{percent(rates.label_part.value)} belongs to the label and {percent(rates.position_part.value)} to the "
+        "position."
     )
     if not rates.uneven and rates.label_p < 0.05:
         words += " Significant, but too little to matter."
@@ -234,8 +225,9 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
         return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a correlation of their own.")
     drop, p = weaker(before, after)
     words = (
-        f"Median r within subjects, cloze base rate against accuracy (P5): cloze {_number(first, 2)}, counterfactual "
-        f"{_number(second, 2)}; lower by {_number(drop, 2)} in {drop.n} subjects (signed-rank test, {p_words(p)})."
+        f"Median r within subjects, cloze base rate against accuracy (P5): cloze {with_interval(first, 2)}, "
+        f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {drop.n} subjects "
+        f"(signed-rank test, {p_words(p)})."
     )
     if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
         return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
@@ -279,14 +271,14 @@ def _h4(cloze: Findings | None) -> Hypothesis:
         return Hypothesis("H4", claim, "cannot be tested", "No Nvr-X responses under the cloze.")
     found = cloze.nvr
     words = (
-        f"Accuracy is {found.plain.value:.3f} as given and {found.score.value:.3f} on Nvr-X (least of the variants), "
-        f"a difference of {_number(found.drop)}; guessing scores {found.guess:.3f}, always avoiding one label "
-        f"{found.never:.3f}, always answering one 0."
+        f"Accuracy is {number(found.plain)} as given and {number(found.score)} on Nvr-X (least of the variants), "
+        f"a difference of {with_interval(found.drop)}; guessing scores {number(found.guess)}, always avoiding one "
+        f"label {number(found.never)}, always answering one 0."
     )
     if found.readings:
         words += " " + " ".join(
-            f"Nvr-{reading.label} lies {abs(reading.gap.value):.3f} {'below' if reading.gap.value < 0 else 'above'} "
-            f"the others: the model {reading.phrase}."
+            f"Nvr-{reading.label} lies {number(abs(reading.gap.value))} "
+            f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
             for reading in found.readings
         )
     else:
@@ -294,13 +286,13 @@ def _h4(cloze: Findings | None) -> Hypothesis:
     return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
 
 
-def _correlation_words(found: Correlation) -> str:
+def _correlation_words(found: PooledCorrelation) -> str:
     if not found.r.defined:
         return f"No correlation: {found.r.note}."
     return (
-        f"r = {_number(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject and "
-        f"label ({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {found.assignment_p:.0%} of all "
-        "ways to assign these base rates to the labels)."
+        f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
+        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {percent(found.assignment_p)} of "
+        "all ways to assign these base rates to the labels)."
     )
 
 
@@ -308,14 +300,14 @@ def _subject_words(found: Findings) -> str:
     if found.by_subject is None or not found.by_subject.median.defined:
         return ""
     median = found.by_subject.median
-    return f"Within subjects (P5) the median r is {_number(median, 2)} over {median.n} subjects."
+    return f"Within subjects (P5) the median r is {with_interval(median, 2)} over {median.n} subjects."
 
 
 def _gap_words(found: Findings) -> str:
     pairs = ", ".join(
-        f"{label} {estimate.value:.2f}" for label, estimate in zip(found.gold.labels, found.gold.by_label, strict=True)
+        f"{label} {number(estimate)}" for label, estimate in zip(found.gold.labels, found.gold.by_label, strict=True)
     )
-    return f"Accuracy by gold label: {pairs} (gap {_number(found.gold.gap, 2)})."
+    return f"Accuracy by gold label: {pairs} (gap {with_interval(found.gold.gap)})."
 
 
 def _doubt(found: Findings, given: bool = False) -> str:
@@ -328,14 +320,3 @@ def _doubt(found: Findings, given: bool = False) -> str:
 def name(presentation: str) -> str:
     """A presentation's name for people: ``as given``, ``Nvr-A``, ..."""
     return "as given" if presentation == GIVEN else presentation[:1].upper() + presentation[1:]
-
-
-def p_words(p: float) -> str:
-    """``p = 0.012`` or ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def _number(estimate: Estimate, digits: int = 3) -> str:
-    if estimate.low != estimate.low:
-        return f"{estimate.value:.{digits}f}"
-    return f"{estimate.value:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"

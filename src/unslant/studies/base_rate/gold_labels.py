@@ -8,13 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate, json_number, wilson
-from unslant.metrics.label_scores import LabelScores
-
-Floats = NDArray[np.float64]
+from unslant.arrays import Floats, Ints, json_fields
+from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
 
 MODERATE = 0.3
 """H2 asks for a correlation of at least so much (a moderate one after Cohen 1988; 9 % of the variance)."""
@@ -41,7 +37,7 @@ class GoldAccuracy:
     gap: Estimate
     subjects: tuple[str, ...]
     accuracy: Floats
-    counts: NDArray[np.int64]
+    counts: Ints
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -99,7 +95,7 @@ def _gap(totals: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Correlation:
+class PooledCorrelation:
     """Pearson correlation between the base rate of a label and the accuracy on its questions.
 
     Attributes:
@@ -134,18 +130,10 @@ class Correlation:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "r": self.r.to_dict(),
-            "p": json_number(self.p),
-            "assignment_p": json_number(self.assignment_p),
-            "pairs": self.pairs,
-            "n_subjects": self.n_subjects,
-            "n_labels": self.n_labels,
-            "holds": self.holds,
-        }
+        return json_fields(self, also=("holds",))
 
 
-def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> Correlation:
+def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> PooledCorrelation:
     """Correlate base rates with accuracy by subject and label.
 
     Args:
@@ -155,8 +143,8 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     there = gold.counts > 0
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)
 
-    def undefined(reason: str) -> Correlation:
-        return Correlation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
+    def undefined(reason: str) -> PooledCorrelation:
+        return PooledCorrelation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
 
     if pairs < _MIN_PAIRS:
         return undefined(f"needs at least {_MIN_PAIRS} pairs of subject and label")
@@ -175,7 +163,7 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
         moved = np.where(there, rates[list(order)], 0.0)
         sums = [a.sum() for a in (there.astype(np.float64), moved, y, moved**2, y * y, moved * y)]
         as_high += bool(_pearson(np.array([sums]))[0] >= estimate.value - 1e-9)
-    return Correlation(estimate, p, as_high / len(assignments), pairs, s, n)
+    return PooledCorrelation(estimate, p, as_high / len(assignments), pairs, s, n)
 
 
 def _pearson(totals: Floats) -> Floats:

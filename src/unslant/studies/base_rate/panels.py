@@ -1,282 +1,216 @@
-"""The base-rate study in a report, and its pictures as one file: base rates, accuracy by gold label, and one against
-the other (P5, figure 1)."""
+"""The base-rate study as it is shown: the hypotheses, then the tables they rest on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from unslant.errors import InputError
-from unslant.reports.figures import PNG_SCALE
-from unslant.reports.panels import Chart, Column, Panel, Style, Table
-from unslant.reports.style import PAPER, specification
+from unslant.metrics import METRICS, Estimate
+from unslant.metrics.label_scores import TIE_RULES
+from unslant.reports import Column, Page, Panel, Table, Tile
+from unslant.reports.charts import MOST_ROWS
+from unslant.reports.numbers import Cell, count, listed
+from unslant.studies.base_rate.charts import elicitation_charts
+from unslant.studies.base_rate.findings import Findings, Hypothesis, name
+from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
-    from unslant.studies.base_rate.findings import Findings
     from unslant.studies.base_rate.result import BaseRateResult
-    from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
 
-FORMATS = (".svg", ".png")
-_WIDTH = 320
-
-
-def check_format(path: str | Path) -> None:
-    """Refuse what cannot be drawn before any work is done.
-
-    Raises:
-        InputError: if the ending is not ``.svg`` or ``.png``.
-    """
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError.at(path, f"charts are written as {' or '.join(FORMATS)}")
+TOLERANCE = 0.005
+"""Rounding of a table of three digits, and a question or two more or less."""
 
 
-def save_charts(result: BaseRateResult, path: str | Path) -> None:
-    """Draw all pictures into one SVG or PNG file, offline: a column per elicitation.
+def page(result: BaseRateResult) -> Page:
+    """The hypotheses, then each elicitation, then the shortcuts."""
+    first = next(iter(result.found.values()))
+    within = first.by_subject.median if first.by_subject else Estimate.undefined("no control responses")
+    nothing = Estimate.undefined("not asked")
+    return Page(
+        about=asked_about(result.meta, count(len(first.given), "question")),
+        headline=headline(result.hypotheses),
+        lead=result.hypotheses[0].words,
+        tiles=Tile.row(
+            ("accuracy", first.cells[0].accuracy["first"]),
+            ("nvr.score", first.nvr.score if first.nvr else nothing),
+            ("base_rates.distance", first.rates.distance if first.rates else nothing),
+            ("accuracy_by_gold_label.gap", first.gold.gap),
+            ("median", within),
+        ),
+        panels=(
+            _hypotheses_panel(result.hypotheses),
+            *(_elicitation_panel(found) for found in result.found.values()),
+            _published_panel(result),
+            _shortcut_panel(result),
+        ),
+        notes=(*skipped_lines(result.meta), *cost_lines(result.cost)),
+        settings=settings_rows(result.meta),
+        name=str(result.meta.get("model", "")),
+    )
 
-    Raises:
-        InputError: see :func:`check_format`.
-    """
-    import altair as alt
-    import vl_convert
 
-    check_format(path)
-    style = replace(PAPER, width=_WIDTH)
-    columns = []
-    for found in result.found.values():
-        drawn = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in elicitation_charts(found)]
-        columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
-    whole = alt.hconcat(*columns, spacing=50, title=str(result.meta.get("model", "model")))
-    spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
-    if Path(path).suffix.lower() == ".svg":
-        Path(path).write_text(vl_convert.vegalite_to_svg(spec), "utf-8")
-    else:
-        Path(path).write_bytes(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
+def headline(hypotheses: Sequence[Hypothesis]) -> str:
+    """Which of the paper's hypotheses hold."""
+    verdicts: dict[str, list[str]] = {}
+    for hypothesis in hypotheses:
+        verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name.replace(", own", " by own"))
+    words = {"holds": ("holds", "hold"), "partly": ("partly holds", "partly hold")}
+    words["does not hold"] = ("does not hold", "do not hold")
+    told = [
+        f"{listed(names)} {words.get(verdict, (verdict, verdict))[len(names) > 1]}"
+        for verdict, names in verdicts.items()
+    ]
+    return f"Base rates: {'; '.join(told)}"
 
 
-def base_rate_panels(result: BaseRateResult) -> list[Panel]:
-    """The study as sections of a report: the hypotheses, then each elicitation, then the shortcuts."""
-    verdicts = tuple((h.name, h.claim, h.verdict, h.words) for h in result.hypotheses)
-    columns = (Column("hypothesis"), Column("claim"), Column("verdict"), Column("in words"))
-    first = Panel(
+def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
+    columns = (Column("hypothesis"), Column("claim"), Column("verdict"))
+    verdicts = tuple((h.name, h.claim, h.verdict) for h in hypotheses)
+    words = tuple((h.name, h.words) for h in hypotheses)
+    return Panel(
         "base-rate-hypotheses",
         "Labels that the model likes before it has read anything",
         "Base rates are how probable each label is where there is nothing to know.",
-        tables=(Table("base-rate-hypotheses-table", "Hypotheses", columns, verdicts),),
+        tables=(
+            Table("base-rate-hypotheses-table", "Hypotheses", columns, verdicts),
+            Table("base-rate-words", "In words", (Column("hypothesis"), Column("outcome")), words),
+        ),
+        short="Hypotheses",
+        first_screen=True,
     )
-    panels = [first, *(_elicitation_panel(found) for found in result.found.values())]
-    if result.published:
-        panels.append(_published_panel(result))
-    if result.shortcuts:
-        panels.append(_shortcut_panel(result))
-    return panels
 
 
 def _elicitation_panel(found: Findings) -> Panel:
-    from unslant.studies.base_rate.findings import name
-
-    rules = (Column("ties to the first"), Column("ties shared"), Column("ties to the last"))
-    columns = (Column("questions"), *rules, Column("mean over subjects"), Column("tie rate"), Column("doubt"))
-    rows = tuple(
-        (
-            name(cell.presentation),
-            *(cell.accuracy[rule] for rule in ("first", "split", "last")),
-            cell.by_subject["first"],
-            cell.tie_rate,
-            cell.doubt or None,
-        )
-        for cell in found.cells
-    )
-    table = Table(f"base-rate-accuracy-{found.elicitation}", "Accuracy as given and on Nvr-X", columns, rows)
-    notes = tuple(f"Not to be trusted: {name(cell.presentation)}, {cell.doubt}." for cell in found.cells if cell.doubt)
+    doubted = [cell for cell in found.cells if cell.doubt]
+    tables = (_accuracy_table(found), _correlation_table(found), *_rate_tables(found), _gold_table(found))
     return Panel(
         f"base-rate-{found.elicitation}",
         f"Base rates and accuracy by gold label, {found.elicitation}",
         "In Nvr-X the right option is never under label X: where accuracy falls there, X is answered when unsure.",
         charts=tuple(elicitation_charts(found)),
-        tables=(table,),
-        notes=notes,
+        tables=tuple(table for table in tables if table.rows),
+        notes=tuple(f"Not to be trusted: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
+        short=found.elicitation.capitalize(),
+        first_screen=True,
     )
+
+
+def _accuracy_table(found: Findings) -> Table:
+    accuracies = ("accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first")
+    keys = (*accuracies, "tie_rate", "all_tied")
+    columns = (Column("questions"), *map(Column.of, keys), Column("trusted"), Column("failed"))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name(cell.presentation),
+            *(cell.accuracy[rule] for rule in TIE_RULES),
+            cell.by_subject["first"],
+            cell.tie_rate,
+            cell.all_tied,
+            "no" if cell.doubt else "yes",
+            cell.n_failed,
+        )
+        for cell in found.cells
+    ]
+    if found.nvr is not None:
+        trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
+        empty = (None, None)
+        rows.append(("Nvr-X score", found.nvr.score, *empty, found.nvr_by_subject, *empty, trusted, found.nvr.left_out))
+    title = f"Accuracy, {found.elicitation}"
+    explanation = "By what becomes of ties; the Nvr-X score is the least of the variants."
+    return Table(f"base-rate-accuracy-{found.elicitation}", title, columns, tuple(rows), explanation)
+
+
+def _correlation_table(found: Findings) -> Table:
+    pooled, own = found.correlation, "pooled_correlation_own_base_rates"
+    values: dict[str, Cell] = {}
+    if pooled is not None:
+        values = {f"{own}.r": pooled.r, f"{own}.p": pooled.p, "assignment_p": pooled.assignment_p}
+    if found.by_subject is not None:
+        values["median"] = found.by_subject.median
+    if found.nvr is not None:
+        values |= {"nvr.drop": found.nvr.drop, "nvr.guess": found.nvr.guess, "nvr.never": found.nvr.never}
+    values["accuracy_by_gold_label.gap"] = found.gold.gap
+    title = f"What the labels do to the score, {found.elicitation}"
+    return Table.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
+
+
+def _rate_tables(found: Findings) -> tuple[Table, Table]:
+    rates, variance = [], []
+    for n, own in found.base_rates.items():
+        pairs = zip(own.labels, own.by_label, own.shares.tolist(), own.by_position, strict=True)
+        rates += [
+            (f"{n} options, {label}", rate, share, str(i), at) for i, (label, rate, share, at) in enumerate(pairs, 1)
+        ]
+        parts = (own.label_part, own.position_part, own.distance, own.position_distance, own.label_p, own.position_p)
+        variance.append((f"{n} options", *parts, own.n_orders))
+    first = ("base_rates.by_label", "base_rates.shares")
+    keys = ("label_part", "position_part", "distance", "position_distance")
+    p_values = (Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"))
+    columns = (Column("options"), *(Column.of(f"base_rates.{key}") for key in keys), *p_values, Column("label orders"))
+    return (
+        Table(
+            f"base-rate-rates-{found.elicitation}",
+            f"Base rates, {found.elicitation}",
+            (Column("label"), *map(Column.of, first), Column("place"), Column.of("base_rates.by_position")),
+            tuple(rates),
+            "Mean probability over all label orders, of each label and of whatever stands at each place.",
+        ),
+        Table(
+            f"base-rate-variance-{found.elicitation}",
+            f"Label or position, {found.elicitation}",
+            columns,
+            tuple(variance),
+            "Parts of the variance that each explains, and the guesses that are out of balance by either.",
+        ),
+    )
+
+
+def _gold_table(found: Findings) -> Table:
+    gold = found.gold
+    how = METRICS["accuracy_by_gold_label.by_label"]
+    columns = (Column("subject"), *(Column(label, how) for label in gold.labels), Column("questions"))
+    rows: list[tuple[Cell, ...]] = [("all", *gold.by_label, sum(estimate.n for estimate in gold.by_label))]
+    if len(gold.subjects) > 1:
+        rows += [
+            (subject or "(none)", *accuracy.tolist(), int(counts.sum()))
+            for subject, accuracy, counts in zip(gold.subjects, gold.accuracy, gold.counts, strict=True)
+        ]
+    title = f"Accuracy by the right option's label, {found.elicitation}, questions of {found.n_options} options"
+    return Table(f"base-rate-gold-{found.elicitation}", title, columns, tuple(rows), folded=len(rows) > MOST_ROWS)
 
 
 def _published_panel(result: BaseRateResult) -> Panel:
-    columns = (Column("elicitation"), Column("questions"), Column("paper"), Column("here"), Column("difference", 4))
-    rows = tuple((c.elicitation, c.presentation, c.published, c.ours, c.difference) for c in result.published)
-    return Panel(
-        "base-rate-published",
-        "Beside the paper's table 3",
-        "Unweighted mean over subjects; ties go to the first label.",
-        tables=(Table("base-rate-published-table", "Accuracy", columns, rows),),
-    )
+    keys = ("published", "published.ours", "published.difference")
+    columns = (Column("elicitation"), Column("questions"), *map(Column.of, keys), Column(f"within {TOLERANCE}"))
+    rows = tuple(
+        (c.elicitation, name(c.presentation), c.published, c.ours, c.difference,
+         "yes" if abs(c.difference) <= TOLERANCE else "differs")
+        for c in result.published
+    )  # fmt: skip
+    table = Table("base-rate-published-table", "Beside the paper's table 3", columns, rows)
+    explanation = "Unweighted mean over subjects; ties go to the first label."
+    return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
 
 
 def _shortcut_panel(result: BaseRateResult) -> Panel:
+    keys = ("score", "guess")
     columns = (
         Column("shortcut"),
-        Column("scores alone"),
-        Column("guessing"),
-        Column("followed when wrong"),
-        Column("by chance"),
-        Column("difference"),
+        *(Column.of(f"shortcuts.{key}") for key in keys),
+        Column("earns", explanation="the shortcut alone scores more than guessing"),
+        *map(Column.of, ("follow", "follow_chance", "shortcuts.excess")),
+        Column("is followed", explanation="more than by chance"),
+        Column.of("applies"),
     )
-    rows = tuple((s.name, s.score, s.guess, s.follow, s.follow_chance, s.excess) for s in result.shortcuts)
+    rows = tuple(
+        (s.name, s.score, s.guess, "yes" if s.earns else "no", s.follow, s.follow_chance, s.excess,
+         "yes" if s.followed else "no", s.applies)
+        for s in result.shortcuts
+    )  # fmt: skip
     return Panel(
         "base-rate-shortcuts",
         "Test-taking shortcuts",
         "What each shortcut would score alone, and how often a wrong answer is the one a wrong shortcut gives.",
-        tables=(Table("base-rate-shortcuts-table", "Shortcuts", columns, rows),),
+        tables=(Table("base-rate-shortcuts-table", "Shortcuts", columns, rows),) if rows else (),
+        short="Shortcuts",
     )
-
-
-def elicitation_charts(found: Findings) -> list[Chart]:
-    """The three pictures of one elicitation; those without data are left out."""
-    charts = []
-    if found.rates is not None:
-        charts.append(
-            Chart(
-                f"base-rates-{found.elicitation}",
-                f"Base rates, {found.elicitation}",
-                "Mean probability of each label over all label orders, with intervals over orders.",
-                lambda style: _rates(found, style),
-            )
-        )
-    charts.append(
-        Chart(
-            f"gold-labels-{found.elicitation}",
-            f"Accuracy by gold label, {found.elicitation}",
-            "A dot is a subject; the line is all questions whose right option stands under that label.",
-            lambda style: _gold(found, style),
-        )
-    )
-    correlation = found.correlation
-    if correlation is not None and correlation.r.defined:
-        charts.append(
-            Chart(
-                f"base-rate-correlation-{found.elicitation}",
-                f"r = {correlation.r.value:.2f}, {found.elicitation}",
-                f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels.",
-                lambda style: _correlation(found, style),
-            )
-        )
-    within = found.by_subject
-    if within is not None and len(within.r) > 1:
-        charts.append(
-            Chart(
-                f"base-rate-within-{found.elicitation}",
-                f"Within subjects, median r = {within.median.value:.2f}, {found.elicitation}",
-                f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom).",
-                lambda style: _within(within, style),
-            )
-        )
-    return charts
-
-
-def _rates(found: Findings, style: Style) -> Any:
-    import altair as alt
-
-    rates = found.rates
-    assert rates is not None
-    rows = [
-        {"label": label, "rate": e.value, "low": e.low, "high": e.high, "n": e.n}
-        for label, e in zip(rates.labels, rates.by_label, strict=True)
-    ]
-    x = alt.X("label:N", title="label", sort=None, scale=alt.Scale(paddingInner=0.4))
-    base = alt.Chart(alt.Data(values=rows), width=style.width).encode(x=x)
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".4f") for name in ("rate", "low", "high")]
-    bars = base.mark_bar().encode(
-        y=alt.Y("rate:Q", title="probability"), color=_colour(alt, found.gold.labels, style), tooltip=tooltip
-    )
-    return bars + base.mark_rule(color=style.ink).encode(y="low:Q", y2="high:Q")
-
-
-def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
-    colours = [style.series[i % len(style.series)] for i in range(len(labels))]
-    return alt.Color("label:N", scale=alt.Scale(domain=list(labels), range=colours), legend=None)
-
-
-def _dots(found: Findings) -> list[dict[str, Any]]:
-    """One record per subject and label that has questions."""
-    gold, rates = found.gold, found.rates
-    return [
-        {
-            "label": label,
-            "accuracy": float(gold.accuracy[s, i]),
-            "subject": subject,
-            "questions": int(gold.counts[s, i]),
-            # spread by the golden ratio instead of at random, so that the same numbers give the same picture
-            "spread": s * 0.618 % 1,
-            "rate": float(rates.values[i]) if rates is not None else None,
-        }
-        for s, subject in enumerate(gold.subjects)
-        for i, label in enumerate(gold.labels)
-        if gold.counts[s, i]
-    ]
-
-
-def _gold(found: Findings, style: Style) -> Any:
-    import altair as alt
-
-    gold = found.gold
-    lines = [
-        {"label": label, "all": e.value, "low": e.low, "high": e.high, "n": e.n}
-        for label, e in zip(gold.labels, gold.by_label, strict=True)
-        if e.defined
-    ]
-    x = alt.X("label:N", title="label of the right option", sort=None)
-    scale = alt.Scale(domain=[0, 1])
-    points = (
-        alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-        .mark_circle(size=30, opacity=0.45)
-        .encode(
-            x=x,
-            xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
-            y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
-            color=_colour(alt, gold.labels, style),
-            tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
-        )
-    )
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("all", "low", "high")]
-    ticks = (
-        alt.Chart(alt.Data(values=lines))
-        .mark_point(shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False)
-        .encode(x=x, xOffset=alt.XOffsetDatum(0.5), y=alt.Y("all:Q", scale=scale), tooltip=[*tooltip, "n:Q"])
-    )
-    return points + ticks
-
-
-def _within(within: SubjectCorrelation, style: Style) -> Any:
-    """P5's box plot (whiskers within 1.5 interquartile ranges of the quartiles), and every subject."""
-    import altair as alt
-
-    rows = [{"subject": s, "r": float(r)} for s, r in zip(within.subjects, within.r, strict=True)]
-    x = alt.X("r:Q", title="Pearson's r within a subject", scale=alt.Scale(domain=[-1, 1]))
-    chart = alt.Chart(alt.Data(values=rows), width=style.width, height=70).encode(x=x)
-    box = chart.mark_boxplot(
-        size=26, color=style.faint, median={"color": style.ink}, outliers=False, rule={"color": style.ink}
-    )
-    return box + chart.mark_tick(thickness=1, opacity=0.6, color=style.accent).encode(tooltip=["subject:N", "r:Q"])
-
-
-def _correlation(found: Findings, style: Style) -> Any:
-    import altair as alt
-
-    x = alt.X(
-        "rate:Q", title="base rate of the label", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5)
-    )
-    y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
-    chart = alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-    points = chart.mark_circle(size=30, opacity=0.45).encode(
-        x=x, y=y, color=_colour(alt, found.gold.labels, style), tooltip=["label:N", "subject:N", "accuracy:Q"]
-    )
-    line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
-    ends = [
-        {"rate": float(rate), "label": label}
-        for rate, label in zip(found.rates.values if found.rates else (), found.gold.labels, strict=True)
-    ]
-    names = (
-        alt.Chart(alt.Data(values=ends))
-        .mark_text(dx=9, fontWeight="bold")
-        .encode(x=x, y=alt.datum(0.97), text="label:N", color=_colour(alt, found.gold.labels, style))
-    )
-    return points + line + names

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unslant.metrics.estimate import Estimate
+from unslant.arrays import json_fields
+from unslant.metrics import Estimate
 from unslant.studies.base_rate.findings import GIVEN, Findings
 
 PRESENTATIONS = ("nvr-A", "nvr-B", "nvr-C", "nvr-D", GIVEN)
@@ -37,13 +38,7 @@ class PublishedCell:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "presentation": self.presentation,
-            "elicitation": self.elicitation,
-            "published": self.published,
-            "ours": self.ours.to_dict(),
-            "difference": self.difference,
-        }
+        return json_fields(self, also=("difference",))
 
 
 def published(model: str, source: str, found: Mapping[str, Findings]) -> tuple[PublishedCell, ...]:

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-import unslant
+from unslant.arrays import jsonable
 from unslant.errors import InputError
-from unslant.models.base import Cost
+from unslant.models import Cost
 from unslant.questions import Question
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate.published import PublishedCell, published
 from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
-from unslant.studies.result import StudyResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
+from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
-class BaseRateSettings:
-    """How the questions are asked; see :func:`base_rate`."""
-
-    labels: str = "A"
-    template: str = "base-rate"
-    chat: bool = False
-    shots: int = 0
-    canary: str = "best"
-    nvr: bool = True
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class BaseRateResult(StudyResult):
+class BaseRateResult(RecordedResult):
     """What the study found.
 
     Attributes:
@@ -49,6 +32,9 @@ class BaseRateResult(StudyResult):
         cost: tokens and time.
     """
 
+    study = "base-rate"
+    unwritten = ("responses", "found", "meta")
+
     responses: Responses
     found: Mapping[str, Findings]
     hypotheses: tuple[Hypothesis, ...]
@@ -57,41 +43,9 @@ class BaseRateResult(StudyResult):
     cost: Cost
     meta: dict[str, Any]
 
-    @property
-    def headline(self) -> str:
-        """Which of the paper's hypotheses hold."""
-        verdicts: dict[str, list[str]] = {}
-        for hypothesis in self.hypotheses:
-            verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name)
-        return "Base rates: " + "; ".join(f"{' and '.join(names)}: {verdict}" for verdict, names in verdicts.items())
-
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The outcome as text for a terminal."""
-        from unslant.studies.base_rate.text import summary
-
-        return summary(self, width=width, color=color)
-
-    def panels(self) -> Sequence[Panel]:
-        """The outcome as sections of a report, with its pictures."""
-        from unslant.studies.base_rate.panels import base_rate_panels
-
-        return base_rate_panels(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single responses, JSON-able."""
-        return {
-            "unslant": unslant.__version__,
-            **self.meta,
-            "cost": asdict(self.cost),
-            "hypotheses": [hypothesis.to_dict() for hypothesis in self.hypotheses],
-            "elicitations": {name: found.to_dict() for name, found in self.found.items()},
-            "shortcuts": [shortcut.to_dict() for shortcut in self.shortcuts],
-            "published": [cell.to_dict() for cell in self.published],
-        }
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the table of responses; :func:`base_rate_recorded` reads it back without the model."""
-        self.responses.to_parquet(path)
+        return super().to_dict() | {"elicitations": jsonable(self.found)}
 
 
 def result_of(responses: Responses, questions: Sequence[Question] | None, seed: int) -> BaseRateResult:

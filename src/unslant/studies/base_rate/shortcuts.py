@@ -9,13 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.questions.question import Question
-
-Floats = NDArray[np.float64]
+from unslant.arrays import Floats, Ints, json_fields
+from unslant.metrics import Bootstrap, Estimate
+from unslant.questions import Question
 
 _NUMBER = re.compile(r"[-+−]?\d+(?:[,\u00a0]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -109,17 +106,7 @@ class Shortcut:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "score": self.score.to_dict(),
-            "guess": None if np.isnan(self.guess) else self.guess,
-            "follow": self.follow.to_dict(),
-            "follow_chance": None if np.isnan(self.follow_chance) else self.follow_chance,
-            "excess": self.excess.to_dict(),
-            "applies": self.applies.to_dict(),
-            "earns": self.earns,
-            "followed": self.followed,
-        }
+        return json_fields(self, also=("earns", "followed"))
 
 
 def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
@@ -134,7 +121,7 @@ def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
 
 
 def shortcuts(
-    questions: Sequence[Question], chosen: Sequence[int | None] | NDArray[np.int64], *, seed: int = 0
+    questions: Sequence[Question], chosen: Sequence[int | None] | Ints, *, seed: int = 0
 ) -> tuple[Shortcut, ...]:
     """Measure every shortcut.
 

@@ -4,90 +4,63 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from unslant.asking import Asked, Watch, ask, no_watch
-from unslant.models.base import ScoringModel
-from unslant.presentations import ShotChooser, parse_labels, present
-from unslant.presentations.controls import control_presentations
-from unslant.presentations.nvr import nvr_presentations
-from unslant.prompts import Cloze, Counterfactual, Elicitation, Writer, load_template
-from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
-from unslant.questions.loaders import sample
-from unslant.responses.recorded import load_recorded
-from unslant.responses.table import Responses
+import pyarrow as pa
+
+from unslant.asking import Asked, Progress, ask, no_progress
+from unslant.errors import InputError
+from unslant.models import ScoringModel
+from unslant.models.open import opened
+from unslant.presentations import ShotChooser, control_presentations, nvr_presentations, parse_labels, present
+from unslant.prompts import Cloze, Counterfactual, Elicitation
+from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.responses import Responses, load_recorded
 from unslant.studies.base_rate.findings import GIVEN
-from unslant.studies.base_rate.result import BaseRateResult, BaseRateSettings, result_of
-
-if TYPE_CHECKING:
-    pass
+from unslant.studies.base_rate.result import BaseRateResult, result_of
+from unslant.studies.base_rate.settings import BaseRateSettings
+from unslant.studies.meta import about
+from unslant.studies.options import with_options
 
 
 def base_rate(
     model: str | ScoringModel | Callable[[], ScoringModel],
     questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    settings: BaseRateSettings | None = None,
     *,
-    labels: str = "A",
-    template: str = "base-rate",
-    chat: bool = False,
-    shots: int = 0,
-    shots_from: QuestionSet[Question] | None = None,
-    canary: str = "best",
-    nvr: bool = True,
-    limit: int | None = None,
-    seed: int = 0,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> BaseRateResult:
     """Ask every question as given and as Nvr-X, and the control questions, each by cloze and by counterfactual.
 
     Args:
-        model: a name or folder for :func:`unslant.load_model`, a loaded model, or a function that loads one.
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
         questions: a file, recipe or loaded set.
-        labels: label set, see :func:`unslant.presentations.parse_labels`.
-        template: prompt template; ``base-rate`` is the paper's layout.
-        chat: ask through the tokenizer's chat template.
-        shots, shots_from: worked examples before each question (and control); by default from the set itself.
-        canary: word or words scored after each label under the counterfactual.
-        nvr: ask the Nvr-X variants; without them the cost is that of the given order alone, and H4 is not tested.
-        limit: ask only so many questions, sampled by ``seed``.
-        seed: of every random choice.
-        watch: told of progress.
+        settings, options: how they are asked: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its
+            fields as keywords (``canary="best"``, ``nvr=False``, ...), or both.
+        progress: told of progress.
 
     Raises:
-        InputError: on questions, labels, canary or a template that cannot be used.
+        InputError: on questions, labels, canary, a template or a keyword that cannot be used.
         ModelError: if the model cannot be loaded, or cannot take a prompt.
     """
-    from unslant.models.hf.loading import load_model
-
-    settings = BaseRateSettings(labels, template, chat, shots, canary, nvr, seed)
-    writer = Writer(load_template(template), chat)
-    elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, canary)]
-    found = questions if isinstance(questions, QuestionSet) else load_questions(questions)
-    found = replace(found, questions=sample(found.questions, limit, seed))
-    chooser = ShotChooser((shots_from or found).questions, shots, seed, alphabet=parse_labels(labels))
+    chosen = with_options(BaseRateSettings, settings, options)
+    alphabet, writer = parse_labels(chosen.labels), chosen.writer()
+    elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
+    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    pool = chosen.pool(chosen.shots_from) or found
+    chooser = ShotChooser(pool.questions, chosen.shots, chosen.seed, alphabet=alphabet)
     asked = [
         (question, presentation.with_shots(chooser.of(question)))
-        for question, presentation in base_rate_presentations(found.questions, parse_labels(labels), nvr, seed)
+        for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)
     ]
-    if isinstance(model, str):
-        model = partial(load_model, model)
-    asker = model() if callable(model) else model
+    asker = opened(model)
     before = asker.cost.copy()
-    responses = ask(asker, asked, elicitations, watch=watch)
-    meta = {
-        "study": "base-rate",
-        "model": asker.name,
-        "questions": found.name,
-        "questions_digest": found.digest,
-        "loading": asdict(found.report),
-        "settings": asdict(settings),
-        "engine": getattr(asker, "engine", type(asker).__name__),
-        "cost": asdict(asker.cost - before),
-    }
-    return result_of(Responses(responses.table, json.loads(json.dumps(meta))), found.questions, seed)
+    responses = ask(asker, asked, elicitations, progress=progress)
+    meta = about("base-rate", found, chosen.recorded(), asker, before)
+    return result_of(Responses(responses.table, json.loads(json.dumps(meta))), found.questions, chosen.seed)
 
 
 def base_rate_presentations(
@@ -96,7 +69,7 @@ def base_rate_presentations(
     """Every question as given and (``nvr``) in its Nvr-X variants, then the controls for every number of options."""
     asked: list[Asked] = []
     for question in questions:
-        asked.append((question, present(question, alphabet=alphabet, name=GIVEN)))
+        asked.append((question, present(question, alphabet=alphabet, kind=GIVEN)))
         if nvr:
             asked += [(question, presentation) for presentation in nvr_presentations(question, alphabet, seed)]
     for n in sorted({len(question.options) for question in questions}):
@@ -105,7 +78,7 @@ def base_rate_presentations(
 
 
 def base_rate_recorded(
-    source: str | Path | Responses,
+    source: str | Path | Responses | Sequence[str | Path],
     questions: QuestionSet[Question] | Sequence[Question] | None = None,
     *,
     model: str | None = None,
@@ -115,8 +88,8 @@ def base_rate_recorded(
     """The same study from recorded log-probabilities, with no model.
 
     Args:
-        source: a file for :func:`unslant.responses.recorded.load_recorded` (what :meth:`BaseRateResult.to_parquet`
-            wrote is one too), or a table of responses.
+        source: a file, or several of one model, for :func:`unslant.responses.recorded.load_recorded` (what
+            :meth:`BaseRateResult.to_parquet` wrote is one too), or a table of responses.
         questions: the texts, for the shortcut controls. Recorded ids are those of the questions or the last parts of
             them (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
         model, fields: see :func:`~unslant.responses.recorded.load_recorded`.
@@ -125,5 +98,16 @@ def base_rate_recorded(
     Raises:
         InputError: on a file that cannot be used, or questions that are not the recorded ones.
     """
-    responses = source if isinstance(source, Responses) else load_recorded(source, fields=fields, model=model)
+    if isinstance(source, Responses):
+        responses = source
+    else:
+        paths = [source] if isinstance(source, str | Path) else source
+        responses = _joined([load_recorded(path, fields=fields, model=model) for path in paths])
     return result_of(responses, None if questions is None else list(questions), seed)
+
+
+def _joined(tables: Sequence[Responses]) -> Responses:
+    models = sorted({str(table.meta.get("model", "")) for table in tables})
+    if len(models) > 1:
+        raise InputError(f"the files hold responses of several models: {', '.join(models)}; give those of one")
+    return replace(tables[0], table=pa.concat_tables([table.table for table in tables]))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
+from unslant.arrays import Floats, json_number
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.studies.base_rate.gold_labels import GoldAccuracy
 
-Floats = NDArray[np.float64]
 _MIN_LABELS = 3
 MIN_SUBJECTS = 6
 """Fewer allow no 95 % interval of a median."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.arrays import Floats, json_fields
+from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.label_scores import TIE_RULES, LabelScores
 from unslant.metrics.ties import tied as tied_labels
+from unslant.reports.numbers import number, percent
 
 TIE_LIMIT = 0.10
 """With ties in more than this share of the questions, an accuracy is not to be trusted ..."""
@@ -44,28 +44,17 @@ class Cell:
         """Why the accuracy is not to be trusted, in words; empty if it is."""
         reasons = []
         if self.tie_rate.value > TIE_LIMIT:
-            reasons.append(f"ties in {self.tie_rate.value:.0%} of the questions")
+            reasons.append(f"ties in {percent(self.tie_rate.value)} of the questions")
         moved = max(abs(table["first"].value - table["last"].value) for table in (self.accuracy, self.by_subject))
         if moved > RULE_LIMIT:
             first, split, last = (self.by_subject[rule].value for rule in TIE_RULES)
-            reasons.append(
-                f"{first:.3f} if the first tied label wins, {split:.3f} if they share, {last:.3f} if the last"
-            )
+            shared = f"{number(first)} if the first tied label wins, {number(split)} if they share"
+            reasons.append(f"{shared}, {number(last)} if the last")
         return "; ".join(reasons)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {
-            "presentation": self.presentation,
-            "elicitation": self.elicitation,
-            "accuracy": {rule: estimate.to_dict() for rule, estimate in self.accuracy.items()},
-            "by_subject": {rule: estimate.to_dict() for rule, estimate in self.by_subject.items()},
-            "tie_rate": self.tie_rate.to_dict(),
-            "all_tied": self.all_tied.to_dict(),
-            "n_failed": self.n_failed,
-            "trusted": not self.doubt,
-            "doubt": self.doubt,
-        }
+        return json_fields(self, also=("doubt",)) | {"trusted": not self.doubt}
 
 
 def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
@@ -85,7 +74,7 @@ def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int 
     )
 
 
-def subject_mean(values: NDArray[np.float64], subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
+def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
     """Unweighted mean over subjects of each subject's mean, with the bootstrap interval over subjects.
 
     Args:

@@ -8,46 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unslant.asking import Watch, no_watch
+import numpy as np
+
+from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
-from unslant.presentations.presentation import Presentation
-from unslant.prompts.elicitation import Cloze, Writer
+from unslant.presentations import Presentation
+from unslant.prompts import Cloze, Writer
+from unslant.studies.contamination.settings import Training
 
 if TYPE_CHECKING:
     import torch
 
+    from unslant.models.base import Ids
     from unslant.models.hf.model import TransformersModel
 
 
 @dataclass(frozen=True)
-class Training:
-    """How a model is fine-tuned on questions.
-
-    Attributes:
-        epochs: passes over the questions, at most.
-        learning_rate: of AdamW, falling linearly to 0.
-        batch: questions in one step.
-        stop_at: training ends once so large a share of the questions was answered right during an epoch.
-        last_layers: train only so many of the last layers (0: all of them and the embeddings).
-        seed: of the order of the questions.
-    """
-
-    epochs: int = 40
-    learning_rate: float = 1e-3
-    batch: int = 16
-    stop_at: float = 1.0
-    last_layers: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1 or self.learning_rate <= 0 or not 0 < self.stop_at <= 1:
-            raise InputError(
-                f"{self}: epochs and batch must be 1 or more, learning_rate above 0, stop_at above 0 and at most 1"
-            )
-
-
-@dataclass(frozen=True)
-class Trained:
+class FineTuned:
     """What fine-tuning did: epochs run, and the share answered right during the last of them."""
 
     epochs: int
@@ -60,8 +37,8 @@ def fine_tune(
     presentations: Sequence[Presentation],
     writer: Writer,
     training: Training | None = None,
-    watch: Watch = no_watch,
-) -> Trained:
+    progress: Progress = no_progress,
+) -> FineTuned:
     """Train ``model`` in place on the right label of every presentation, in the layout of the cloze.
 
     The loss is the cross-entropy of the right label's tokens; nothing else of the prompt is learned.
@@ -98,40 +75,37 @@ def fine_tune(
             optimizer.zero_grad()
             right += hits
         share = right / len(examples)
-        watch("fine-tuning", epoch, training.epochs)
+        progress("fine-tuning", epoch, training.epochs)
         if share >= training.stop_at:
             break
     model.model.eval()
     model.model.requires_grad_(True)
-    return Trained(epoch, share, len(examples))
+    return FineTuned(epoch, share, len(examples))
 
 
-def _encode(model: TransformersModel, presentation: Presentation, writer: Writer) -> tuple[list[int], list[int]]:
+def _encode(model: TransformersModel, presentation: Presentation, writer: Writer) -> tuple[Ids, Ids]:
     """Token ids of the prompt, and of the right label after it: the very tokens that scoring looks at."""
     if not presentation.right_labels:
         raise InputError(f"question {presentation.question_id!r} has no right label to learn")
     (encoded,) = model.encoder.encode(Cloze(writer).prompts(presentation))
     right = presentation.labels.index(presentation.right_labels[0])
-    return encoded.context.tolist(), encoded.candidates[right].tolist()
+    return encoded.context, encoded.candidates[right]
 
 
-def _loss(model: TransformersModel, part: list[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, int]:
+def _loss(model: TransformersModel, part: list[tuple[Ids, Ids]]) -> tuple[torch.Tensor, int]:
     """Mean cross-entropy of the answers' tokens, and how many answers came out right in full."""
     import torch
 
-    longest = max(len(before) + len(answer) for before, answer in part)
-    ids = torch.zeros(len(part), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
+    from unslant.models.hf.engine import padded
+
+    ids, mask = padded([np.concatenate([before, answer]) for before, answer in part], model.device)
     rows, columns, targets = [], [], []
     for row, (before, answer) in enumerate(part):
-        whole = before + answer
-        ids[row, : len(whole)] = torch.tensor(whole)
-        mask[row, : len(whole)] = 1
-        for k, token in enumerate(answer):
+        for k, token in enumerate(answer.tolist()):
             rows.append(row)
             columns.append(len(before) + k - 1)
             targets.append(token)
-    logits = model.model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device), use_cache=False).logits
+    logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     wanted = torch.tensor(targets, device=model.device)
     chosen = logits[rows, columns].float()
     loss = torch.nn.functional.cross_entropy(chosen, wanted)

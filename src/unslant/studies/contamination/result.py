@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import unslant
-from unslant.metrics.estimate import Estimate
-from unslant.studies.contamination.finetuning import Trained, Training
+from unslant.metrics import Estimate
+from unslant.studies.contamination.finetuning import FineTuned
+from unslant.studies.contamination.settings import Training
 from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.result import UnbiasedResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -29,38 +25,17 @@ class ContaminationResult(StudyResult):
         training: its settings.
     """
 
+    study = "contamination"
+
     before: UnbiasedResult
     after: UnbiasedResult
     vanilla_gain: Estimate
     ours_gain: Estimate
     excess: Estimate
-    trained: Trained | None = None
+    trained: FineTuned | None = None
     training: Training | None = None
 
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        from unslant.studies.contamination.panels import headline
-
-        return headline(self)
-
-    def panels(self) -> Sequence[Panel]:
-        """What a report shows."""
-        from unslant.studies.contamination.panels import panels
-
-        return panels(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able."""
-        return {
-            "unslant": unslant.__version__,
-            "study": "contamination",
-            "headline": self.headline,
-            "vanilla_gain": self.vanilla_gain.to_dict(),
-            "ours_gain": self.ours_gain.to_dict(),
-            "excess": self.excess.to_dict(),
-            "training": None if self.training is None else asdict(self.training),
-            "trained": None if self.trained is None else asdict(self.trained),
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-        }
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
+        for name, result in (("before", self.before), ("after", self.after)):
+            result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{name}"))

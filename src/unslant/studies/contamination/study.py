@@ -5,88 +5,81 @@ A score that measures ability must not rise because the published file was learn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from unslant.asking import Watch, no_watch
+from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
-from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.prompts import Writer, load_template
-from unslant.questions import EMBEDDED
-from unslant.studies.contamination.finetuning import Trained, Training, fine_tune
+from unslant.metrics import Bootstrap
+from unslant.models.open import opened
+from unslant.presentations.interventions import VANILLA
+from unslant.questions import EMBEDDED, QuestionSet
+from unslant.studies.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
-from unslant.studies.probe.metrics import Decomposition, decompose
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
-from unslant.studies.unbiased.plan import AnySet, UnbiasedSettings, plan
+from unslant.studies.contamination.settings import ContaminationSettings, Training
+from unslant.studies.options import part_of, with_options
+from unslant.studies.unbiased.metrics import AS_PUBLISHED
+from unslant.studies.unbiased.plan import AnySet, plan
 from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.study import cut, loaded, unbiased
+from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.studies.unbiased.study import unbiased
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
 
 
+def _load(name: str) -> TransformersModel:
+    model: TransformersModel = opened(name, ("score", "train"))
+    return model
+
+
 def contamination(
     model: str | Callable[[], TransformersModel],
     questions: str | Path | AnySet = EMBEDDED,
+    settings: ContaminationSettings | None = None,
     *,
-    training: Training | None = None,
-    runs: int = 5,
-    shots: int = 0,
-    probabilities: Mapping[str, float] | None = None,
-    instructions: bool = True,
-    template: str = "plain",
-    chat: bool = False,
-    limit: int | None = None,
-    seed: int = 0,
-    save: str | Path | None = None,
-    watch: Watch = no_watch,
+    load: Callable[[str], Any] = _load,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> ContaminationResult:
     """Measure a model, fine-tune a copy on the very questions as published, and measure again.
 
+    With ``against``, two models that exist already are compared instead.
+
     Args:
-        model: a name or folder for :func:`unslant.load_model`, or a function that loads one; it is called once, and
-            what it gives is trained in place.
-        training: how to fine-tune.
-        save: folder for the fine-tuned model.
-        runs, shots, probabilities, instructions, template, chat, limit, seed, watch: as in
-            :func:`~unslant.studies.unbiased.study.unbiased`. Fine-tuning uses no worked examples.
+        model: a name for :func:`unslant.open_model`, or a function that loads one; it is called once, and what it gives
+            is trained in place.
+        questions: a file, recipe or loaded set.
+        settings, options: how they are learned and asked: a
+            :class:`~unslant.studies.contamination.settings.ContaminationSettings`, its fields as keywords
+            (``epochs=40``, ``runs=5``, ...), or both. Fine-tuning uses no worked examples.
+        load: opens models that are given by name.
+        progress: told of progress.
 
     Raises:
         InputError: on questions or settings that cannot be used.
         ModelError: if the model cannot be loaded or trained.
     """
-    from unslant.models.hf.loading import load_model
-
-    training = training or Training(seed=seed)
-    found = cut(loaded(questions), limit, seed)
-    published = plan(found, UnbiasedSettings(runs=1, shots=0, alone=False, instructions=instructions, seed=seed))
-    samples = [shown for _, shown in published.asked if shown.name == VANILLA]
-    measure = partial(
-        unbiased,
-        questions=found,
-        runs=runs,
-        shots=shots,
-        probabilities=probabilities,
-        alone=False,
-        instructions=instructions,
-        template=template,
-        chat=chat,
-        seed=seed,
-        watch=watch,
-    )
-    asker = load_model(model) if isinstance(model, str) else model()
+    chosen = with_options(ContaminationSettings, settings, options)
+    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    asked = part_of(chosen, UnbiasedSettings, alone=False, limit=None)
+    measure = partial(unbiased, questions=found, settings=asked, progress=progress)
+    opener = partial(load, model) if isinstance(model, str) else model
+    if chosen.against is not None:
+        return compare(measure(opener), measure(partial(load, chosen.against)))
+    as_published = plan(found, replace(asked, runs=1, shots=0))
+    samples = [shown for _, shown in as_published.asked if shown.kind == VANILLA]
+    asker = opener()
     before = measure(asker)
-    trained = fine_tune(asker, samples, Writer(load_template(template), chat), training, watch)
-    asker.name = f"{before.model} + test set"
-    after = measure(asker)
-    if save is not None:
-        asker.model.save_pretrained(save)
-        asker.tokenizer.save_pretrained(save)
+    training = part_of(chosen, Training)
+    trained = fine_tune(asker, samples, chosen.writer(), training, progress)
+    after = measure(asker).renamed(f"{before.model} + test set")
+    if chosen.save_model is not None:
+        asker.model.save_pretrained(chosen.save_model)
+        asker.tokenizer.save_pretrained(chosen.save_model)
     return compare(before, after, trained=trained, training=training)
 
 
@@ -94,7 +87,7 @@ def compare(
     before: UnbiasedResult,
     after: UnbiasedResult,
     *,
-    trained: Trained | None = None,
+    trained: FineTuned | None = None,
     training: Training | None = None,
     seed: int = 0,
 ) -> ContaminationResult:
@@ -106,11 +99,11 @@ def compare(
     for key in ("questions_digest", "settings"):
         if before.meta.get(key) != after.meta.get(key):
             raise InputError(f"{before.model} and {after.model} cannot be compared: their {key} differ")
-    clean, suspect = Outcomes(before.responses), Outcomes(after.responses)
+    clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
-    vanilla = suspect.credit(VANILLA) - clean.credit(VANILLA)
+    vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(
         before,
@@ -121,22 +114,3 @@ def compare(
         trained=trained,
         training=training,
     )
-
-
-def bias_terms(results: Sequence[UnbiasedResult], ability: Sequence[float], *, seed: int = 0) -> Decomposition:
-    """Prop. 3.1 over models whose true ability is known: the share of questions they know.
-
-    A score is corrected for guessing before it is set against that share: (accuracy - chance) / (1 - chance).
-
-    Raises:
-        ValueError: if there is not one ability for each result.
-    """
-    if len(results) != len(ability):
-        raise ValueError(f"{len(ability)} abilities for {len(results)} results")
-
-    def known(accuracy: Estimate, chance: Estimate) -> float:
-        return (accuracy.value - chance.value) / (1 - chance.value)
-
-    old = np.array([known(r.metrics.vanilla, r.metrics.vanilla_chance) for r in results])
-    new = np.array([known(r.metrics.ours, r.metrics.ours_chance) for r in results])
-    return decompose(np.asarray(ability, dtype=np.float64), old, new, seed=seed)

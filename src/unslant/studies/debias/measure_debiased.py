@@ -6,22 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats
 from unslant.debias import Debiaser, Outcome
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
 from unslant.metrics.accuracy import order_accuracy
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import given_slots, label_bias
-from unslant.presentations import given_order, orders_for, present, question_rng, reversed_order
-from unslant.questions.question import Question
-from unslant.responses.table import Response, Responses
+from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
+from unslant.metrics.scores import QuestionArrays
+from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
+from unslant.questions import Question
 
-Order = tuple[int, ...]
-_DECISIVE = 1 + 1e-8
 _SAME = 1e-6
-MEASURES = ("pbm", "rstd", "ckld", "fr", "accuracy", "acc_std")
-"""What the table compares; CKLD is the smoothed one, the raw one being infinite for a label that is never answered."""
+MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
+"""What the table compares; the raw CKLD is infinite for a label that is never answered."""
 
 
 def relisted(question: Question, order: Order) -> Question:
@@ -66,13 +65,29 @@ def listing_scores(
     if outcomes is None:
         found = iter(debiaser.answer([relisted(q, o) for q, own in zip(questions, named, strict=True) for _, o in own]))
         outcomes = [[next(found) for _ in own] for own in named]
-    rows = []
-    for question, own, answers in zip(questions, named, outcomes, strict=True):
-        for (name, order), outcome in zip(own, answers, strict=True):
-            shown = present(question, order, alphabet, name)
-            with np.errstate(divide="ignore"):
-                rows.append(Response.scored(question, shown, "cloze", np.log(_weights(outcome))))
-    return OrderScores.from_responses(Responses.from_rows(rows))
+    return _order_scores(questions, named, outcomes, alphabet)
+
+
+def _order_scores(
+    questions: Sequence[Question],
+    named: Sequence[Sequence[tuple[str, Order]]],
+    outcomes: Sequence[Sequence[Outcome]],
+    alphabet: tuple[str, ...],
+) -> OrderScores:
+    """The scores of answers to listings; what the method chose counts as chosen, however it breaks ties."""
+    by_id = sorted(range(len(questions)), key=lambda q: questions[q].id)
+    arrays = QuestionArrays.of([questions[q] for q in by_id])
+    groups = {}
+    for n in map(int, np.unique(arrays.n_options)):
+        rows = [
+            (place, ROLES.index(name), order, outcome.probs / outcome.probs.sum(), order[outcome.choice])
+            for place, q in enumerate(by_id)
+            if len(questions[q].options) == n
+            for (name, order), outcome in zip(named[q], outcomes[q], strict=True)
+        ]
+        question, role, contents, by_position, decided = map(np.asarray, zip(*rows, strict=True))
+        groups[n] = OrderRows(question, role, contents, by_position, np.ones(len(rows), bool), decided)
+    return order_scores(arrays, groups, labels_for(alphabet, arrays.width))
 
 
 def _agreed(
@@ -94,20 +109,13 @@ def _agreed(
     ]
 
 
-def _weights(outcome: Outcome) -> NDArray[np.float64]:
-    """Probabilities in which the method's own way of breaking a tie shows, by a hair."""
-    weights = outcome.probs.copy()
-    weights[outcome.choice] *= _DECISIVE
-    return weights
-
-
 @dataclass(frozen=True)
 class Measured:
     """One method's answers, measured.
 
     Attributes:
         questions: the per-question values.
-        estimates: :data:`MEASURES` and ``ckld_raw``.
+        estimates: :data:`MEASURES` and the raw ``ckld``.
     """
 
     scores: OrderScores
@@ -123,11 +131,11 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
     estimates = {
         "pbm": bootstrap.mean(values.pbm, share=False),
         "rstd": bias.rstd,
-        "ckld": bias.ckld_smoothed,
-        "ckld_raw": bias.ckld,
+        "ckld_smoothed": bias.ckld_smoothed,
+        "ckld": bias.ckld,
         "fr": bootstrap.mean(values.fr),
         "accuracy": bootstrap.mean(values.accuracy),
-        "acc_std": order_accuracy(scores, bootstrap).std,
+        "acc_std": order_accuracy(scores, bootstrap).acc_std,
     }
     return Measured(scores, values, estimates)
 
@@ -157,8 +165,8 @@ def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
     return found
 
 
-def _relative(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def _relative(totals: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        change: NDArray[np.float64] = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
+        change: Floats = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
     change[~np.isfinite(change)] = np.nan
     return change

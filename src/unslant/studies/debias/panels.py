@@ -1,150 +1,101 @@
-"""The debiasing study in the terminal and in a report."""
+"""The comparison of debiasing methods as it is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table as RichTable
-
-from unslant.metrics import Estimate
-from unslant.reports.panels import Cell, Chart, Column, Panel, Style, Table
-from unslant.reports.terminal import number, render
+from unslant.metrics import METRICS, Estimate
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.numbers import Cell, count, listed, number
+from unslant.studies.debias.measure_debiased import MEASURES
+from unslant.studies.provenance import settings_rows
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from unslant.studies.debias.result import DebiasResult, Entry
 
-NAMES = {"pbm": "PBM", "rstd": "RStd", "ckld": "CKLD", "fr": "FR", "accuracy": "accuracy", "acc_std": "AccStd"}
-_DIGITS = {"pbm": 4, "acc_std": 4}
-_COSTS = ("tokens/question", "forwards/question", "s/question", "s to debias")
+_CHANGE = METRICS["change"]
+_METHOD = Column("method")
+_NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
+_MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
+_CHANGES = tuple(Column(name, _CHANGE) for name in _NAMES.values())
 
 
-def _costs(entry: Entry) -> tuple[float, float, float, float]:
-    spent = entry.spent
-    return spent.tokens, spent.forwards, spent.seconds, spent.debiasing_seconds
-
-
-def _groups(entries: Sequence[Entry]) -> dict[tuple[str, str], list[Entry]]:
+def page(result: DebiasResult) -> Page:
+    """One section per model and set, then averages and transfer."""
+    own = [entry for entry in result.entries if not entry.transferred]
     groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
+    for entry in own:
         groups.setdefault((entry.model, entry.questions), []).append(entry)
-    return groups
-
-
-def _change(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:+.0f} %" if estimate.defined else "–"
-
-
-def summary(result: DebiasResult, width: int = 100, color: bool = False) -> str:
-    """The comparison as text."""
-    parts: list[RenderableType] = [f"[bold]{escape(result.headline)}[/bold]", ""]
-    own = [entry for entry in result.entries if not entry.transferred]
-    for (model, questions), entries in _groups(own).items():
-        n = entries[0].measures["pbm"].n
-        parts += [f"[bold]{escape(model)} on {escape(questions)}[/bold] ({n:,} questions)", _comparison(entries), ""]
-        for entry in entries:
-            parts += [f"note: {escape(entry.method)}: {escape(note)}" for note in entry.notes]
-            parts += [_draws(entry)] if entry.draws else []
-        parts.append("")
-    if len(_groups(own)) > 1:
-        parts += ["[bold]Mean change against the undebiased model[/bold]", _average(result.average), ""]
-    if result.transfer_average:
-        parts += ["[bold]Mean change when fitted on another set[/bold]", _average(result.transfer_average), ""]
-        parts += ["[bold]Transfer, each against the undebiased model[/bold]", _transfer(result), ""]
-    parts.append(
-        "tokens (computed through the prefix tree), forwards (presentations scored) and s (seconds) are for each "
-        "question; intervals are in --json"
+    models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
+    methods = count(len({entry.method for entry in own if entry.change}), "method")
+    return Page(
+        about=f"{listed(models)} on {listed(sets)}: {methods} against the model as it is",
+        headline=headline(result),
+        panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
+        notes=(
+            "Tokens are computed through the prefix tree; forwards are presentations scored; both are for each "
+            "question, as are seconds.",
+        ),
+        settings=settings_rows({**result.meta, "models": models, "questions": result.meta.get("questions") or sets}),
+        name=", ".join(models),
     )
-    return render(*parts, width=width, color=color)
 
 
-def _rich(*columns: str, names: int = 1) -> RichTable:
-    """A table whose first columns are names, which are folded where it is narrow; numbers never are."""
-    table = RichTable(box=None, pad_edge=False)
-    for i, column in enumerate(columns):
-        if i < names:
-            table.add_column(column, overflow="fold")
-        else:
-            table.add_column(column, justify="right", no_wrap=True)
-    return table
+def headline(result: DebiasResult) -> str:
+    """What each method does to PBM, and to accuracy, in the mean over models and sets."""
+    told = [
+        f"{method} {number(row['pbm'], _CHANGE)} ({number(row['accuracy'], _CHANGE)})"
+        for method, row in result.average.items()
+        if row["pbm"].defined and row["accuracy"].defined
+    ]
+    return "Change in PBM (and accuracy): " + (", ".join(told) or "not defined for any method")
 
 
-def _comparison(entries: Sequence[Entry]) -> RichTable:
-    table = _rich(
-        "method", *NAMES.values(), *(cost.replace("/question", "").replace(" to ", " to\n") for cost in _COSTS)
+def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
+    changes = tuple(_row(e.method, e.change) for e in entries if e.change)
+    measures = tuple(_row(e.method, e.measures) for e in entries)
+    once = ("debiasing_tokens", "debiasing_forwards", "debiasing_seconds")
+    each = ("tokens", "forwards", "seconds")
+    columns = (*map(Column.of, (f"spent.{key}" for key in each)), *map(Column.of, once), Column("fitted on"))
+    costs: tuple[tuple[Cell, ...], ...] = tuple(
+        (e.method, *(float(getattr(e.spent, key)) for key in (*each, *once)), e.fitted_on or None) for e in entries
     )
-    for entry in entries:
-        values = [number(entry.measures[name], _DIGITS.get(name, 3)) for name in NAMES]
-        tokens, forwards, seconds, debiasing = _costs(entry)
-        table.add_row(
-            escape(entry.method), *values, f"{tokens:.0f}", f"{forwards:.2f}", f"{seconds:.4f}", f"{debiasing:.1f}"
-        )
-        if entry.change:
-            table.add_row("", *(f"[dim]{_change(entry.change[name])}[/dim]" for name in NAMES), "", "", "", "")
-    return table
+    raw = tuple((e.method, e.measures["ckld"]) for e in entries)
+    unsmoothed = (_METHOD, Column.of("ckld"))
+    asked = " on ".join(names)
+    return Panel(
+        f"debias-{k}",
+        f"Debiasing {asked}",
+        "Every method answers the questions listed in many orders; what still moves is the bias that is left.",
+        tables=(
+            Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
+            Table(f"debias-{k}-change", f"Change against the model as it is, {asked}", (_METHOD, *_CHANGES), changes),
+            Table(f"debias-{k}-cost", f"Cost, {asked}", (_METHOD, *columns), costs),
+            Table(f"debias-{k}-ckld", f"CKLD without smoothing, {asked}", unsmoothed, raw, folded=True),
+        ),
+        notes=tuple(note for entry in entries for note in _notes(entry)),
+        short=asked,
+        first_screen=True,
+    )
 
 
-def _draws(entry: Entry) -> str:
-    values = ", ".join(f"{NAMES[name]} {mean:.4f} ± {std:.4f}" for name, (mean, std) in entry.draws.items())
-    return f"note: {escape(entry.method)}: mean and standard deviation over draws: {values}"
+def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
+    return method, *(values[key] for key in MEASURES)
 
 
-def _average(rows: Any) -> RichTable:
-    table = _rich("method", *NAMES.values(), "models and sets")
-    for method, row in rows.items():
-        table.add_row(escape(method), *(_change(row[name]) for name in NAMES), str(max(e.n for e in row.values())))
-    return table
+def _notes(entry: Entry) -> list[str]:
+    notes = [f"{entry.method}: {note}" for note in entry.notes]
+    if entry.draws:
+        told = [
+            f"{_NAMES[key]} {number(mean, METRICS[key])} ± {number(std, METRICS[key])}"
+            for key, (mean, std) in entry.draws.items()
+        ]
+        notes.append(f"{entry.method}: mean and standard deviation over draws: {', '.join(told)}.")
+    return notes
 
 
-def _transfer(result: DebiasResult) -> RichTable:
-    table = _rich("model, method", "fitted on", "measured on", *NAMES.values(), names=3)
-    for entry in result.entries:
-        if entry.transferred:
-            table.add_row(
-                f"{escape(entry.model)}, {escape(entry.method)}",
-                escape(entry.fitted_on),
-                escape(entry.questions),
-                *(_change(entry.change[name]) for name in NAMES),
-            )
-    return table
-
-
-def debias_panels(result: DebiasResult) -> list[Panel]:
-    """The comparison as sections of a report: one per model and set, then averages and transfer."""
-    own = [entry for entry in result.entries if not entry.transferred]
-    panels = []
-    for k, ((model, questions), entries) in enumerate(_groups(own).items()):
-        columns = (
-            Column("method"),
-            *(Column(name, _DIGITS.get(key, 3)) for key, name in NAMES.items()),
-            *(Column(cost, 4 if cost.startswith("s/") else 1) for cost in _COSTS),
-        )
-        rows: tuple[tuple[Cell, ...], ...] = tuple(
-            (e.method, *(e.measures[name] for name in NAMES), *_costs(e)) for e in entries
-        )
-        changed: tuple[tuple[Cell, ...], ...] = tuple(
-            (e.method, *(e.change[name] for name in NAMES)) for e in entries if e.change
-        )
-        panels.append(
-            Panel(
-                f"debias-{k}",
-                f"Debiasing {model} on {questions}",
-                "Every method answers the questions listed in many orders; what still moves is the bias that is left.",
-                tables=(
-                    Table(f"debias-{k}-measures", "Measures and cost", columns, rows),
-                    Table(
-                        f"debias-{k}-change",
-                        "Change against the undebiased model (1 = 100 %)",
-                        (Column("method"), *(Column(name, 2) for name in NAMES.values())),
-                        changed,
-                    ),
-                ),
-                notes=tuple(f"{entry.method}: {note}" for entry in entries for note in entry.notes),
-            )
-        )
+def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
     scatter = Chart(
         "debias-scatter",
         "AccStd against PBM",
@@ -153,33 +104,27 @@ def debias_panels(result: DebiasResult) -> list[Panel]:
     )
     tables = [_average_table("average", "Mean change over models and sets", result.average)] if result.average else []
     if result.transfer_average:
-        tables.append(_average_table("transfer-average", "Mean change on sets not fitted on", result.transfer_average))
-        tables.append(_transfer_table(result))
+        title = "Mean change when fitted on another set"
+        tables += [_average_table("transfer-average", title, result.transfer_average), _transfer_table(result)]
     explanation = "What each method changes on average, and whether it carries over to other questions."
-    return [*panels, Panel("debias-all", "All methods", explanation, (scatter,), tuple(tables))]
+    return Panel("debias-all", "All methods", explanation, (scatter,), tuple(tables))
 
 
-def _average_table(name: str, title: str, rows: Any) -> Table:
-    columns = (Column("method"), *(Column(title, 2) for title in NAMES.values()))
-    return Table(
-        f"debias-{name}", title, columns, tuple((method, *(row[m] for m in NAMES)) for method, row in rows.items())
-    )
+def _average_table(name: str, title: str, rows: Mapping[str, Mapping[str, Estimate]]) -> Table:
+    cells = tuple(_row(method, row) for method, row in rows.items())
+    explanation = "N counts models and sets; the range is from the smallest to the largest of them."
+    return Table(f"debias-{name}", title, (_METHOD, *_CHANGES), cells, explanation)
 
 
 def _transfer_table(result: DebiasResult) -> Table:
     columns = tuple(Column(name) for name in ("model", "method", "fitted on", "measured on"))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (e.model, e.method, e.fitted_on, e.questions, *(e.change[name] for name in NAMES))
+        (e.model, e.method, e.fitted_on, e.questions, *(e.change[name] for name in MEASURES))
         for e in result.entries
         if e.transferred
     )
-    return Table(
-        "debias-transfer",
-        "Transfer: change against the undebiased model",
-        (*columns, *(Column(name, 2) for name in NAMES.values())),
-        rows,
-        folded=True,
-    )
+    title = "Transfer: change against the model as it is"
+    return Table("debias-transfer", title, (*columns, *_CHANGES), rows, folded=True)
 
 
 def _scatter(entries: Sequence[Entry], style: Style) -> Any:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-import unslant
+from unslant.arrays import Jsonable
 from unslant.metrics import Estimate
 from unslant.studies.debias.measure_debiased import MEASURES
 from unslant.studies.result import StudyResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -37,12 +34,12 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Jsonable):
     """One method, fitted on one set and measured on one.
 
     Attributes:
         fitted_on: name of the set it was fitted on; empty if it needs no fit.
-        measures: :data:`MEASURES`, and ``ckld_raw``, each with its interval.
+        measures: :data:`MEASURES`, and ``ckld`` as it is, each with its interval.
         change: relative change of each of :data:`MEASURES` against the undebiased model on the same questions.
         draws: measure -> mean and standard deviation over draws of the estimation questions (PriDe).
     """
@@ -58,13 +55,6 @@ class Entry:
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values: dict[str, Any] = asdict(replace(self, measures={}, change={}))
-        values["measures"] = {name: estimate.to_dict() for name, estimate in self.measures.items()}
-        values["change"] = {name: estimate.to_dict() for name, estimate in self.change.items()}
-        return values
-
 
 @dataclass(frozen=True)
 class DebiasResult(StudyResult):
@@ -75,6 +65,8 @@ class DebiasResult(StudyResult):
         average: method -> measure -> mean relative change over models and sets (P1 table 3), not transferred.
         transfer_average: the same for methods fitted on another set (P1 table 4).
     """
+
+    study = "debias"
 
     entries: tuple[Entry, ...]
     average: Mapping[str, Mapping[str, Estimate]]
@@ -92,42 +84,6 @@ class DebiasResult(StudyResult):
             if own and entry.model == (model or entry.model) and entry.questions == (questions or entry.questions):
                 return entry
         raise KeyError(method)
-
-    @property
-    def headline(self) -> str:
-        """What each method does to PBM, and to accuracy, in the mean over models and sets."""
-        parts = [
-            f"{method} {100 * row['pbm'].value:+.0f} % ({100 * row['accuracy'].value:+.0f} %)"
-            for method, row in self.average.items()
-            if row["pbm"].defined and row["accuracy"].defined
-        ]
-        return "Change in PBM (and accuracy): " + (", ".join(parts) or "not defined for any method")
-
-    def summary(self, width: int = 100, color: bool = False) -> str:
-        """The comparison as text for a terminal."""
-        from unslant.studies.debias.panels import summary
-
-        return summary(self, width=width, color=color)
-
-    def panels(self) -> Sequence[Panel]:
-        """The comparison as sections of a report."""
-        from unslant.studies.debias.panels import debias_panels
-
-        return debias_panels(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, JSON-able."""
-
-        def plain(table: Mapping[str, Mapping[str, Estimate]]) -> dict[str, Any]:
-            return {method: {name: e.to_dict() for name, e in row.items()} for method, row in table.items()}
-
-        return {
-            "unslant": unslant.__version__,
-            **self.meta,
-            "entries": [entry.to_dict() for entry in self.entries],
-            "average": plain(self.average),
-            "transfer_average": plain(self.transfer_average),
-        }
 
 
 def averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:

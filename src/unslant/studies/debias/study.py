@@ -5,42 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from unslant.asking import Watch, no_watch
-from unslant.debias import Debiaser, Method, ModelAsker, method_named
+from unslant.asking import ModelAsker, Progress, no_progress
+from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
-from unslant.models.base import Cost, ScoringModel
+from unslant.models import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
-from unslant.prompts import Cloze, Writer, load_template
+from unslant.prompts import Cloze
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages
+from unslant.studies.debias.settings import DebiasSettings
+from unslant.studies.options import with_options
 
-if TYPE_CHECKING:
-    pass
-
-DEFAULT_METHODS = (
-    "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
-)  # fmt: skip
 PRIDE_DRAWS = 5
 
 
 def debias_study(
     models: Sequence[ScoringModel | Callable[[], ScoringModel]],
     questions: Sequence[QuestionSet[Question]],
+    settings: DebiasSettings | None = None,
     *,
-    methods: Sequence[str] = DEFAULT_METHODS,
-    train: Sequence[QuestionSet[Question]] = (),
-    transfer: bool = True,
-    orders: str = "auto",
-    labels: str = "A",
-    template: str = "plain",
-    chat: bool = False,
-    seed: int = 0,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> DebiasResult:
     """Measure every method on every model and set, by its answers to the questions listed in many orders.
 
@@ -52,15 +42,19 @@ def debias_study(
     Args:
         models: loaded models, or functions that load one (used one after the other).
         questions: the sets; each needs a name of its own.
-        methods: see :data:`unslant.debias.METHODS`; the undebiased model is always there.
-        train: sets to train on, one for each of ``questions``.
-        orders: in which the questions are listed for PBM and AccStd, as ``--orders``.
+        settings, options: what is compared: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as
+            keywords (``methods=["vote"]``, ...), or both. ``methods``: see :data:`unslant.debias.METHODS`; the
+            undebiased model is always there. ``train``: files or loaded sets, one for each of ``questions``.
 
     Raises:
         InputError: on unknown methods, sets of the same name, or not one training set for each set.
         ModelError: if a method cannot work with a model.
     """
+    told = with_options(DebiasSettings, settings, options)
+    methods, seed = told.methods, told.seed
     chosen = [method_named(text) for text in dict.fromkeys(methods) if text != "none"]
+    questions = [told.sampled(found) for found in questions]
+    train = [found for source in told.train if (found := told.pool(source)) is not None]
     names = [found.name for found in questions]
     if len(set(names)) < len(names):
         raise InputError("two question sets have the same name; give each set once")
@@ -70,28 +64,24 @@ def debias_study(
     if not train and any(method.held_out for method in chosen):
         halves = [_halves(found, seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
-    elicitation = Cloze(Writer(load_template(template), chat))
-    alphabet = parse_labels(labels)
+    elicitation, alphabet = Cloze(told.writer()), parse_labels(told.labels)
     entries: list[Entry] = []
     labelled = list(zip(dict.fromkeys(text for text in methods if text != "none"), chosen, strict=True))
     for model in models:
         loaded = model() if callable(model) else model
 
         def asker(loaded: ScoringModel = loaded) -> ModelAsker:
-            return ModelAsker(loaded, elicitation, alphabet, watch=watch)
+            return ModelAsker(loaded, elicitation, alphabet, progress=progress)
 
-        run = _Run(loaded.name, names, test, training, asker, orders, alphabet, seed, transfer, watch)
+        run = _Run(loaded.name, names, test, training, asker, told.orders, alphabet, seed, told.transfer, progress)
         entries += run.all(labelled)
     meta = {
         "study": "debias",
         "models": sorted({entry.model for entry in entries}),
         "questions": {name: len(found) for name, found in zip(names, test, strict=True)},
         "trained_on": {name: len(found) for name, found in zip(names, training, strict=False)},
-        "settings": {
-            "methods": list(methods), "orders": orders, "labels": labels, "template": template, "chat": chat,
-            "seed": seed,
-        },
-    }  # fmt: skip
+        "settings": told.recorded("train", "transfer"),
+    }
     return DebiasResult(
         tuple(entries),
         averages([entry for entry in entries if not entry.transferred]),
@@ -121,7 +111,7 @@ class _Run:
     alphabet: tuple[str, ...]
     seed: int
     transfer: bool
-    watch: Watch
+    progress: Progress
 
     def all(self, methods: Sequence[tuple[str, Method]]) -> list[Entry]:
         base: list[Measured] = []
@@ -131,10 +121,10 @@ class _Run:
             base.append(found)
             entries.append(entry)
         for text, method in methods:
-            self.watch(f"{self.model}: {text}", 0, 1)
+            self.progress(f"{self.model}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
                 entries += self._method(text, method, source, base)
-            self.watch(f"{self.model}: {text}", 1, 1)
+            self.progress(f"{self.model}: {text}", 1, 1)
         return entries
 
     def _method(self, text: str, method: Method, source: int | None, base: Sequence[Measured]) -> list[Entry]:
@@ -176,9 +166,8 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        debiaser.answer(questions)
+        notes = debiaser.answer(questions).notes
         cost, seconds = asker.cost - before, time.perf_counter() - started
-        notes = debiaser.notes
         scores = listing_scores(
             debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
         )

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS
-from unslant.presentations.presentation import NONE, Presentation, ShownOption, present
-from unslant.presentations.seeds import question_rng
-from unslant.questions.question import JudgingQuestion, Question
+from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, present, question_rng
+from unslant.questions import JudgingQuestion, Question
 
 AnyForm = Question | JudgingQuestion
 SEED = 42
@@ -30,6 +28,8 @@ class Setting:
         follow_up: a second turn that shows the model its first answer; the second answer counts. Usually empty.
         polish: the instruction is first rewritten by a model.
         disturbing: number of wrong options kept beside the right one; 0: the options are left alone.
+        suggests: form of the answer that the prompt suggests, ``dense`` or ``sparse``; empty: it suggests none.
+        example: form of the answer of the one worked example; empty: there is none.
     """
 
     name: str
@@ -38,6 +38,8 @@ class Setting:
     follow_up: str = ""
     polish: bool = False
     disturbing: int = 0
+    suggests: str = ""
+    example: str = ""
 
 
 _REFLECT = (
@@ -48,10 +50,20 @@ _SETTINGS = (
     Setting("vanilla", "sufficient", "every form is named, with guidance for each"),
     Setting("reasoning-reflection", "sufficient", "reasons first, then reviews its own steps", follow_up=_REFLECT),
     Setting("prompt-polishing", "sufficient", "the vanilla instruction, rewritten by a model", polish=True),
-    Setting("conformity-dense", "redundant", "the prompt suggests a usual answer: one option, True or False"),
-    Setting("conformity-sparse", "redundant", "the prompt suggests an unusual answer: none, several, Unknown"),
-    Setting("few-shot-dense", "redundant", "one worked example with a usual answer"),
-    Setting("few-shot-sparse", "redundant", "one worked example with an unusual answer"),
+    Setting(
+        "conformity-dense",
+        "redundant",
+        "the prompt suggests a usual answer: one option, True or False",
+        suggests="dense",
+    ),
+    Setting(
+        "conformity-sparse",
+        "redundant",
+        "the prompt suggests an unusual answer: none, several, Unknown",
+        suggests="sparse",
+    ),
+    Setting("few-shot-dense", "redundant", "one worked example with a usual answer", example="dense"),
+    Setting("few-shot-sparse", "redundant", "one worked example with an unusual answer", example="sparse"),
     Setting("missing-choices", "insufficient", "one form is left out of the instruction"),
     Setting("vagueness", "insufficient", "every form is named, without guidance"),
     Setting("mitigation", "mitigation", "vanilla, with a warning of each bias"),
@@ -62,6 +74,8 @@ _SETTINGS = (
 )
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _SETTINGS}
 BASELINE = "vanilla"
+SETTING = "setting"
+"""Kind of these presentations; their item is the name of the setting."""
 
 POLISH_REQUEST = (
     "Rewrite the following instruction for a language model so that it is clearer and reads better. "
@@ -172,13 +186,14 @@ def present_setting(
     base = BASELINE if wanted.disturbing or wanted.polish else name
     own = left_out if left_out in (_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS) else ""
     text = polished or instruction(kind, base, shown.labels, own)
-    shown = replace(shown, name=name, instruction=text)
-    if name.startswith("conformity"):
-        answer = _suggested(question, shown.labels, name == "conformity-dense", seed)
-        shown = replace(shown, hint=_suggestion(answer), interventions=(f"suggested: {', '.join(answer) or 'none'}",))
-    if name.startswith("few-shot"):
-        example = _example(question, examples, name == "few-shot-dense", seed)
-        shown = replace(shown, shots=(_plain(example, alphabet),), interventions=(f"example: {example.id}",))
+    shown = replace(shown, item=name, instruction=text)
+    if wanted.suggests:
+        answer = _suggested(question, shown.labels, wanted.suggests == "dense", seed)
+        contents = frozenset(shown.content_of(label) for label in answer) or frozenset({NONE})
+        shown = replace(shown, hint=_suggestion(answer), suggested=contents)
+    if wanted.example:
+        example = _example(question, examples, wanted.example == "dense", seed)
+        shown = replace(shown, shots=(_plain(example, alphabet),))
     return shown
 
 
@@ -186,8 +201,8 @@ def _plain(question: AnyForm, alphabet: tuple[str, ...]) -> Presentation:
     if isinstance(question, JudgingQuestion):
         options = tuple(ShownOption(verdict, "", i) for i, verdict in enumerate(question.VERDICTS))
         right = frozenset({question.VERDICTS.index(question.verdict)})
-        return Presentation(question.id, BASELINE, question.statement, options, right, context=question.context)
-    shown = present(question, None, alphabet, BASELINE)
+        return Presentation(question.id, SETTING, question.statement, options, right, context=question.context)
+    shown = present(question, None, alphabet, SETTING)
     return shown if question.answers else replace(shown, answers=frozenset({NONE}))
 
 
@@ -204,7 +219,7 @@ def _disturbing(question: AnyForm, k: int, seed: int, alphabet: tuple[str, ...])
     kept = [right, *wrong[:k]]
     question_rng(question.id, seed, f"disturbing order {k}").shuffle(kept)
     shown = tuple(ShownOption(alphabet[i], question.options[content], content) for i, content in enumerate(kept))
-    return Presentation(question.id, BASELINE, question.stem, shown, question.answers, context=question.context)
+    return Presentation(question.id, SETTING, question.stem, shown, question.answers, context=question.context)
 
 
 def _suggested(question: AnyForm, labels: Sequence[str], dense: bool, seed: int) -> tuple[str, ...]:

@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
+from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate, json_number
-from unslant.metrics.pairs import mcnemar
-from unslant.presentations.presentation import NONE
-from unslant.questions.question import JudgingQuestion
-from unslant.responses.table import Response, Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
+from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.presentations import NONE
+from unslant.questions import JudgingQuestion
+from unslant.responses import Response, Responses
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
-WORDS, JUDGED = "words", "words/judge"
+GENERATED, JUDGED = "generate", "generate/judge"
+_READ = {"words": GENERATED, "words/judge": JUDGED, GENERATED: GENERATED, JUDGED: JUDGED}
+"""Elicitations of replies, under today's and earlier names -> today's."""
 """Elicitation of a row: read by the patterns, or by a judge."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SettingMetrics:
+class SettingMetrics(Jsonable):
     """One setting, one kind of question. All shares are in [0, 1].
 
     Attributes:
@@ -69,13 +70,9 @@ class SettingMetrics:
         """Share of answers of a usual form; ``nan`` if there are no answers."""
         return sum(share.value for form, share in self.outputs.items() if form in DENSE)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 @dataclass(frozen=True)
-class Change:
+class Change(Jsonable):
     """What one setting changes against vanilla, on the questions both were asked.
 
     Attributes:
@@ -91,13 +88,9 @@ class Change:
     lost: int
     p_value: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 @dataclass(frozen=True)
-class BoundaryMetrics:
+class BoundaryMetrics(Jsonable):
     """Everything measured on one model.
 
     Attributes:
@@ -129,29 +122,25 @@ class BoundaryMetrics:
             if row.setting in SETTINGS and SETTINGS[row.setting].disturbing
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
-    """Measure the rows that were answered in words; several samples of one reply are averaged by question.
+    """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.elicitation in (WORDS, JUDGED)]
+    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in _READ]
     if not rows:
-        raise InputError("the table holds no answers in words: run the instruction-boundary study first")
-    names = list(dict.fromkeys(row.presentation for row in rows))
+        raise InputError("the table holds no generated replies: run the instruction-boundary study first")
+    names = list(dict.fromkeys(row.item for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
-        of_name = [row for row in rows if row.presentation == name]
+        of_name = [row for row in rows if row.item == name]
         for kind in FORMS:
             group = [row for row in of_name if kind_of(row) == kind]
             if group:
                 settings.append(_measure(name, kind, group, resamples, seed))
-                base = [row for row in rows if row.presentation == BASELINE and kind_of(row) == kind]
+                base = [row for row in rows if row.item == BASELINE and kind_of(row) == kind]
                 if name != BASELINE and base:
                     change = _change(name, kind, group, base, resamples, seed)
                     changes += [change] if change else []
@@ -204,7 +193,7 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
         robustness=_harmonic(bootstrap, right, dense),
         outputs=outputs,
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: row.elicitation == JUDGED, lambda row: row.status != "error"),
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
         unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
         refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
         errors=share(lambda row: row.status == "error"),
@@ -232,7 +221,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _features(right: Floats, dense: NDArray[np.bool_]) -> Floats:
+def _features(right: Floats, dense: Bools) -> Floats:
     """(Q, 4): right and asked among dense, right and asked among sparse."""
     asked = ~np.isnan(right)
     value = np.where(asked, right, 0.0)
@@ -245,7 +234,7 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
-def _harmonic(bootstrap: Bootstrap, right: Floats, dense: NDArray[np.bool_]) -> Estimate:
+def _harmonic(bootstrap: Bootstrap, right: Floats, dense: Bools) -> Estimate:
     n = int((~np.isnan(right)).sum())
     if not dense.any() or dense.all():
         return Estimate.undefined("needs questions of both usual and unusual form", n)
@@ -295,7 +284,7 @@ def _change(
 
 
 @dataclass(frozen=True)
-class AcrossModels:
+class AcrossModels(Jsonable):
     """What one setting changes, each model being one observation (P3, appendix G).
 
     Attributes:
@@ -308,10 +297,6 @@ class AcrossModels:
     difference: Estimate
     t: float
     p_value: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
 
 
 def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
@@ -349,12 +334,12 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Jsonable):
     """How alike two rankings of models are.
 
     Attributes:
-        kendall, spearman: rank correlations in [-1, 1]; N is the number of models in both. Intervals by Fisher's z
-            (Bonett and Wright 2000), from five models on.
+        kendall, spearman: rank correlations in [-1, 1], see :func:`~unslant.metrics.association.correlation`; N is the
+            number of models in both.
         kendall_p, spearman_p: p-values that there is no association; exact for Kendall without ties.
     """
 
@@ -363,10 +348,6 @@ class Agreement:
     kendall_p: float
     spearman_p: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return _plain_fields(self)
-
 
 def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
     """Compare the ranking by robustness score with an external one; in both, more is better.
@@ -374,8 +355,6 @@ def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, fl
     Raises:
         InputError: if fewer than three models are in both.
     """
-    from scipy.stats import kendalltau, spearmanr
-
     shared = [model for model in scores if model in external]
     if len(shared) < 3:
         raise InputError(
@@ -383,41 +362,6 @@ def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, fl
             f"here: {', '.join(scores)}; there: {', '.join(external)})"
         )
     ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
-    tau, rho = kendalltau(ours, theirs), spearmanr(ours, theirs)
-    n = len(shared)
-    return Agreement(
-        _correlation(float(tau.statistic), 0.437 / (n - 4) if n > 4 else math.nan, n),
-        _correlation(float(rho.statistic), (1 + float(rho.statistic) ** 2 / 2) / (n - 3) if n > 4 else math.nan, n),
-        float(tau.pvalue),
-        float(rho.pvalue),
-    )
-
-
-def _correlation(value: float, variance: float, n: int) -> Estimate:
-    if math.isnan(value):
-        return Estimate.undefined("all models score the same in one of the rankings", n)
-    if math.isnan(variance) or abs(value) == 1:
-        note = "too few models for an interval" if math.isnan(variance) else "perfect agreement: no interval"
-        return Estimate(value, math.nan, math.nan, n, "none", note=note)
-    spread = 1.959964 * math.sqrt(variance)
-    centre = math.atanh(value)
-    return Estimate(value, math.tanh(centre - spread), math.tanh(centre + spread), n, "Fisher's z")
-
-
-def _plain_fields(value: Any) -> dict[str, Any]:
-    return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses of this module as JSON-able values."""
-    if isinstance(value, Estimate):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return json_number(value)
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain_fields(value)
-    return value
+    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
+    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
+    return Agreement(kendall, spearman, kendall_p, spearman_p)

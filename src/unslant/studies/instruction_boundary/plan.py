@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unslant.errors import InputError
-from unslant.presentations.presentation import Presentation
+from unslant.presentations import Presentation
 from unslant.studies.instruction_boundary.instruction_settings import SEED, SETTINGS, AnyForm, present_setting, setting
 from unslant.studies.instruction_boundary.question_sources import BoundarySet
 
-TEMPERATURE = 0.5
-"""Sampling temperature of P3."""
 EVERY = "all"
 """Stands for every setting but the disturbing options."""
 DISTURBING = "disturbing"

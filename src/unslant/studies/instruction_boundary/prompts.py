@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unslant.presentations.presentation import Presentation
-from unslant.prompts.prompt import Message
-from unslant.questions.question import JudgingQuestion
+from unslant.presentations import Presentation
+from unslant.prompts import Message
+from unslant.questions import JudgingQuestion
 
 
 def chat(presentation: Presentation) -> tuple[Message, ...]:

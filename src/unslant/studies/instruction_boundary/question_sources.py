@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.formats import read_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
-from unslant.questions.question import JudgingQuestion, Question
 from unslant.questions.question_set import canonical_line
-from unslant.questions.statements import load_judging
 
 SEED = 42
 LAYOUTS = ("level", "published")
@@ -38,7 +37,7 @@ PARTS = ("choice", "judging", "disturbing")
 
 
 @dataclass(frozen=True)
-class Source:
+class BoundarySource:
     """One of the eight sources (P3, table 2).
 
     Attributes:
@@ -57,17 +56,17 @@ class Source:
     recipe: str
 
 
-SOURCES: Mapping[str, Source] = {
+SOURCES: Mapping[str, BoundarySource] = {
     source.name: source
     for source in (
-        Source("fld", "judging", 600, "", "fld"),
-        Source("folio", "judging", 640, "", "hub:yale-nlp/FOLIO::train"),
-        Source("scienceqa", "choice", 300, "single", "scienceqa"),
-        Source("mmlu", "choice", 300, "single", "mmlu"),
-        Source("truthfulqa", "choice", 300, "single", "truthfulqa-mc1"),
-        Source("commonsenseqa", "choice", 900, "none", "commonsenseqa"),
-        Source("multirc", "choice", 900, "several", "hub:aps/super_glue:multirc:train"),
-        Source("mmlu-pro", "disturbing", 900, "single", "mmlu-pro"),
+        BoundarySource("fld", "judging", 600, "", "fld"),
+        BoundarySource("folio", "judging", 640, "", "hub:yale-nlp/FOLIO::train"),
+        BoundarySource("scienceqa", "choice", 300, "single", "scienceqa"),
+        BoundarySource("mmlu", "choice", 300, "single", "mmlu"),
+        BoundarySource("truthfulqa", "choice", 300, "single", "truthfulqa-mc1"),
+        BoundarySource("commonsenseqa", "choice", 900, "none", "commonsenseqa"),
+        BoundarySource("multirc", "choice", 900, "several", "hub:aps/super_glue:multirc:train"),
+        BoundarySource("mmlu-pro", "disturbing", 900, "single", "mmlu-pro"),
     )
 }
 
@@ -251,7 +250,7 @@ def _read_back(records: Iterable[Any]) -> BoundarySet:
     return BoundarySet(**{part: tuple(questions) for part, questions in parts.items()})
 
 
-def _choice(source: Source, given: str | Path, n: int, seed: int, layout: str) -> list[Question]:
+def _choice(source: BoundarySource, given: str | Path, n: int, seed: int, layout: str) -> list[Question]:
     pool = [q for q in load_questions(given, seed=seed, on_bad="skip") if not q.pinned and _FITS[source.name](q)]
     drawn = sample(_enough(source, pool, n, given), n, seed)
     made = [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
@@ -265,7 +264,7 @@ def _choice(source: Source, given: str | Path, n: int, seed: int, layout: str) -
     return made if source.form == "several" else [_numbered(q) for q in made]
 
 
-def _judging(source: Source, given: str | Path, n: int, seed: int) -> list[JudgingQuestion]:
+def _judging(source: BoundarySource, given: str | Path, n: int, seed: int) -> list[JudgingQuestion]:
     loaded = load_judging(given, seed=seed, on_bad="skip")
     drawn: list[JudgingQuestion] = []
     for verdict, share in (("True", n // 4), ("False", n // 2 - n // 4), ("Unknown", n - n // 2)):
@@ -274,7 +273,7 @@ def _judging(source: Source, given: str | Path, n: int, seed: int) -> list[Judgi
     return [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
 
 
-def _enough(source: Source, pool: list[Any], n: int, given: object, which: str = "") -> list[Any]:
+def _enough(source: BoundarySource, pool: list[Any], n: int, given: object, which: str = "") -> list[Any]:
     if len(pool) >= n:
         return pool
     share = len(pool) / n

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
-from unslant.studies.result import StudyResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
+from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
-class BoundaryStudy(StudyResult):
+class BoundaryStudy(RecordedResult):
     """What the study found.
 
     Attributes:
@@ -30,6 +26,9 @@ class BoundaryStudy(StudyResult):
         notes: what a reader should know.
     """
 
+    study = "instruction-boundary"
+    unwritten = ("metrics", "responses", "log_dir")
+
     model: str
     metrics: BoundaryMetrics
     responses: Responses
@@ -39,39 +38,8 @@ class BoundaryStudy(StudyResult):
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "study": "instruction-boundary",
-            "model": self.model,
-            "meta": dict(self.responses.meta),
-            "statuses": dict(self.statuses),
-            "asked_now": self.asked_now,
-            "notes": list(self.notes),
-            **self.metrics.to_dict(),
-        }
-
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        from unslant.studies.instruction_boundary.panels import headline
-
-        return headline(self.metrics)
-
-    def summary(self, width: int = 110, color: bool = False) -> str:
-        """The study as text for the terminal."""
-        from unslant.studies.instruction_boundary.panels import summary
-
-        return summary(self, width, color)
-
-    def panels(self) -> list[Panel]:
-        """The study as sections of a report."""
-        from unslant.studies.instruction_boundary.panels import panels
-
-        return panels(self)
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the table of responses."""
-        self.responses.to_parquet(path)
+        """Everything but the single responses, JSON-able."""
+        return super().to_dict() | {"meta": dict(self.responses.meta)} | self.metrics.to_dict()
 
 
 def result_of(responses: Responses) -> BoundaryStudy:

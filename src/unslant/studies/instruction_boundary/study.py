@@ -1,140 +1,111 @@
 """The instruction-boundary study (P3): how much of an answer is the instruction.
 
-Load, present under every setting, ask in words through inspect_ai, read its logs back, measure. The logs are the
+Load, present under every setting, generate replies through inspect_ai, read its logs back, measure. The logs are the
 store: a run that is started again asks only for what got no reply.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.errors import InputError, ModelError
-from unslant.responses.table import Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SEED
+from unslant.errors import ModelError
+from unslant.models.chat import inspect_model
+from unslant.models.open import address_of
+from unslant.models.options import Address, GenerateOptions, ModelOptions
+from unslant.questions import EMBEDDED
+from unslant.responses import Responses
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
-from unslant.studies.instruction_boundary.plan import TEMPERATURE, plan, setting_names
-from unslant.studies.instruction_boundary.question_sources import BoundarySet
+from unslant.studies.instruction_boundary.plan import plan, setting_names
+from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
 from unslant.studies.instruction_boundary.result import BoundaryStudy
+from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
+from unslant.studies.options import with_options
 
 if TYPE_CHECKING:
-    pass
-
-MAX_TOKENS = 2048
-SERVICE = "unslant"
-"""Name under which inspect looks for an OpenAI-compatible server's key: ``UNSLANT_API_KEY``."""
-_KEY = "UNSLANT_API_KEY"
+    from inspect_ai.dataset import Sample
 
 
-@dataclass(frozen=True)
-class AskOptions:
-    """How a model is asked.
-
-    Attributes:
-        temperature: of sampling (P3: 0.5).
-        max_tokens: most tokens of a reply.
-        repeats: replies sampled for each question and setting.
-        connections: requests at a time.
-        retries: how often a request is repeated after a transient failure.
-        timeout: seconds to wait for one reply; None leaves it to the provider.
-        judge: inspect's name of the model that reads replies in which no answer is found; None: no judge.
-        polisher: inspect's name of the model that rewrites instructions; None: the model that is asked.
-    """
-
-    temperature: float = TEMPERATURE
-    max_tokens: int = MAX_TOKENS
-    repeats: int = 1
-    connections: int = 8
-    retries: int = 5
-    timeout: int | None = None
-    judge: str | None = None
-    polisher: str | None = None
-
-
-def run_instruction_boundary(
+def instruction_boundary(
     model: str,
-    questions: BoundarySet,
-    settings: Sequence[str] = (BASELINE,),
+    questions: str | Path | BoundarySet = EMBEDDED,
+    settings: BoundarySettings | None = None,
     *,
-    log_dir: str | Path,
-    options: AskOptions = AskOptions(),
-    base_url: str | None = None,
-    limit: int | None = None,
-    seed: int = SEED,
-    left_out: str = "",
+    models: ModelOptions | None = None,
+    generate: GenerateOptions | None = None,
     show: bool = False,
+    **options: Any,
 ) -> BoundaryStudy:
     """Ask ``model`` and measure.
 
     Args:
-        model: inspect's name of a model (``openai/gpt-4o``, ``anthropic/...``, ``hf/...``), the folder or the name of a
-            local one, or, with ``base_url``, the name that an OpenAI-compatible server knows it by. The key of such a
-            server is taken from the environment variable ``UNSLANT_API_KEY`` (any text where the server wants none).
-        settings: names of settings; ``all`` for all but the disturbing options, ``disturbing`` for these.
-        log_dir: folder of inspect's logs. What was asked before in the same way, with a reply, is not asked again.
-        limit: at most so many questions of each kind, half with a usual answer.
-        left_out: form of answer that ``missing-choices`` leaves out.
+        model: see :mod:`unslant.models.open`: a local model, a served one, or ``inspect:openai/gpt-4o``. The key of a
+            served one is taken from the environment (any text where the server wants none).
+        questions: a set, or the file of one.
+        settings, options: what is asked: a
+            :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
+            (``names=["vanilla"]``, ``log_dir="logs"``, ``limit=60``, ...), or both. What was asked before in the same
+            way, with a reply in ``log_dir``, is not asked again.
+        models: how the model is run.
+        generate: how its replies are generated; temperature 0.5 and 2048 tokens unless given.
         show: draw inspect's progress display.
 
     Raises:
         InputError: on a bad setting or option.
-        ModelError: if the model cannot be had, or inspect_ai is not installed.
+        ModelError: if the model cannot be loaded, or inspect_ai is not installed.
     """
-    _check(options)
-    chosen = questions.balanced(limit, seed)
-    asked = plan(chosen, settings, seed=seed, left_out=left_out)
+    chosen = with_options(BoundarySettings, settings, options)
+    asked_by = (generate or GenerateOptions()).filled(TEMPERATURE, MAX_TOKENS)
+    address, judge, polisher = (
+        address_of(name, told, ("generate",)) if name else None
+        for name, told in ((model, models), (chosen.judge, None), (chosen.polisher, None))
+    )
+    assert address is not None
+    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions)
+    found = whole.balanced(chosen.limit, chosen.seed)
+    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out)
     inspect = _inspect()
     identity: dict[str, Any] = {
         "task": "instruction_boundary",
-        "model": model,
-        "base_url": base_url,
-        "temperature": options.temperature,
-        "max_tokens": options.max_tokens,
-        "judge": options.judge,
-        "polisher": options.polisher,
+        "model": address.model,
+        "base_url": address.options.base_url,
+        "temperature": asked_by.temperature,
+        "max_tokens": asked_by.max_tokens,
+        "judge": judge and judge.model,
+        "polisher": polisher and polisher.model,
     }
-    Path(log_dir).mkdir(parents=True, exist_ok=True)
+    log_dir = Path(chosen.log_dir)
+    log_dir.mkdir(parents=True, exist_ok=True)
     done = {key for key, row in inspect.read_keyed(log_dir, identity).items() if row.status != "error"}
     wanted = {
-        (question.id, presentation.name, inspect.prompt_digest(presentation), repeat): (question, presentation)
+        (question.id, presentation.item, inspect.prompt_digest(presentation), repeat): (question, presentation)
         for question, presentation in asked
-        for repeat in range(options.repeats)
+        for repeat in range(chosen.repeats)
     }
     missing = [inspect.to_sample(*wanted[key], repeat=key[3]) for key in wanted if key not in done]
     if missing:
-        _ask(inspect, model, base_url, missing, options, identity, Path(log_dir), show)
-    found = inspect.read_keyed(log_dir, identity)
-    rows = [found[key] for key in wanted if key in found]
+        _ask(address, missing, asked_by, judge, polisher, identity, log_dir, show)
+    kept = inspect.read_keyed(log_dir, identity)
+    rows = [kept[key] for key in wanted if key in kept]
     meta = {
         **identity,
         "study": "instruction-boundary",
         "log_dir": str(log_dir),
-        "seed": seed,
-        "settings": setting_names(settings),
-        "questions": chosen.digest,
+        "seed": chosen.seed,
+        "settings": setting_names(chosen.names),
+        "questions": found.digest,
     }
     responses = Responses.from_rows(rows, meta)
     statuses = Counter(row.status for row in rows)
-    notes = [*chosen.notes]
+    notes = [*found.notes]
     if len(rows) < len(wanted):
         notes.append(f"{len(wanted) - len(rows):,} of {len(wanted):,} requests were not made; start again to make them")
     if statuses["error"]:
         notes.append(f"{statuses['error']:,} requests got no reply and are left out; start again to repeat them")
-    return BoundaryStudy(
-        model, boundary_metrics(responses, seed=seed), responses, len(missing), str(log_dir), statuses, tuple(notes)
-    )
-
-
-def _check(options: AskOptions) -> None:
-    if not 0 <= options.temperature <= 2:
-        raise InputError(f"temperature {options.temperature}: give 0 to 2")
-    for name in ("repeats", "connections", "max_tokens"):
-        if getattr(options, name) < 1:
-            raise InputError(f"{name} {getattr(options, name)}: give 1 or more")
+    metrics = boundary_metrics(responses, seed=chosen.seed)
+    return BoundaryStudy(address.model, metrics, responses, len(missing), str(log_dir), statuses, tuple(notes))
 
 
 def _inspect() -> Any:
@@ -144,38 +115,39 @@ def _inspect() -> Any:
         ModelError: naming the extra to install.
     """
     try:
-        from unslant.plugins.inspect_ai import records
+        from unslant.studies.instruction_boundary import inspect_records
     except ImportError as error:
-        raise ModelError(f"asking in words needs inspect_ai ({error}): pip install 'unslant[inspect]'") from None
-    return records
+        raise ModelError(f"replies are generated through inspect ({error}): pip install 'unslant[inspect]'") from None
+    return inspect_records
 
 
 def _ask(
-    inspect: Any,
-    model: str,
-    base_url: str | None,
-    samples: Sequence[Any],
-    options: AskOptions,
+    address: Address,
+    samples: Sequence[Sample],
+    generate: GenerateOptions,
+    judge: Address | None,
+    polisher: Address | None,
     identity: Mapping[str, object],
     log_dir: Path,
     show: bool,
 ) -> None:
     from inspect_ai import eval as evaluate
 
-    from unslant.plugins.inspect_ai.task import build_task
+    from unslant.studies.instruction_boundary.inspect_task import build_task
 
+    name, options = address.model, address.options
     task = build_task(
         samples,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        judge=options.judge,
-        polisher=options.polisher,
+        temperature=generate.temperature,
+        max_tokens=generate.max_tokens,
+        judge=judge and inspect_model(judge),
+        polisher=polisher and inspect_model(polisher),
         identity=identity,
     )
     try:
         logs = evaluate(
             task,
-            model=_model(model, base_url, options),
+            model=inspect_model(address),
             log_dir=str(log_dir),
             log_format="eval",
             display="full" if show else "none",
@@ -184,33 +156,10 @@ def _ask(
             max_retries=options.retries,
             attempt_timeout=options.timeout,
         )
+    except ModelError:
+        raise
     except Exception as error:  # providers raise what they like when a package or key is missing
-        raise ModelError(f"{model}: {' '.join(str(error).split())[:500]}") from error
+        raise ModelError(f"{name}: {' '.join(str(error).split())[:500]}") from error
     for log in logs:
         if log.error and not log.samples:
-            raise ModelError(f"{model}: {log.error.message}")
-
-
-def _model(model: str, base_url: str | None, options: AskOptions) -> Any:
-    """The model as inspect knows it."""
-    from inspect_ai.model import get_model
-
-    if base_url:
-        # Inspect repeats failed requests itself; the client underneath should not do so too.
-        return get_model(
-            f"openai-api/{SERVICE}/{model}", base_url=base_url, api_key=os.environ.get(_KEY, "none"), max_retries=0
-        )
-    folder = _local_folder(model)
-    if folder:
-        return get_model("hf/local", model_path=folder, tokenizer_path=folder)
-    return get_model(model)
-
-
-def _local_folder(model: str) -> str | None:
-    if Path(model).is_dir():
-        return model
-    if "/" in model:
-        return None
-    from unslant.reference import WORDS, reference_names, reference_path
-
-    return str(reference_path(model)) if model in (WORDS, *reference_names()) else None
+            raise ModelError(f"{name}: {log.error.message}")

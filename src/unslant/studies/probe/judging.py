@@ -7,20 +7,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.asking import Asked, Watch, ask, no_watch, score_all
-from unslant.models.base import ScoringModel
-from unslant.models.chat import LocalSpeaker, Speaker
-from unslant.presentations.presentation import Presentation
-from unslant.prompts.elicitation import Cloze, Writer
-from unslant.prompts.prompt import Message, Prompt
-from unslant.responses.table import Responses
+from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel
+from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.open import address_of, open_chat, open_model
+from unslant.presentations import Presentation
+from unslant.prompts import Cloze, Message, Prompt, Writer
+from unslant.responses import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
-from unslant.studies.replies import ask_in_words, say_all
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -51,32 +50,46 @@ class Participant:
     """
 
     name: str
-    rephrase: Callable[[Sequence[str], Watch], list[str | None]]
-    judge: Callable[[Sequence[Prompt], Watch], list[float]]
-    answer: Callable[[Sequence[Asked], Watch], Responses]
+    rephrase: Callable[[Sequence[str], Progress], list[str | None]]
+    judge: Callable[[Sequence[Prompt], Progress], list[float]]
+    answer: Callable[[Sequence[Asked], Progress], Responses]
 
 
-def local_participant(model: TransformersModel, writer: Writer, max_tokens: int = REPHRASED_TOKENS) -> Participant:
-    """A local model: it rephrases in words; its confidence and its answers are read from probabilities.
+def local_participant(
+    model: TransformersModel, writer: Writer, generate: GenerateOptions | None = None, batch: int = 8
+) -> Participant:
+    """A local model: it generates rephrasings; its confidence and its answers are read from probabilities.
 
     The confidence is the most probable of the numbers 1 to 10.
     """
     return Participant(
         model.name,
-        partial(rephrase_in_words, LocalSpeaker(model, max_tokens), writer.chat),
+        partial(
+            rephrase,
+            LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch),
+            writer.chat,
+        ),
         partial(judge_by_probability, model),
-        lambda asked, watch: ask(model, asked, [Cloze(writer)], watch=watch),
+        lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
     )
 
 
-def speaking_participant(speaker: Speaker, writer: Writer) -> Participant:
-    """A model that is heard in words alone, such as a served one."""
+def chat_participant(model: ChatModel, writer: Writer) -> Participant:
+    """A model that only generates; its confidence and answers are read from its replies."""
     return Participant(
-        speaker.name,
-        partial(rephrase_in_words, speaker, writer.chat),
-        partial(judge_in_words, speaker),
-        lambda asked, watch: ask_in_words(speaker, asked, writer, watch=watch),
+        model.name,
+        partial(rephrase, model, writer.chat),
+        partial(judge_by_reply, model),
+        lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
     )
+
+
+def open_participant(name: str, options: ModelOptions, writer: Writer, generate: GenerateOptions) -> Participant:
+    """A model by name; see :mod:`unslant.models.open`."""
+    if address_of(name, options, ("generate",)).scheme:
+        return chat_participant(open_chat(name, options, generate), writer)
+    local: Any = open_model(name, options)
+    return local_participant(local, writer, generate, options.connections)
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:
@@ -99,14 +112,14 @@ def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
     return Prompt(f"{about}\n\n{body}{CONFIDENCE_CUE}", numbers, group=presentation.question_id)
 
 
-def rephrase_in_words(speaker: Speaker, chat: bool, stems: Sequence[str], watch: Watch = no_watch) -> list[str | None]:
-    """Each stem as ``speaker`` rephrases it; None where the reply is empty or none came.
+def rephrase(model: ChatModel, chat: bool, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
+    """Each stem as ``model`` rephrases it; None where the reply is empty or none came.
 
     Quotation marks around the reply, and a repeated "New question:", are taken off; of a base model that goes on to
     invent more questions, the first paragraph counts.
     """
-    phase = f"rephrasing by {speaker.name}"
-    replies = say_all(speaker, [rephrase_prompt(stem, chat) for stem in stems], watch=watch, phase=phase)
+    phase = f"rephrasing by {model.name}"
+    replies = generate_all(model, [rephrase_prompt(stem, chat) for stem in stems], progress=progress, phase=phase)
     return [tidy(reply.text) or None for reply in replies]
 
 
@@ -116,15 +129,17 @@ def tidy(text: str | None) -> str:
     return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
 
 
-def judge_by_probability(model: ScoringModel, prompts: Sequence[Prompt], watch: Watch = no_watch) -> list[float]:
+def judge_by_probability(
+    model: ScoringModel, prompts: Sequence[Prompt], progress: Progress = no_progress
+) -> list[float]:
     """The most probable number after each prompt."""
-    scores = score_all(model, prompts, watch=watch, phase=f"judging by {model.name}")
+    scores = score_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
     return [float(LOWEST + int(np.argmax(score))) for score in scores]
 
 
-def judge_in_words(speaker: Speaker, prompts: Sequence[Prompt], watch: Watch = no_watch) -> list[float]:
+def judge_by_reply(model: ChatModel, prompts: Sequence[Prompt], progress: Progress = no_progress) -> list[float]:
     """The number in each reply; nan where there is none."""
-    replies = say_all(speaker, prompts, watch=watch, phase=f"judging by {speaker.name}")
+    replies = generate_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
     return [read_confidence(reply.text) for reply in replies]
 
 
@@ -137,7 +152,7 @@ def read_confidence(text: str | None) -> float:
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
-    credit = outcomes.credit(VANILLA)
+    credit = outcomes.credit(AS_PUBLISHED)
     found = {}
     for name in sorted(set(outcomes.subjects)):
         values = credit[np.array(outcomes.subjects) == name]

@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.metrics.association import Association, associate
+from unslant.arrays import Floats, Jsonable
+from unslant.metrics import Association, Estimate, associate
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
 
-Floats = NDArray[np.float64]
 LOWEST, HIGHEST = 1, 10
 NO_AT_MOST = 5.0
 """A confidence up to here is a "no" (P4: upper threshold of "NO")."""
@@ -25,7 +23,7 @@ YES_AT_LEAST = 6.0
 
 
 @dataclass(frozen=True)
-class ConsensusRates:
+class ConsensusRates(Jsonable):
     """Rates of one rephrasing model at one strength.
 
     Attributes:
@@ -41,13 +39,6 @@ class ConsensusRates:
     ucr: Estimate
     rejected: Estimate
     by_subject: Mapping[str, float]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            **{name: getattr(self, name).to_dict() for name in ("cer", "ocr", "ucr", "rejected")},
-            "by_subject": {name: json_number(value) for name, value in self.by_subject.items()},
-        }
 
 
 def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
@@ -120,11 +111,11 @@ def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Associ
     Negative: it does well where its own questions are sound, and badly where they are not.
     """
     shared = sorted(set(accuracy) & set(cer))
-    return associate([accuracy[s] for s in shared], [cer[s] for s in shared])
+    return associate([accuracy[s] for s in shared], [cer[s] for s in shared], of="subjects")
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(Jsonable):
     """Mean squared bias of a new protocol in three terms (P4, prop. 3.1).
 
     ``total`` = ``original`` + ``related`` + ``independent``, where bias is (expected score - true ability) under the
@@ -141,10 +132,6 @@ class Decomposition:
     related: Estimate
     independent: Estimate
     total: Estimate
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {name: getattr(self, name).to_dict() for name in Decomposition.__dataclass_fields__}
 
 
 def decompose(
@@ -175,24 +162,3 @@ def decompose(
         return bootstrap.mean(values, share=False)
 
     return Decomposition(mean(bias**2), mean(2 * bias * delta), mean(delta**2), mean((bias + delta) ** 2))
-
-
-def simulate(
-    n: int,
-    *,
-    contamination: float = 0.2,
-    counteracts: float = 0.0,
-    noise: float = 0.05,
-    seed: int = 0,
-) -> tuple[Floats, Floats, Floats]:
-    """Units with a known bias: ability, old score and new score, each (n,).
-
-    The old bias is normal around ``contamination`` with standard deviation ``noise``; the new protocol adds
-    ``-counteracts`` times it (a related delta), plus independent normal noise of standard deviation ``noise``.
-    Expected terms: original = c^2 + s^2, related = -2 k (c^2 + s^2), independent = k^2 (c^2 + s^2) + s^2.
-    """
-    rng = np.random.default_rng(seed)
-    ability = rng.uniform(0.3, 0.7, n)
-    bias = rng.normal(contamination, noise, n)
-    delta = -counteracts * bias + rng.normal(0.0, noise, n)
-    return ability, ability + bias, ability + bias + delta

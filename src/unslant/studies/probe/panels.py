@@ -1,13 +1,14 @@
-"""The evaluator probe in words and panels."""
+"""The evaluator probe as it is shown."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics.association import Association
-from unslant.metrics.estimate import Estimate
-from unslant.reports.panels import Cell, Chart, Column, Panel, Style, Table
+from unslant.metrics import METRICS
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.numbers import Cell, count, listed, number
+from unslant.studies.provenance import settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.probe.result import ProbeResult
@@ -15,40 +16,42 @@ if TYPE_CHECKING:
 RATES = {"ocr": "over-confidence", "ucr": "under-confidence"}
 
 
+def page(result: ProbeResult) -> Page:
+    """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
+    judged = count(len(result.table.ids), "question")
+    return Page(
+        about=f"{listed(list(result.models))} on {judged}",
+        headline=headline(result),
+        panels=(_model_bias(result), _data_bias(result)),
+        settings=settings_rows(result.meta),
+        name=", ".join(result.models),
+    )
+
+
 def headline(result: ProbeResult) -> str:
     """The outcome in one sentence."""
     rises = []
     for name, bias in result.models.items():
-        first, last = min(bias.rates), max(bias.rates)
-        before, after = bias.rates[first].ocr, bias.rates[last].ocr
+        before, after = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
         if after.defined and before.defined and after.low > before.value:
-            rises.append(f"{name} {before.value:.2f} to {after.value:.2f}")
+            rises.append(f"{name} {number(before, METRICS['ocr'])} to {number(after, METRICS['ocr'])}")
     if rises:
-        return f"Over-confidence in its own questions grows with strength: {'; '.join(rises)}"
+        return f"Over-confidence in its own questions grows with strength: {listed(rises)}"
     return "No model grows clearly over-confident in its own questions"
 
 
-def panels(result: ProbeResult) -> list[Panel]:
-    """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
-    return [_model_bias(result), _data_bias(result)]
-
-
 def _model_bias(result: ProbeResult) -> Panel:
+    keys = ("ocr", "ucr", "cer", "rejected")
     rows: list[tuple[Cell, ...]] = []
     for name, bias in result.models.items():
         for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates)):
             for strength, found in rates.items():
-                rows.append((name, kind, float(strength), found.ocr, found.ucr.value, found.cer.value))
-    columns = (
-        Column("model"),
-        Column("questions"),
-        Column("strength", 2),
-        Column("OCR", explanation="it accepts the kept answer, the others reject it"),
-        Column("UCR", explanation="it rejects the kept answer, the others accept it"),
-        Column("CER", explanation="all reject it, weighted by how surely"),
-    )
+                values = (getattr(found, key) for key in keys)
+                rows.append((name, kind, float(strength), *values))
+    columns = (Column("model"), Column("questions"), Column("strength", 2), *map(Column.of, keys))
     missing = result.table.missing
-    notes = (f"{missing:,} confidences were asked for and not given; those questions are left out.",) if missing else ()
+    were = "confidence was" if missing == 1 else "confidences were"
+    notes = (f"{missing:,} {were} asked for and not given; those questions are left out.",) if missing else ()
     return Panel(
         "probe-model-bias",
         "Do models favour their own questions?",
@@ -62,8 +65,9 @@ def _model_bias(result: ProbeResult) -> Panel:
             )
             for key, word in RATES.items()
         ),
-        tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows)),),
+        tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows)), *_by_subject(result)),
         notes=notes,
+        first_screen=True,
     )
 
 
@@ -78,29 +82,28 @@ def _data_bias(result: ProbeResult) -> Panel:
     for name, bias in result.models.items():
         for kind, found in (("rephrased by it", bias.data_bias), ("BOAT", bias.boat_data_bias)):
             if found is not None:
-                rows.append((name, kind, *_correlation(found)))
-    names = ("model", "questions", "Kendall", "p", "Pearson", "p (Pearson)", "subjects")
+                rows.append((name, kind, found.kendall, found.kendall_p, found.pearson, found.pearson_p))
+    keys = ("kendall", "kendall_p", "pearson", "pearson_p")
+    columns = (Column("model"), Column("questions"), *map(Column.of, keys))
     notes = sorted({bias.data_bias.pearson.note for bias in result.models.values()} - {""})
     return Panel(
         "probe-data-bias",
         "Are questions better where the model is better?",
         "Accuracy by subject against consensus errors by subject; a strong negative correlation is data bias.",
-        tables=(Table("probe-data-bias", "Data bias", tuple(map(Column, names)), tuple(rows)),),
+        tables=(Table("probe-data-bias", "Data bias", columns, tuple(rows)),),
+        first_screen=True,
         notes=tuple(f"No correlation: {note}." for note in notes),
     )
 
 
-def _correlation(found: Association) -> tuple[Cell, ...]:
-    def value(estimate: Estimate) -> float | None:
-        return estimate.value if estimate.defined else None
-
-    return (
-        value(found.kendall),
-        found.kendall_p if found.kendall.defined else None,
-        value(found.pearson),
-        found.pearson_p if found.pearson.defined else None,
-        found.pearson.n,
-    )
+def _by_subject(result: ProbeResult) -> tuple[Table, ...]:
+    rows: list[tuple[Cell, ...]] = []
+    for name, bias in result.models.items():
+        cer = bias.rates[max(bias.rates)].by_subject
+        own = result.accuracy.get(name, {})
+        rows += [(f"{name}, {subject}", own.get(subject), cer.get(subject)) for subject in sorted({*own, *cer})]
+    columns = (Column("model and subject"), Column("accuracy"), Column.of("cer", "CER at the highest strength"))
+    return (Table("probe-subjects", "By subject", columns, tuple(rows), folded=True),) if rows else ()
 
 
 def _lines(result: ProbeResult, key: str, style: Style) -> Any:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import unslant
-from unslant.metrics.association import Association
+from unslant.metrics import Association
 from unslant.studies.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.probe.score_table import ScoreTable
 from unslant.studies.result import StudyResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -36,43 +32,18 @@ class ModelBias:
 class ProbeResult(StudyResult):
     """What the probe found, and the table it rests on."""
 
+    study = "probe"
+    unwritten = ("table", "meta")
+
     table: ScoreTable
     accuracy: Mapping[str, Mapping[str, float]]
     models: Mapping[str, ModelBias]
     meta: Mapping[str, Any]
 
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        from unslant.studies.probe.panels import headline
-
-        return headline(self)
-
-    def panels(self) -> Sequence[Panel]:
-        """What a report shows."""
-        from unslant.studies.probe.panels import panels
-
-        return panels(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
-        return {
-            "unslant": unslant.__version__,
-            "headline": self.headline,
-            **self.meta,
-            "questions_judged": len(self.table.ids),
-            "confidences_missing": self.table.missing,
-            "accuracy": {model: dict(by_subject) for model, by_subject in self.accuracy.items()},
-            "models": {
-                name: {
-                    "rates": {str(p): rates.to_dict() for p, rates in bias.rates.items()},
-                    "boat_rates": {str(p): rates.to_dict() for p, rates in bias.boat_rates.items()},
-                    "data_bias": bias.data_bias.to_dict(),
-                    "boat_data_bias": None if bias.boat_data_bias is None else bias.boat_data_bias.to_dict(),
-                }
-                for name, bias in self.models.items()
-            },
-        }
+        counted = {"questions_judged": len(self.table.ids), "confidences_missing": self.table.missing}
+        return super().to_dict() | counted
 
 
 def result_of(

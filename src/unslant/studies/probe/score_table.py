@@ -7,16 +7,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
+from unslant.arrays import Bools, Floats
+from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
-from unslant.presentations.seeds import question_rng
-from unslant.questions.formats import read_records
+from unslant.presentations import question_rng
+from unslant.questions.tables import read_table
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
-Floats = NDArray[np.float64]
 COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
 KINDS = ("original", "rephrased", "boat")
 MISSING = ("", "nan", "na", "none", "null")
@@ -41,7 +43,7 @@ class ScoreTable:
     rephrased: Floats
     boat: Floats
 
-    def changed(self, strength: float, seed: int = 0) -> NDArray[np.bool_]:
+    def changed(self, strength: float, seed: int = 0) -> Bools:
         """(Q,) which questions are rephrased at this strength; those of a lower one are among those of a higher."""
         draws = [question_rng(question_id, seed, "probe/strength").random() for question_id in self.ids]
         return np.array(draws) < strength
@@ -95,40 +97,40 @@ def load_scores(path: str | Path) -> ScoreTable:
     cells: dict[tuple[str, str, str, str], float] = {}
     subjects: dict[str, str] = {}
     models: dict[str, None] = {}
-    for record in read_records(Path(path), COLUMNS):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
-        for name in ("question_id", "judge", "score"):
-            if name not in record.data:
-                raise InputError.at(record.place, f"missing; needed are {', '.join(COLUMNS)}", field=name)
-        question_id, judge = str(record.data["question_id"]), str(record.data["judge"])
-        rephraser = str(record.data.get("rephraser") or "")
-        kind = str(record.data.get("kind") or ("rephrased" if rephraser else "original"))
-        if kind not in KINDS:
-            raise InputError.at(record.place, f"{kind!r} is not one of {', '.join(KINDS)}", field="kind")
-        if (kind == "rephrased") != bool(rephraser):
-            raise InputError.at(record.place, "is given for rephrased questions, and for them alone", field="rephraser")
-        key = (question_id, kind, rephraser, judge)
+    for place, row in read_table(path, _Score):
+        kind = row.kind or ("rephrased" if row.rephraser else "original")
+        if (kind == "rephrased") != bool(row.rephraser):
+            raise InputError.at(place, "is given for rephrased questions, and for them alone", field="rephraser")
+        key = (row.question_id, kind, row.rephraser, row.judge)
         if key in cells:
-            raise InputError.at(record.place, f"a second score by {judge!r} for the same question", field="score")
-        cells[key] = _score(record.data["score"], record.place)
-        subjects.setdefault(question_id, str(record.data.get("subject") or ""))
-        models.setdefault(judge)
-        if rephraser:
-            models.setdefault(rephraser)
+            raise InputError.at(place, f"a second score by {row.judge!r} for the same question", field="score")
+        cells[key] = math.nan if row.score is None else row.score
+        subjects.setdefault(row.question_id, row.subject)
+        models.setdefault(row.judge)
+        if row.rephraser:
+            models.setdefault(row.rephraser)
     return _arranged(cells, subjects, tuple(models), path)
 
 
-def _score(value: object, place: str) -> float:
-    if value is None or str(value).strip().lower() in MISSING:
-        return math.nan
-    try:
-        score = float(str(value))
-    except ValueError:
-        score = math.inf
-    if not LOWEST <= score <= HIGHEST:
-        raise InputError.at(place, f"{value!r} is not a number from {LOWEST} to {HIGHEST}", field="score")
-    return score
+class _Score(TableRow):
+    question_id: str
+    judge: str
+    score: Annotated[
+        Annotated[float, Field(ge=LOWEST, le=HIGHEST)] | None,
+        BeforeValidator(lambda value: None if str(value).strip().lower() in MISSING else value),
+        Field(description=f"a number from {LOWEST} to {HIGHEST}"),
+    ]
+    subject: Cell = ""
+    rephraser: Cell = ""
+    kind: Annotated[
+        Literal["", "original", "rephrased", "boat"] | None, Field(description=f"one of {', '.join(KINDS)}")
+    ] = ""
+
+
+class _Accuracy(TableRow):
+    model: str
+    subject: str
+    accuracy: float = Field(ge=0, le=1, description="a number from 0 to 1")
 
 
 def _arranged(
@@ -159,17 +161,6 @@ def load_accuracy(path: str | Path) -> dict[str, dict[str, float]]:
         InputError: naming the line and field.
     """
     found: dict[str, dict[str, float]] = {}
-    for record in read_records(Path(path), ("model", "subject", "accuracy")):
-        for name in ("model", "subject", "accuracy"):
-            if name not in record.data:
-                raise InputError.at(
-                    record.place, record.problem or "missing; needed are model, subject, accuracy", field=name
-                )
-        try:
-            value = float(str(record.data["accuracy"]))
-        except ValueError:
-            value = math.nan
-        if not 0 <= value <= 1:
-            raise InputError.at(record.place, "must be a number from 0 to 1", field="accuracy")
-        found.setdefault(str(record.data["model"]), {})[str(record.data["subject"])] = value
+    for _, row in read_table(path, _Accuracy):
+        found.setdefault(row.model, {})[row.subject] = row.accuracy
     return found

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from unslant.asking import Asked, Watch, no_watch
+from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
-from unslant.presentations.interventions import Composed, apply, compose, pool_of
-from unslant.prompts import Writer, load_template
-from unslant.questions import EMBEDDED, Question, QuestionSet, load_questions
-from unslant.questions.loaders import sample
+from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
+from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.options import with_options
 from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
+from unslant.studies.probe.settings import ProbeSettings
 
-if TYPE_CHECKING:
-    pass
-
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 WITHOUT_BINARY = {"BT": 0.0}
 """Judges are shown one item a question, so that the binary transformation, which makes several, is left out."""
 
@@ -32,13 +28,10 @@ WITHOUT_BINARY = {"BT": 0.0}
 def probe(
     participants: Sequence[Participant],
     questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    settings: ProbeSettings | None = None,
     *,
-    strengths: Sequence[float] = STRENGTHS,
-    template: str = "plain",
-    chat: bool = False,
-    limit: int | None = None,
-    seed: int = 0,
-    watch: Watch = no_watch,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> ProbeResult:
     """Let every model rephrase every question, and every model judge every version.
 
@@ -46,34 +39,38 @@ def probe(
 
     Args:
         participants: two models or more, see :mod:`unslant.studies.probe.judging`.
-        strengths: from 0 (the published benchmark) to 1 (every question rephrased).
-        template, chat: how questions are laid out for the judges.
+        questions: a file, recipe or loaded set.
+        settings, options: how they are rephrased and judged: a
+            :class:`~unslant.studies.probe.settings.ProbeSettings`, its fields as keywords (``strengths=(0.0, 1.0)``,
+            ``limit=50``, ...), or both.
+        progress: told of progress.
 
     Raises:
         InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
     """
-    names = [participant.name for participant in participants]
+    chosen = with_options(ProbeSettings, settings, options)
+    names, strengths = [participant.name for participant in participants], _strengths(chosen)
     _check(names, strengths)
-    writer = Writer(load_template(template), chat)
-    whole = questions if isinstance(questions, QuestionSet) else load_questions(questions)
-    published, changed = _presentations(whole, sample(whole.questions, limit, seed), seed)
+    writer = chosen.writer()
+    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions)
+    published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
 
     def judged(versions: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         prompts = [confidence_prompt(version, writer) for version in versions]
-        return np.array([participant.judge(prompts, watch) for participant in participants], dtype=np.float64)
+        return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
     original = judged(shown)
     boat = judged([presentation for _, presentation in changed])
     rephrased = np.full((len(names), *original.shape), np.nan)
     for i, participant in enumerate(participants):
-        stems = participant.rephrase([presentation.stem for presentation in shown], watch)
+        stems = participant.rephrase([presentation.stem for presentation in shown], progress)
         usable = [q for q, stem in enumerate(stems) if stem]
         if usable:
             versions = [with_stem(shown[q], str(stems[q])) for q in usable]
             rephrased[i][:, usable] = judged(versions)
     accuracy = {
-        participant.name: accuracy_by_subject(participant.answer(published, watch)) for participant in participants
+        participant.name: accuracy_by_subject(participant.answer(published, progress)) for participant in participants
     }
     table = ScoreTable(
         tuple(names),
@@ -87,27 +84,32 @@ def probe(
         "study": "probe",
         "questions": whole.name,
         "questions_digest": whole.digest,
-        "settings": {"strengths": list(strengths), "template": template, "chat": chat, "seed": seed},
+        "settings": chosen.recorded() | {"strengths": list(strengths)},
     }
-    return result_of(table, accuracy, strengths, seed, meta)
+    return result_of(table, accuracy, strengths, chosen.seed, meta)
 
 
 def probe_recorded(
     scores: str | Path,
     accuracy: str | Path | None = None,
-    *,
-    strengths: Sequence[float] = STRENGTHS,
-    seed: int = 0,
+    settings: ProbeSettings | None = None,
+    **options: Any,
 ) -> ProbeResult:
     """The same analyses of a recorded table of confidences, see :func:`~unslant.studies.probe.score_table.load_scores`.
 
     Raises:
         InputError: if a file cannot be read, naming line and field.
     """
-    table = load_scores(scores)
+    chosen = with_options(ProbeSettings, settings, options)
+    table, strengths = load_scores(scores), _strengths(chosen)
     _check(table.models, strengths)
-    meta = {"study": "probe", "recorded": Path(scores).name, "settings": {"strengths": list(strengths), "seed": seed}}
-    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, seed, meta)
+    told = {"strengths": list(strengths), "seed": chosen.seed}
+    meta = {"study": "probe", "recorded": Path(scores).name, "settings": told}
+    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, chosen.seed, meta)
+
+
+def _strengths(settings: ProbeSettings) -> tuple[float, ...]:
+    return tuple(sorted(set(settings.strengths)))
 
 
 def _presentations(
@@ -117,7 +119,7 @@ def _presentations(
     pool = pool_of(whole)
     published, changed = [], []
     for question in questions:
-        plain = apply(question, (), pool, seed, name="vanilla")
+        plain = apply(question, (), pool, seed, kind=VANILLA)
         composed = compose(question, pool, WITHOUT_BINARY, seed)
         if isinstance(plain, Composed) and isinstance(composed, Composed):
             published.append(plain.items[0])

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pydantic import Field
+
+from unslant.checked import TableRow
 from unslant.errors import InputError
-from unslant.metrics.association import Association, agreement
-from unslant.questions.formats import read_records
+from unslant.metrics import METRICS, Association, agreement
+from unslant.questions.tables import read_table
+from unslant.reports import Column, Page, Panel, Table
+from unslant.reports.numbers import Cell, count, number
+from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
+from unslant.studies.unbiased.panels import notes
 from unslant.studies.unbiased.result import UnbiasedResult
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
 
 
 @dataclass(frozen=True)
@@ -27,33 +31,63 @@ class UnbiasedComparison(StudyResult):
             (P4, table 4); None without one.
     """
 
+    study = "unbiased-compare"
+    unwritten = ("results",)
+
     results: tuple[UnbiasedResult, ...]
     vanilla_agreement: Association | None
     ours_agreement: Association | None
 
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        first, *others = self.results
-        said = f"{first.model} is best under interventions ({first.metrics.ours.value:.2f})"
-        worst = max(self.results, key=lambda result: result.metrics.drop.value)
-        return f"{said}; {worst.model} loses most ({worst.metrics.drop.value:.2f})" if others else said
-
-    def panels(self) -> Sequence[Panel]:
-        """What a report shows."""
-        from unslant.studies.unbiased.panels import comparison_panels
-
-        return comparison_panels(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
-        return {
-            "study": "unbiased-compare",
-            "headline": self.headline,
-            "models": {result.model: result.to_dict() for result in self.results},
-            "vanilla_agreement": None if self.vanilla_agreement is None else self.vanilla_agreement.to_dict(),
-            "ours_agreement": None if self.ours_agreement is None else self.ours_agreement.to_dict(),
-        }
+        return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}
+
+    def page(self) -> Page:
+        """Models side by side, and the agreement of both scores with another ranking."""
+        first, *others = self.results
+        ours, drop = METRICS["ours"], METRICS["drop"]
+        said = f"{first.model} is best under interventions ({number(first.metrics.ours, ours)})"
+        worst = max(self.results, key=lambda result: result.metrics.drop.value)
+        if others:
+            said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, drop.digits)})"
+        columns = ("vanilla", "ours", "run_std", "drop")
+        rows: list[tuple[Cell, ...]] = []
+        for result in self.results:
+            metrics, size = result.metrics, result.meta.get("parameters")
+            weights = size if isinstance(size, int) else None
+            rows.append((result.model, weights, metrics.vanilla, metrics.ours, metrics.spread.std, metrics.drop))
+        scores = Table(
+            "unbiased-models", "Models", (Column("model"), Column("weights"), *map(Column.of, columns)), tuple(rows)
+        )
+        found = {"as published": self.vanilla_agreement, "under interventions": self.ours_agreement}
+        agreed = tuple(
+            (name, a.kendall, a.kendall_p, a.pearson, a.pearson_p) for name, a in found.items() if a is not None
+        )
+        keys = ("kendall", "kendall_p", "pearson", "pearson_p")
+        agreement = Table("unbiased-agreement", "Agreement", (Column("score"), *map(Column.of, keys)), agreed)
+        return Page(
+            about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
+            headline=said,
+            panels=(
+                Panel(
+                    "unbiased-models",
+                    "Which models keep their score?",
+                    "Accuracy as published and under interventions, the best under interventions first.",
+                    tables=(scores,),
+                    first_screen=True,
+                ),
+                Panel(
+                    "unbiased-agreement",
+                    "Which score agrees with the other ranking?",
+                    "Correlation of the models' scores with an external one (P4, table 4).",
+                    tables=(agreement,) if agreed else (),
+                    first_screen=True,
+                ),
+            ),
+            notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
+            settings=settings_rows({**first.meta, "model": ", ".join(result.model for result in self.results)}),
+            name=", ".join(result.model for result in self.results),
+        )
 
 
 def compare_models(
@@ -92,13 +126,9 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     Raises:
         InputError: naming line and field.
     """
-    found = {}
-    for record in read_records(Path(path), ("model", "score")):
-        for name in ("model", "score"):
-            if name not in record.data:
-                raise InputError.at(record.place, record.problem or "missing; needed are model, score", field=name)
-        try:
-            found[str(record.data["model"])] = float(str(record.data["score"]))
-        except ValueError:
-            raise InputError.at(record.place, f"{record.data['score']!r} is not a number", field="score") from None
-    return found
+    return {row.model: row.score for _, row in read_table(path, _Ranked)}
+
+
+class _Ranked(TableRow):
+    model: str
+    score: float = Field(allow_inf_nan=False, description="a number")

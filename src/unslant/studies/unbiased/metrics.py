@@ -1,8 +1,8 @@
 """Scores under the unbiased evaluator (P4): vanilla, ours and the drop, by intervention, and who loses what.
 
-Presentations are told apart by name: ``vanilla``; ``boat:RUN`` for a random composition; ``only:CODES`` for one
-intervention alone (``only:DH+AR``, since answer removal needs the hint). True/false items of one question carry
-``:OPTION`` after that, and the question is right if every one of them is.
+Presentations are of kind ``vanilla``, ``boat`` (a random composition, one for each run) or ``only`` (one intervention
+alone, with the hint that answer removal needs). A question with several true/false items is right if every one of them
+is.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unslant.arrays import Floats, json_fields, jsonable
 from unslant.errors import InputError
+from unslant.metrics import Estimate, choose
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate, json_number
-from unslant.metrics.ties import choose
-from unslant.presentations.presentation import NONE
-from unslant.responses.table import Response, Responses
-
-Floats = NDArray[np.float64]
-VANILLA, BOAT, ONLY = "vanilla", "boat", "only"
+from unslant.presentations import NONE
+from unslant.presentations.interventions import BOAT, ONLY, VANILLA
+from unslant.responses import Response, Responses
 
 
 @dataclass(frozen=True)
@@ -103,26 +101,9 @@ class BoatMetrics:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON: no nan, no infinity."""
-        return {
-            "vanilla": self.vanilla.to_dict(),
-            "ours": self.ours.to_dict(),
-            "drop": self.drop.to_dict(),
-            "runs": [json_number(value) for value in self.spread.runs],
-            "run_mean": json_number(self.spread.mean),
-            "run_std": json_number(self.spread.std),
-            "vanilla_chance": self.vanilla_chance.to_dict(),
-            "ours_chance": self.ours_chance.to_dict(),
-            "none_found": self.none_found.to_dict(),
-            "none_invented": self.none_invented.to_dict(),
-            "items": self.items.to_dict(),
-            "alone": {
-                code: {"accuracy": a.accuracy.to_dict(), "vanilla": a.vanilla.to_dict(), "change": a.change.to_dict()}
-                for code, a in self.alone.items()
-            },
-            "confusion": {name: getattr(self.confusion, name).to_dict() for name in Confusion.__dataclass_fields__},
-            "by_subject": {s: {"vanilla": v.to_dict(), "ours": o.to_dict()} for s, (v, o) in self.by_subject.items()},
-            "failed": self.failed,
-        }
+        runs = {"runs": self.spread.runs, "run_mean": self.spread.mean, "run_std": self.spread.std}
+        subjects = {s: {"vanilla": vanilla, "ours": ours} for s, (vanilla, ours) in self.by_subject.items()}
+        return {**json_fields(self, omit=("spread",)), **jsonable({**runs, "by_subject": subjects})}
 
 
 def correct(row: Response) -> float:
@@ -147,6 +128,17 @@ def _texts(row: Response, contents: frozenset[int]) -> frozenset[int]:
     return frozenset(row.text_ranks[c] if 0 <= c < len(row.text_ranks) else c for c in contents)
 
 
+class Condition(NamedTuple):
+    """The presentations that make one accuracy: a kind, with its run or its interventions (``DH+AR``)."""
+
+    kind: str
+    run: int = 0
+    codes: str = ""
+
+
+AS_PUBLISHED = Condition(VANILLA)
+
+
 @dataclass
 class _Asked:
     """All rows of one question under one presentation: one, or one for each true/false item."""
@@ -164,7 +156,7 @@ class _Asked:
 
 
 class Outcomes:
-    """Per question and block (``vanilla``, ``boat:0``, ``only:OS``, ...): right, wrong or failed.
+    """Per question and :class:`Condition`: right, wrong or failed.
 
     Attributes:
         ids: questions in the order of their first row.
@@ -176,24 +168,23 @@ class Outcomes:
         Raises:
             InputError: if no row belongs to a vanilla or BOAT presentation.
         """
-        self._cells: dict[str, dict[str, _Asked]] = {}
+        self._cells: dict[Condition, dict[str, _Asked]] = {}
         subjects: dict[str, str] = {}
         self.failed = 0
         self.items: dict[str, list[float]] = {}
         self.none_found: dict[str, list[float]] = {}
         self.none_invented: dict[str, list[float]] = {}
         for row in responses.rows():
-            kind, *rest = row.presentation.split(":")
-            if kind not in (VANILLA, BOAT, ONLY):
+            if row.kind not in (VANILLA, BOAT, ONLY):
                 continue
             subjects.setdefault(row.question_id, row.subject)
-            block = f"{kind}:{rest[0]}" if rest else kind
-            cell = self._cells.setdefault(block, {}).setdefault(row.question_id, _Asked([], []))
+            condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
+            cell = self._cells.setdefault(condition, {}).setdefault(row.question_id, _Asked([], []))
             right = correct(row)
             cell.right.append(right)
             cell.chance.append(sum(c in row.answers for c in row.contents) / len(row.contents) if row.contents else 0.0)
             self.failed += math.isnan(right)
-            if kind == BOAT:
+            if row.kind == BOAT:
                 self._note(row, right)
         if not self._cells:
             raise InputError("these responses hold no presentation of the unbiased evaluator (vanilla, boat or only)")
@@ -209,23 +200,23 @@ class Outcomes:
             else:
                 self.none_invented.setdefault(row.question_id, []).append(float(_answered_none(row)))
 
-    def blocks(self, kind: str) -> list[str]:
-        """Names of the blocks of a kind, sorted."""
-        return sorted((b for b in self._cells if b.split(":")[0] == kind), key=lambda b: (len(b), b))
+    def conditions(self, kind: str) -> list[Condition]:
+        """The conditions of a kind, by run, or the shorter combinations first."""
+        return sorted((b for b in self._cells if b.kind == kind), key=lambda b: (b.run, len(b.codes), b.codes))
 
-    def credit(self, block: str) -> Floats:
+    def credit(self, condition: Condition) -> Floats:
         """(Q,) 1 right, 0 wrong, nan failed or not asked."""
-        cells = self._cells.get(block, {})
+        cells = self._cells.get(condition, {})
         return np.array([cells[q].credit if q in cells else math.nan for q in self.ids])
 
-    def chance(self, block: str) -> Floats:
+    def chance(self, condition: Condition) -> Floats:
         """(Q,) probability that random answers are right; nan where not asked."""
-        cells = self._cells.get(block, {})
+        cells = self._cells.get(condition, {})
         return np.array([cells[q].guess if q in cells else math.nan for q in self.ids])
 
     def ours(self) -> Floats:
         """(Q,) mean credit of each question over its BOAT runs; nan where it has none."""
-        return _over_runs([self.credit(block) for block in self.blocks(BOAT)], len(self.ids))
+        return _over_runs([self.credit(condition) for condition in self.conditions(BOAT)], len(self.ids))
 
     def mean_of(self, values: Mapping[str, list[float]]) -> Floats:
         """(Q,) each question's mean of the numbers noted for it; nan where there are none."""
@@ -260,14 +251,14 @@ def boat_metrics(responses: Responses | Outcomes, *, resamples: int = RESAMPLES,
     outcomes = responses if isinstance(responses, Outcomes) else Outcomes(responses)
     n = len(outcomes.ids)
     bootstrap = Bootstrap(n, outcomes.subjects, resamples=resamples, seed=seed)
-    vanilla = outcomes.credit(VANILLA)
-    runs = [outcomes.credit(block) for block in outcomes.blocks(BOAT)]
+    vanilla = outcomes.credit(AS_PUBLISHED)
+    runs = [outcomes.credit(condition) for condition in outcomes.conditions(BOAT)]
     ours = _over_runs(runs, n)
     alone = {}
-    for block in outcomes.blocks(ONLY):
-        credit = outcomes.credit(block)
+    for condition in outcomes.conditions(ONLY):
+        credit = outcomes.credit(condition)
         paired = np.where(np.isnan(credit), math.nan, vanilla)
-        alone[block.split(":")[1]] = Alone(
+        alone[condition.codes] = Alone(
             bootstrap.mean(credit), bootstrap.mean(paired), bootstrap.mean(credit - paired, share=False)
         )
     return BoatMetrics(
@@ -275,8 +266,8 @@ def boat_metrics(responses: Responses | Outcomes, *, resamples: int = RESAMPLES,
         ours=bootstrap.mean(ours),
         drop=bootstrap.mean(vanilla - ours, share=False),
         spread=Spread.over([_nanmean(run) for run in runs]),
-        vanilla_chance=bootstrap.mean(outcomes.chance(VANILLA)),
-        ours_chance=bootstrap.mean(_over_runs([outcomes.chance(b) for b in outcomes.blocks(BOAT)], n)),
+        vanilla_chance=bootstrap.mean(outcomes.chance(AS_PUBLISHED)),
+        ours_chance=bootstrap.mean(_over_runs([outcomes.chance(b) for b in outcomes.conditions(BOAT)], n)),
         none_found=bootstrap.mean(outcomes.mean_of(outcomes.none_found)),
         none_invented=bootstrap.mean(outcomes.mean_of(outcomes.none_invented)),
         items=bootstrap.mean(outcomes.mean_of(outcomes.items)),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from unslant.arrays import json_fields
 from unslant.asking import Asked
 from unslant.errors import InputError
+from unslant.presentations import Presentation
 from unslant.presentations.interventions import (
+    BOAT,
     KINDS,
     NEEDS,
+    ONLY,
+    VANILLA,
     Composed,
     NotApplicable,
     Pool,
@@ -24,30 +29,10 @@ from unslant.presentations.interventions import (
 )
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
 from unslant.questions import MathQuestion, Question, QuestionSet
-from unslant.studies.unbiased.metrics import BOAT, ONLY, VANILLA
-
-if TYPE_CHECKING:
-    pass
-
+from unslant.studies.unbiased.settings import UnbiasedSettings
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
-
-
 VANILLA_RUN = -1
-
-
-@dataclass(frozen=True)
-class UnbiasedSettings:
-    """How the questions are asked; see :func:`unbiased`."""
-
-    runs: int = 5
-    shots: int = 5
-    probabilities: Mapping[str, float] = field(default_factory=dict)
-    alone: bool = True
-    instructions: bool = True
-    template: str = "plain"
-    chat: bool = False
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,7 +40,7 @@ class Plan:
     """What is going to be asked, and what could not be.
 
     Attributes:
-        asked: question and presentation, named as :mod:`unslant.studies.unbiased.metrics` reads them.
+        asked: question and presentation of kind ``vanilla``, ``boat`` (one for each run) or ``only``.
         drawn: combination (``DH+AR``; ``none`` for no intervention) -> how often it was composed.
         not_applicable: reason -> questions that could not be put at all.
         left_out: intervention -> reason -> how many times the question could not take it.
@@ -68,11 +53,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """Counts only."""
-        return {
-            "drawn": dict(self.drawn),
-            "not_applicable": dict(self.not_applicable),
-            "left_out": {code: dict(reasons) for code, reasons in self.left_out.items()},
-        }
+        return json_fields(self, omit=("asked",))
 
 
 def plan(
@@ -81,31 +62,29 @@ def plan(
     *,
     pool_from: AnySet | None = None,
     shots_from: AnySet | None = None,
-    in_words: bool = False,
+    generate: bool = False,
 ) -> Plan:
     """Every question as published, in every run, and (``alone``) under each intervention by itself.
 
-    An open maths question has no labels to be scored as published; unless it is answered in words, its answer jitter,
+    An open maths question has no labels to be scored as published; unless replies are generated, its answer jitter,
     always with the same near misses, stands for it.
 
     Args:
-        in_words: replies are read, so that open maths questions are asked as they are (without worked examples).
+        generate: replies are read, so that open maths questions are asked as they are (without worked examples).
         pool_from: questions that lend options and second stems; by default ``questions``.
         shots_from: questions that serve as worked examples; by default those of ``pool_from``.
 
     Raises:
         InputError: on settings that cannot be used, or where no question can be put.
     """
-    if settings.runs < 1:
-        raise InputError(f"{settings.runs} runs: give 1 or more")
     check_probabilities(settings.probabilities)
     lenders = pool_from if pool_from is not None else questions
     pool = _pool(lenders)
     examples = _pool(shots_from) if shots_from is not None else pool
 
-    def put(question: Question | MathQuestion, codes: tuple[str, ...], name: str) -> Composed | NotApplicable:
+    def put(question: Question | MathQuestion, codes: tuple[str, ...], kind: str) -> Composed | NotApplicable:
         return apply(
-            question, codes, pool, settings.seed, VANILLA_RUN, shots=settings.shots, shots_from=examples, name=name
+            question, codes, pool, settings.seed, VANILLA_RUN, shots=settings.shots, shots_from=examples, kind=kind
         )
 
     asked: list[Asked] = []
@@ -114,7 +93,7 @@ def plan(
     left_out: dict[str, Counter[str]] = {}
     for question in questions:
         published: Composed | NotApplicable
-        if in_words and isinstance(question, MathQuestion):
+        if generate and isinstance(question, MathQuestion):
             published = open_question(question, VANILLA)
         else:
             published = put(question, as_published(question), VANILLA)
@@ -131,7 +110,6 @@ def plan(
                 run,
                 shots=settings.shots,
                 shots_from=examples,
-                name=f"{BOAT}:{run}",
             )
             if isinstance(composed, Composed):
                 asked += composed.items
@@ -139,7 +117,7 @@ def plan(
                 for code, reason in composed.left_out.items():
                     left_out.setdefault(code, Counter())[reason] += 1
         for codes in alone_of(question) if settings.alone else ():
-            single = put(question, codes, f"{ONLY}:{'+'.join(codes)}")
+            single = put(question, codes, ONLY)
             if isinstance(single, Composed):
                 asked += single.items
     if not asked:
@@ -155,6 +133,13 @@ def _pool(questions: AnySet) -> Pool:
         return pool_of(questions)
     except ValueError:
         raise InputError(f"{questions.name}: no question can be used for the unbiased evaluator") from None
+
+
+def key_of(question: Question, presentation: Presentation) -> str:
+    """What sets an item apart from all others of a plan, for ids that people see."""
+    codes = "+".join(presentation.interventions) if presentation.kind == ONLY else ""
+    run = str(presentation.run) if presentation.kind == BOAT else ""
+    return f"{question.id}|{':'.join(filter(None, (presentation.kind, run, codes, presentation.item)))}"
 
 
 def as_published(question: Question | MathQuestion) -> tuple[str, ...]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import unslant
-from unslant.models.base import Cost
-from unslant.responses.table import Responses
-from unslant.studies.result import StudyResult
-from unslant.studies.unbiased.metrics import BoatMetrics, boat_metrics
-
-if TYPE_CHECKING:
-    from unslant.reports.panels import Panel
+from unslant.models import Cost
+from unslant.responses import Responses
+from unslant.studies.result import RecordedResult
+from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
 
 
 @dataclass(frozen=True)
-class UnbiasedResult(StudyResult):
+class UnbiasedResult(RecordedResult):
     """What the study found.
 
     Attributes:
@@ -26,50 +22,32 @@ class UnbiasedResult(StudyResult):
         metrics: vanilla, ours, drop and the rest, each with its interval and N.
         counts: what was composed and what could not be, as in :class:`Plan`.
         cost: tokens and time.
+        outcomes: the answers question by question, read once; ``metrics`` is measured on them.
     """
+
+    study = "unbiased"
+    unwritten = ("responses", "meta", "outcomes")
 
     responses: Responses
     metrics: BoatMetrics
     counts: Mapping[str, Any]
     cost: Cost
     meta: Mapping[str, Any]
+    outcomes: Outcomes = field(repr=False)
 
     @property
     def model(self) -> str:
         """Name of the model."""
         return str(self.meta.get("model", "model"))
 
-    @property
-    def headline(self) -> str:
-        """The outcome in one sentence."""
-        from unslant.studies.unbiased.panels import headline
-
-        return headline(self)
-
-    def panels(self) -> Sequence[Panel]:
-        """What a report shows."""
-        from unslant.studies.unbiased.panels import panels
-
-        return panels(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able."""
-        return {
-            "unslant": unslant.__version__,
-            "headline": self.headline,
-            **self.meta,
-            "counts": dict(self.counts),
-            "cost": asdict(self.cost),
-            "metrics": self.metrics.to_dict(),
-        }
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the table of responses; :meth:`from_parquet` reads it back without the model."""
-        self.responses.to_parquet(path)
+    def renamed(self, model: str) -> UnbiasedResult:
+        """The same result under another name of the model."""
+        responses = replace(self.responses, meta={**self.responses.meta, "model": model})
+        return replace(self, responses=responses, meta={**self.meta, "model": model})
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> UnbiasedResult:
-        """A result from its table of responses; every number is computed anew."""
+        """A result from the table that :meth:`to_parquet` wrote; every number is computed anew, without the model."""
         return result_of(Responses.from_parquet(path))
 
 
@@ -77,10 +55,12 @@ def result_of(responses: Responses) -> UnbiasedResult:
     """All numbers from the responses of a run."""
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "counts")}
     cost, counts = responses.meta.get("cost"), responses.meta.get("counts")
+    outcomes = Outcomes(responses)
     return UnbiasedResult(
         responses,
-        boat_metrics(responses),
+        boat_metrics(outcomes),
         counts if isinstance(counts, dict) else {},
         Cost(**cost) if isinstance(cost, dict) else Cost(),
         meta,
+        outcomes,
     )

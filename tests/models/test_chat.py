@@ -1,4 +1,4 @@
-"""Speakers: greedy replies of local models, and replies through inspect with failures kept as failures."""
+"""Chat models: greedy replies of local models, and replies through inspect with failures kept as failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 
 from tests.studies.small_models import random_model
 from unslant.errors import ModelError
-from unslant.models.chat import InspectSpeaker, LocalSpeaker
+from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.chat import InspectChat, LocalChat
+from unslant.models.open import open_chat
 from unslant.prompts.prompt import Message, Prompt
 
 PROMPTS = [
@@ -17,21 +19,29 @@ PROMPTS = [
     Prompt("", (), (Message("system", "Be short."), Message("user", "What does Orin eat at noon?"))),
     Prompt("Question: Which option is red?\nA. red\nB. blue\nAnswer:", ()),
 ]
+SHORT = GenerateOptions(max_tokens=6)
 
 
 def test_local_replies_are_greedy_and_the_same_in_any_batch():
     model = random_model()
-    alone = {r.index: r.text for r in LocalSpeaker(model, max_tokens=6, batch=1).say(PROMPTS)}
-    together = {r.index: r.text for r in LocalSpeaker(model, max_tokens=6, batch=4).say(PROMPTS)}
+    alone = {r.index: r.text for r in LocalChat(model, SHORT, batch=1).generate(PROMPTS)}
+    together = {r.index: r.text for r in LocalChat(model, SHORT, batch=4).generate(PROMPTS)}
     assert sorted(alone) == [0, 1, 2, 3]
     assert alone == together
     assert all(isinstance(text, str) for text in alone.values())
 
 
+def test_sampled_replies_differ_from_greedy_ones_and_repeat_themselves():
+    model = random_model()
+    warm = GenerateOptions(max_tokens=6, temperature=2.0)
+    replies = [[r.text for r in LocalChat(model, options).generate(PROMPTS)] for options in (SHORT, warm, warm)]
+    assert replies[0] != replies[1] == replies[2]
+
+
 def test_a_prompt_without_room_for_a_reply_is_refused():
     long = Prompt("Question: Which option is red?\n" * 400, ())
     with pytest.raises(ModelError, match="use fewer shots"):
-        list(LocalSpeaker(random_model()).say([long]))
+        list(LocalChat(random_model()).generate([long]))
 
 
 class FakeInspectModel:
@@ -50,7 +60,8 @@ class FakeInspectModel:
 def test_inspect_replies_and_failures():
     pytest.importorskip("inspect_ai")
     fake = FakeInspectModel()
-    replies = {r.index: r for r in InspectSpeaker("fake/model", max_tokens=50, batch=3, model=fake).say(PROMPTS)}
+    chat = InspectChat(fake, "fake/model", GenerateOptions(max_tokens=50), ModelOptions(connections=3))
+    replies = {r.index: r for r in chat.generate(PROMPTS)}
     assert replies[0].text == PROMPTS[0].text.upper()
     assert replies[2].text == "WHAT DOES ORIN EAT AT NOON?"
     assert replies[3].text is None
@@ -61,4 +72,4 @@ def test_inspect_replies_and_failures():
 def test_an_unknown_inspect_model_is_named():
     pytest.importorskip("inspect_ai")
     with pytest.raises(ModelError, match="no-such-provider/x"):
-        InspectSpeaker("no-such-provider/x")
+        open_chat("inspect:no-such-provider/x")

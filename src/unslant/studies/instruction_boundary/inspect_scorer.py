@@ -9,10 +9,11 @@ from inspect_ai.model import GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from unslant.plugins.inspect_ai.records import SCORER, from_metadata
-from unslant.presentations.presentation import Presentation
-from unslant.responses.extraction import Extracted, extract
+from unslant.presentations import Presentation
+from unslant.responses import Extracted, extract
 from unslant.responses.judge import VALIDATION, JudgeReport, judge_prompt, needs_judge, read_judgement, validate
+from unslant.studies.inspect_samples import from_metadata
+from unslant.studies.instruction_boundary.inspect_records import SCORER
 
 logger = getLogger(__name__)
 _CERTAIN = GenerateConfig(temperature=0.0, max_tokens=64)

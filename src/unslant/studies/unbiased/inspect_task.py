@@ -1,4 +1,4 @@
-"""The task ``unslant/unbiased``: questions as published and under composed interventions (P4), answered in words."""
+"""The task ``unslant/unbiased``: questions as published and under composed interventions (P4), answered by replies."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
-from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
-from unslant.models.chat import MAX_TOKENS, Reply
-from unslant.plugins.inspect_ai.records import from_metadata
-from unslant.presentations.presentation import Presentation
-from unslant.prompts import Writer, load_template
-from unslant.questions import Question, load_math, load_questions
-from unslant.responses.table import Response, Responses
-from unslant.studies.replies import row_of
+from unslant.asking import reply_row
+from unslant.models import GenerateOptions
+from unslant.models.chat import Reply, inspect_messages
+from unslant.presentations import Presentation
+from unslant.prompts import Writer
+from unslant.questions import Question
+from unslant.responses import Response, Responses
+from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
+from unslant.studies.meta import about
 from unslant.studies.unbiased.metrics import correct
-from unslant.studies.unbiased.plan import UnbiasedSettings, plan
+from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
-from unslant.studies.unbiased.study import about, cut, read_reply
+from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.studies.unbiased.study import read_reply, recorded
 
 SCORER = "unbiased_answer"
-_ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
 @task
@@ -40,7 +42,7 @@ def unbiased(
     template: str = "plain",
     limit: int | None = None,
     seed: int = 0,
-    max_tokens: int = MAX_TOKENS,
+    max_tokens: int | None = None,
 ) -> Task:
     """Every question as published and in ``runs`` random compositions of interventions (P4).
 
@@ -52,20 +54,25 @@ def unbiased(
         shots, shots_from: worked examples that carry the same interventions; by default from the set itself.
         alone: ask every intervention by itself too.
     """
-    load = load_math if maths else load_questions
-    whole = load(questions)
-    found = cut(whole, limit, seed)
-    settings = UnbiasedSettings(runs, shots, {}, alone, True, template, True, seed)
-    planned = plan(found, settings, pool_from=whole, shots_from=load(shots_from) if shots_from else None, in_words=True)
-    writer = Writer(load_template(template), chat=True)
-    samples = [_sample(question, presentation, writer) for question, presentation in planned.asked]
+    settings = UnbiasedSettings(
+        runs=runs, shots=shots, alone=alone, template=template, chat=True, limit=limit, seed=seed
+    )
+    whole = settings.load(questions, maths)
+    found, writer = settings.sampled(whole), settings.writer()
+    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths), generate=True)
+    asked = GenerateOptions(max_tokens=max_tokens).filled()
     return Task(
         name="unbiased",
-        dataset=MemoryDataset(samples, name="unbiased"),
+        dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
         solver=generate(),
         scorer=unbiased_answer(),
-        config=GenerateConfig(temperature=0.0, max_tokens=max_tokens),
-        metadata={"unslant_unbiased": about(found, settings, planned, "")},
+        config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
+        metadata={
+            "unslant_unbiased": {
+                **about("unbiased", found, recorded(settings), ""),
+                "counts": planned.to_dict(),
+            }
+        },
     )
 
 
@@ -73,23 +80,15 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
     prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
     right = presentation.right_labels or (question.options[0],)
     return Sample(
-        id=f"{presentation.name}|{question.id}",
-        input=[_ROLES[message.role](content=message.content) for message in prompt.messages],
+        id=key_of(question, presentation),
+        input=inspect_messages(prompt.messages),
         target=list(right),
         metadata={
-            "block": presentation.name.split(":")[0],
-            "setting": presentation.name,
-            "question_id": question.id,
-            "labels": list(presentation.labels),
-            "contents": list(presentation.contents),
-            "options": [*(line.text for line in presentation.shown), *([""] if presentation.none_label else [])],
-            "answers": sorted(presentation.answers),
-            "interventions": list(presentation.interventions),
+            **metadata_of(question, presentation),
+            "block": presentation.kind,
             "own_options": list(question.options),
             "own_answers": sorted(question.answers),
             "pinned": list(question.pinned),
-            "subject": question.subject,
-            "source": question.source,
         },
     )
 
@@ -121,7 +120,7 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
         source=metadata["source"],
         pinned=tuple(metadata["pinned"]),
     )
-    return row_of(question, from_metadata(metadata), reply, read_reply)
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
 
 
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
@@ -129,18 +128,13 @@ def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
 
     Replies are read anew, so that logs profit from a better reading. A sample that failed is a row of status ``error``.
     """
-    found: Iterable[Any] = _read(logs) if isinstance(logs, str | Path) else logs
     results = []
-    for log in found:
+    for log in read_logs(logs):
         told = (log.eval.metadata or {}).get("unslant_unbiased")
         if told is not None and log.samples:
             rows = Responses.from_rows(_row(sample.metadata, _reply(sample)) for sample in log.samples)
             results.append(result_of(Responses(rows.table, {**told, "model": log.eval.model})))
     return results
-
-
-def _read(folder: str | Path) -> list[EvalLog]:
-    return [read_eval_log(info, resolve_attachments=True) for info in list_eval_logs(str(folder), descending=False)]
 
 
 def _reply(sample: EvalSample) -> Reply:

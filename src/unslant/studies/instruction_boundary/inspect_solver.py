@@ -1,4 +1,4 @@
-"""Asking in words: one turn, or two where the model is shown its own reasoning; the instruction polished if asked."""
+"""Generating replies: one turn, or two where the model is shown its reasoning; the instruction polished if asked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQ
 
 
 @solver
-def ask_in_words(polisher: str | Model | None = None) -> Solver:
+def generate_reply(polisher: str | Model | None = None) -> Solver:
     """Ask each sample under its setting.
 
     Args:

@@ -6,39 +6,27 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+from inspect_ai.log import EvalLog, EvalSample
 
-from unslant.presentations.presentation import Presentation, ShownOption
-from unslant.prompts.prompt import Message
-from unslant.questions.question import JudgingQuestion
-from unslant.responses.extraction import Extracted, chosen_contents
-from unslant.responses.table import Response, text_ranks
+from unslant.models.chat import inspect_messages
+from unslant.presentations import Presentation
+from unslant.questions import JudgingQuestion
+from unslant.responses import Extracted, Response, chosen_contents, text_ranks
+from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
-from unslant.studies.instruction_boundary.metrics import JUDGED, WORDS
+from unslant.studies.instruction_boundary.metrics import GENERATED, JUDGED
 from unslant.studies.instruction_boundary.prompts import chat, right_answer
 
 SCORER = "boundary_answer"
-_ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
 def prompt_digest(presentation: Presentation) -> str:
     """What identifies the request: every message of it, and the follow-up of its setting."""
     asked = [(message.role, message.content) for message in chat(presentation)]
-    content = json.dumps([asked, setting(presentation.name).follow_up])
+    content = json.dumps([asked, setting(presentation.item).follow_up])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def messages_of(presentation: Presentation) -> list[ChatMessage]:
-    """The presentation as inspect's chat messages."""
-    return [_message(message) for message in chat(presentation)]
-
-
-def _message(message: Message) -> ChatMessage:
-    return _ROLES[message.role](content=message.content)
 
 
 def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None = None) -> Sample:
@@ -50,40 +38,20 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
     judging = isinstance(question, JudgingQuestion)
     options = () if isinstance(question, JudgingQuestion) else question.options
     return Sample(
-        id=f"{presentation.name}|{question.id}" + (f"|{repeat}" if repeat else ""),
-        input=messages_of(presentation),
+        id=f"{presentation.item}|{question.id}" + (f"|{repeat}" if repeat else ""),
+        input=inspect_messages(chat(presentation)),
         target=right_answer(presentation),
         metadata={
+            **metadata_of(question, presentation),
+            "setting": presentation.item,
             "kind": "judging" if judging else "choice",
             "form": form_of(question),
             "label_form": "dense" if is_dense(question) else "sparse",
-            "setting": presentation.name,
-            "question_id": question.id,
-            "labels": list(presentation.labels),
-            "contents": list(presentation.contents),
-            "options": [option.text for option in presentation.shown],
-            "answers": sorted(presentation.answers),
             "n_options": len(options) or len(JudgingQuestion.VERDICTS),
-            "subject": question.subject,
-            "source": question.source,
-            "interventions": list(presentation.interventions),
             "text_ranks": list(text_ranks(options)),
             "digest": prompt_digest(presentation),
             **({} if repeat is None else {"repeat": repeat}),
         },
-    )
-
-
-def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
-    """As much of the presentation as is needed to read an answer to it."""
-    shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
-    return Presentation(
-        question_id=metadata["question_id"],
-        name=metadata["setting"],
-        stem="",
-        shown=tuple(ShownOption(*one) for one in shown),
-        answers=frozenset(metadata["answers"]),
-        interventions=tuple(metadata["interventions"]),
     )
 
 
@@ -106,25 +74,19 @@ def read_keyed(
     """As :func:`read_rows`, by what was asked. The last reply counts, and any reply outweighs a failure.
 
     Args:
-        identity: only logs of tasks made with this identity (see :func:`unslant.plugins.inspect_ai.build_task`).
+        identity: only logs of tasks made with this identity (see ``build_task``).
     """
     rows: dict[Key, Response] = {}
-    found: Iterable[EvalLog] = _read(logs) if isinstance(logs, str | Path) else logs
-    for log in found:
+    for log in read_logs(logs):
         told = (log.eval.metadata or {}).get("unslant")
         if told is None or (identity is not None and told != identity):
             continue
         for sample in log.samples or []:
             row = _row(sample)
-            key = (row.question_id, row.presentation, str(sample.metadata["digest"]), row.repeat)
+            key = (row.question_id, row.item, str(sample.metadata["digest"]), row.repeat)
             if key not in rows or row.status != "error":
                 rows[key] = row
     return rows
-
-
-def _read(folder: str | Path) -> list[EvalLog]:
-    found = list_eval_logs(str(folder), descending=False)
-    return [read_eval_log(info, resolve_attachments=True) for info in found]
 
 
 def _row(sample: EvalSample) -> Response:
@@ -136,8 +98,10 @@ def _row(sample: EvalSample) -> Response:
     read = Extracted(status, frozenset(told.get("labels", ())))
     return Response(
         question_id=metadata["question_id"],
-        presentation=metadata["setting"],
-        elicitation=JUDGED if told.get("judged") else WORDS,
+        kind=presentation.kind,
+        item=presentation.item,
+        suggested=presentation.suggested,
+        elicitation=JUDGED if told.get("judged") else GENERATED,
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,

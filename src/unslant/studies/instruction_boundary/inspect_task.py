@@ -8,11 +8,12 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, Model
 
-from unslant.plugins.inspect_ai.records import to_sample
-from unslant.plugins.inspect_ai.scorer import boundary_answer
-from unslant.plugins.inspect_ai.solver import ask_in_words
+from unslant.studies.instruction_boundary.inspect_records import to_sample
+from unslant.studies.instruction_boundary.inspect_scorer import boundary_answer
+from unslant.studies.instruction_boundary.inspect_solver import generate_reply
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SEED
-from unslant.studies.instruction_boundary.plan import TEMPERATURE, plan
+from unslant.studies.instruction_boundary.plan import plan
+from unslant.studies.instruction_boundary.settings import TEMPERATURE
 
 
 @task
@@ -54,13 +55,13 @@ def instruction_boundary(
 def build_task(
     samples: Sequence[Sample],
     *,
-    temperature: float = TEMPERATURE,
+    temperature: float | None = TEMPERATURE,
     max_tokens: int | None = None,
     judge: str | Model | None = None,
     polisher: str | Model | None = None,
     identity: Mapping[str, object] | None = None,
 ) -> Task:
-    """A task over samples made by :func:`unslant.plugins.inspect_ai.to_sample`.
+    """A task over samples made by :func:`~unslant.studies.instruction_boundary.inspect_records.to_sample`.
 
     Args:
         identity: JSON-able, kept in the log; logs are only read together where it is the same.
@@ -68,7 +69,7 @@ def build_task(
     return Task(
         name="instruction_boundary",
         dataset=MemoryDataset(list(samples), name="instruction_boundary"),
-        solver=ask_in_words(polisher),
+        solver=generate_reply(polisher),
         scorer=boundary_answer(judge),
         config=GenerateConfig(temperature=temperature, max_tokens=max_tokens),
         metadata={"unslant": dict(identity or {})},

@@ -1,0 +1,64 @@
+"""Array aliases, and dataclasses as plain values for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Set
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ROUNDING = 1e-6
+"""How far above 0 rounding may leave a log-probability."""
+
+
+def are_logprobs(values: Floats) -> bool:
+    """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
+    return bool((np.isfinite(values) & (values <= ROUNDING)).all())
+
+
+class Jsonable:
+    """A dataclass whose fields are what JSON shows of it; override :meth:`to_dict` to leave out or add some."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, see :func:`jsonable`."""
+        return json_fields(self)
+
+
+def json_fields(value: Any, *, omit: Collection[str] = (), also: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of a dataclass but for ``omit``, then the properties ``also``, each as :func:`jsonable`."""
+    names = [f.name for f in fields(value) if f.name not in omit]
+    return {name: jsonable(getattr(value, name)) for name in (*names, *also)}
+
+
+def jsonable(value: Any) -> Any:
+    """``value`` as plain values for JSON: no dataclass, array or set, no ``nan`` and no infinity (:func:`json_number`).
+
+    Dataclasses become dictionaries (by their ``to_dict`` where they have one), keys strings, sets sorted lists.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return value.to_dict() if hasattr(value, "to_dict") else json_fields(value)
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return jsonable(value.tolist())
+    if isinstance(value, Set):
+        return [jsonable(item) for item in sorted(value)]
+    if isinstance(value, tuple | list):
+        return [jsonable(item) for item in value]
+    return json_number(value) if isinstance(value, float) else value
+
+
+def json_number(value: float) -> float | str | None:
+    """A float as JSON can hold it: ``None`` for ``nan``, ``"inf"`` or ``"-inf"`` for infinities."""
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")

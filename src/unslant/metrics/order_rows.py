@@ -1,0 +1,168 @@
+"""From answers row by row to :class:`OrderScores`: which rows are a question's order set, and which single views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.arrays import Bools, Floats, Ints
+from unslant.errors import InputError
+from unslant.metrics.scores import Block, OrderScores, QuestionArrays, View
+
+ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed")
+"""Kinds of presentation that order metrics look at."""
+ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED = range(5)
+
+
+@dataclass(frozen=True)
+class OrderRows:
+    """R rows of the questions with n options.
+
+    Attributes:
+        question: (R,) place of the question in :class:`QuestionArrays`.
+        role: (R,) index into :data:`ROLES`.
+        contents: (R, n) content at each position, from the top.
+        by_position: (R, n) its probability.
+        ok: (R,) whether the row is an answer.
+        decided: (R,) the content chosen, where something else than the place decides between tied options.
+    """
+
+    question: Ints
+    role: Ints
+    contents: Ints
+    by_position: Floats
+    ok: Bools
+    decided: Ints | None = None
+
+
+def order_scores(
+    questions: QuestionArrays, groups: Mapping[int, OrderRows], labels: Sequence[str], elicitation: str = "cloze"
+) -> OrderScores:
+    """Sort rows into order sets and views.
+
+    The given order is the ``order`` row that shows it, or the ``given`` row; likewise the reversed one. Within one
+    option count and number of pinned options, a question with fewer orders than the others is incomplete.
+
+    Args:
+        groups: option count -> rows of its questions.
+        labels: the standard label sequence.
+
+    Raises:
+        InputError: if a question has the same order twice, or a row does not show the order that its role says.
+    """
+    blocks = _blocks(groups, questions)
+    complete = np.zeros(len(questions), bool)
+    for block in blocks:
+        complete[block.index] = True
+    any_order = any((rows.role == ORDER).any() for rows in groups.values())
+    return OrderScores(
+        **{f.name: getattr(questions, f.name) for f in fields(QuestionArrays)},
+        labels=tuple(labels),
+        blocks=blocks,
+        given=_view(groups, questions, GIVEN),
+        reversed=_view(groups, questions, REVERSE),
+        labels_reversed=_view(groups, questions, LABELS_REVERSED),
+        both_reversed=_view(groups, questions, BOTH_REVERSED),
+        n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
+        n_incomplete=int((~complete).sum()) if any_order else 0,
+        elicitation=elicitation,
+    )
+
+
+def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
+    """(Q, n) content at each position with the movable options reversed; meaningful where n_options == n."""
+    pinned = questions.pinned[:, :n]
+    # positions of movable options first, in order, then pinned ones: the k-th movable swaps with the k-th last
+    order = np.argsort(pinned, axis=1, kind="stable")
+    movable = n - pinned.sum(axis=1, keepdims=True)
+    k = np.arange(n)
+    partner = np.take_along_axis(order, np.where(k < movable, movable - 1 - k, k), axis=1)
+    result = np.empty_like(order)
+    np.put_along_axis(result, order, partner, axis=1)
+    return result
+
+
+def _by_content(rows: OrderRows, which: NDArray[np.intp]) -> tuple[Floats, Ints]:
+    """Probability and position of every content, (R, n) each, for the rows ``which``."""
+    contents = rows.contents[which]
+    positions = np.argsort(contents, axis=1)
+    return np.take_along_axis(rows.by_position[which], positions, axis=1), positions
+
+
+def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int) -> View:
+    size, width = questions.answers.shape
+    ok = np.zeros(size, bool)
+    probs = np.zeros((size, width))
+    positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
+    labels = positions.copy()
+    decided = np.zeros(size, np.int64) if any(rows.decided is not None for rows in groups.values()) else None
+    for n, rows in groups.items():
+        expected = np.tile(np.arange(n), (len(rows.question), 1))
+        if role in (REVERSE, BOTH_REVERSED):
+            expected = reversed_contents(questions, n)[rows.question]
+        matches = (rows.contents == expected).all(axis=1)
+        own = rows.role == role
+        if (own & ~matches).any():
+            row = int(np.flatnonzero(own & ~matches)[0])
+            raise InputError(
+                f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[role]!r}: shows its options in "
+                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in expected[row])}"
+            )
+        shared = (rows.role == ORDER) & matches if role in (GIVEN, REVERSE) else np.zeros_like(own)
+        for source in (shared, own):
+            used = np.flatnonzero(source & rows.ok)
+            question = rows.question[used]
+            row_probs, row_positions = _by_content(rows, used)
+            ok[question] = True
+            probs[question, :n] = row_probs
+            positions[question, :n] = row_positions
+            labels[question, :n] = n - 1 - row_positions if role >= LABELS_REVERSED else row_positions
+            if decided is not None and rows.decided is not None:
+                decided[question] = rows.decided[used]
+    return View(ok, probs, positions, labels, decided)
+
+
+def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for n, rows in groups.items():
+        which = np.flatnonzero(rows.role == ORDER)
+        if not which.size:
+            continue
+        # by question, then lexicographically by content from top to bottom
+        which = which[np.lexsort((*rows.contents[which].T[::-1], rows.question[which]))]
+        question, contents = rows.question[which], rows.contents[which]
+        again = (question[1:] == question[:-1]) & (contents[1:] == contents[:-1]).all(axis=1)
+        if again.any():
+            row = int(np.flatnonzero(again)[0])
+            raise InputError(
+                f"question {questions.ids[question[row]]!r} has order {tuple(int(c) for c in contents[row])} twice: "
+                "two runs, or two questions of the same id, are mixed in one table"
+            )
+        asked, start, counts = np.unique(question, return_index=True, return_counts=True)
+        failed = np.add.reduceat((~rows.ok[which]).astype(np.int64), start) > 0
+        pinned = questions.pinned[asked, :n].sum(axis=1)
+        full = np.zeros(n + 1, np.int64)
+        np.maximum.at(full, pinned, counts)
+        complete = ~failed & (counts == full[pinned])
+        for k in np.unique(counts[complete]):
+            chosen = complete & (counts == k)
+            row_index = which[(start[chosen][:, None] + np.arange(k)).ravel()]
+            probs, positions = _by_content(rows, row_index)
+            index = asked[chosen]
+            blocks.append(
+                Block(
+                    index,
+                    tuple(questions.ids[i] for i in index),
+                    probs.reshape(-1, k, n),
+                    positions.reshape(-1, k, n),
+                    questions.answers[index, :n],
+                    questions.pinned[index, :n],
+                    questions.text_ranks[index, :n],
+                    tuple(questions.subjects[i] for i in index),
+                    None if rows.decided is None else rows.decided[row_index].reshape(-1, k),
+                )
+            )
+    return tuple(blocks)

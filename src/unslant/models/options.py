@@ -1,0 +1,74 @@
+"""How models are found, run and made to generate: what a user may choose."""
+
+from dataclasses import dataclass
+
+from unslant.errors import InputError
+
+KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
+"""Where a server's key is looked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Where a model is found and how it is run."""
+
+    base_url: str | None = None
+    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY)."""
+    adapter: str | None = None
+    """peft adapter to put on the model: folder or Hub id."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    dtype: str = "auto"
+    """auto, float32, bfloat16 or float16."""
+    trust_remote_code: bool = False
+    """Run model code that comes with the weights."""
+    connections: int = 8
+    """Requests to a server at a time; prompts in one batch where a local model generates."""
+    retries: int = 5
+    """Repetitions of a request that failed for the time being."""
+    timeout: int | None = None
+    """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("connections", 1), ("retries", 0), ("timeout", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"{name} {value}: give {least} or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions:
+    """How replies are generated."""
+
+    temperature: float | None = None
+    """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
+    max_tokens: int | None = None
+    """Longest reply in tokens; by default the paper's (instruction-boundary 2048, others 1000)."""
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise InputError(f"temperature {self.temperature}: give 0 to 2")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InputError(f"max_tokens {self.max_tokens}: give 1 or more")
+
+    def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
+        """The same with these values where none was given."""
+        return GenerateOptions(
+            temperature=temperature if self.temperature is None else self.temperature,
+            max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class Address:
+    """A model's name taken apart, see :mod:`unslant.models.open`.
+
+    Attributes:
+        scheme: kind of model.
+        model: the name without its scheme.
+        options: how it is run.
+    """
+
+    scheme: str
+    model: str
+    options: ModelOptions

@@ -1,0 +1,58 @@
+"""The sets of orders that ``--orders`` names."""
+
+from __future__ import annotations
+
+import math
+
+from unslant.errors import InputError
+from unslant.presentations.orders import (
+    DEFAULT_CAP,
+    Order,
+    all_orders,
+    cyclic_orders,
+    given_order,
+    reversed_order,
+    sampled_orders,
+)
+from unslant.presentations.sharing import balanced_orders, sharing_orders
+from unslant.questions.question import Question
+
+MAX_ALL = 5040
+"""``all`` is refused beyond this many orders a question (7!)."""
+
+
+def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
+    """The orders that ``--orders`` names.
+
+    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
+    reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and
+    ``balanced:K`` are sets of at least K orders in which every option stands in every place equally often, the first
+    chosen to share long beginnings (:mod:`unslant.presentations.sharing`).
+
+    Raises:
+        InputError: on an unknown name, or ``all`` with more than 5,040 orders.
+    """
+    kind, _, number = spec.partition(":")
+    if kind in ("shared", "balanced") and number.isdecimal() and int(number) >= 1:
+        return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
+    if spec == "auto":
+        return balanced_orders(question, DEFAULT_CAP, seed)
+    if spec == "all":
+        total = math.factorial(len(question.movable))
+        if total > MAX_ALL:
+            raise InputError(
+                f"--orders all: question {question.id!r} has {total:,} orders; use --orders {DEFAULT_CAP} to sample"
+            )
+        return all_orders(question)
+    if spec == "cyclic":
+        return cyclic_orders(question)
+    if spec == "reverse":
+        return list(dict.fromkeys((given_order(question), reversed_order(question))))
+    if spec == "given":
+        return [given_order(question)]
+    if spec.isdecimal() and int(spec) >= 1:
+        return sampled_orders(question, int(spec), seed)
+    raise InputError(
+        f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders "
+        "(shared:K and balanced:K sample with a structure)"
+    )

@@ -1,0 +1,94 @@
+"""How numbers are written, everywhere: in headlines, tiles, tables and charts, on the terminal and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from unslant.metrics import METRICS, Estimate, Metric
+
+Cell: TypeAlias = str | int | float | Estimate | None
+"""What stands in a table; ``None`` is shown as a dash."""
+How: TypeAlias = Metric | int
+"""How a number is written: as its metric says, or with so many digits after the point."""
+
+DASH = "–"
+_NOISE = 1e-12
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
+def number(value: Cell, how: How = 3) -> str:
+    """A value as a person reads it, without its interval.
+
+    A number that is not 0 never reads as 0 (``<0.001``), and what rounding errors make of 0 does; infinite is ``∞``,
+    undefined a dash. Differences have their sign, relative changes are percentages.
+    """
+    plain = value.value if isinstance(value, Estimate) else value
+    if plain is None or plain != plain:
+        return DASH
+    if isinstance(plain, str):
+        return plain
+    if isinstance(plain, int):
+        return f"{plain:,}".replace("-", "−")
+    if isinstance(how, int):
+        return _written(plain, how)
+    noise = 0.0 if how.minute else _NOISE
+    return _written(plain, how.digits, "+" if how.signed else "", how.unit == "%", noise)
+
+
+def interval(estimate: Estimate, how: How = 3) -> str:
+    """``low – high``, or nothing where the data allow none."""
+    if not has_interval(estimate):
+        return ""
+    digits, percent = (how, False) if isinstance(how, int) else (how.digits, how.unit == "%")
+    joined = "–" if estimate.low >= 0 else "to"
+    low, high = (_written(bound, digits, percent=percent) for bound in (estimate.low, estimate.high))
+    return f"{low} {joined} {high}"
+
+
+def with_interval(estimate: Estimate, how: How = 3) -> str:
+    """``0.512 (0.400 to 0.600)``, for running text."""
+    return number(estimate, how) + (f" ({interval(estimate, how).replace(' – ', ' to ')})" * has_interval(estimate))
+
+
+def has_interval(cell: Cell) -> bool:
+    """Whether the cell is an estimate with an interval."""
+    return isinstance(cell, Estimate) and cell.defined and not math.isnan(cell.low)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share in running text: ``53 %``."""
+    return _written(share, digits, percent=True)
+
+
+def p_words(p: float) -> str:
+    """``p = 0.012`` or ``p < 0.001``, for running text."""
+    shown = number(p, METRICS["p_value"])
+    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
+
+
+def count(n: int, thing: str, things: str = "") -> str:
+    """``1 question``, ``2 questions``."""
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+
+
+def listed(words: Sequence[str], most: int = 6) -> str:
+    """``a, b and c``; of more than ``most``, the first ones and how many more."""
+    if len(words) > most:
+        return f"{', '.join(words[: most - 1])} and {len(words) - most + 1} more"
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _written(value: float, digits: int, sign: str = "", percent: bool = False, noise: float = _NOISE) -> str:
+    unit = f"{_SPACE}%" if percent else ""
+    value *= 100 if percent else 1
+    if math.isinf(value):
+        return f"{sign}∞" if value > 0 else "−∞"
+    if abs(value) <= noise:
+        return f"{0:.{digits}f}{unit}"
+    text = f"{value:{sign},.{digits}f}"
+    if not any(character in "123456789" for character in text):
+        least = f"{10.0**-digits:.{digits}f}{unit}"
+        return f"<{least}" if value > 0 else f">−{least}"
+    return text.replace("-", "−") + unit

@@ -1,0 +1,220 @@
+"""A page as text for a terminal: what fits one screen, or with ``details`` all of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from textwrap import shorten
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from unslant.metrics import Estimate
+from unslant.reports.numbers import count, has_interval, interval, listed, number
+from unslant.reports.panels import Page, Table, shared_n
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table as RichTable
+
+RANGE = "smallest and largest"
+"""Method of an interval that is none: what it goes from and to."""
+SCREEN = 24
+"""Lines of a terminal that nobody has made larger."""
+_LEAST_ROWS = 3
+_LEAST_WORDS = 20
+_MOST_NOTES = 5
+_GAP = 2
+_NAME, _WORDS = 44, 26
+"""Columns that names of rows may take, and that running text needs, where a table is wide."""
+
+
+def text(page: Page, width: int = 100, color: bool = False, details: bool = False) -> str:
+    """The page as text.
+
+    Args:
+        width: columns; no line is longer, but for a number that has no room.
+        color: bold and dim, for a terminal.
+        details: every panel in full; without, at most 24 lines (at 80 columns or more), which end in what was left out.
+    """
+    lines = _everything(page, width, color) if details else _first_screen(page, width, color)
+    return "\n".join(lines) + "\n"
+
+
+def _everything(page: Page, width: int, color: bool) -> list[str]:
+    lines = [*_head(page, width, color), *([*_drawn(page.lead, width), ""] if page.lead else [])]
+    if page.tiles:
+        lines += [*_drawn(_tiles(page, width, False), width, color), ""]
+    for panel in page.sections:
+        if not (panel.tables or panel.notes):
+            continue
+        lines += [*_drawn(_bold(panel.title), width, color), *_drawn(panel.explanation, width)]
+        for table in panel.tables:
+            lines += ["", *_titled(table, width, color)]
+        lines += [line for note in panel.notes for line in ("", *_drawn(note, width))]
+        lines.append("")
+    for name, value in page.settings:
+        lines += _drawn(f"{name}: {value}", width)
+    return [*lines, *_notes(page.notes, width)]
+
+
+def _first_screen(page: Page, width: int, color: bool) -> list[str]:
+    lines = _head(page, width, color)
+    lines = lines + _drawn(_tiles(page, width, True), width, color) if page.tiles else lines[:-1]
+    found = [*(note for panel in page.sections if panel.first_screen for note in panel.notes), *page.notes]
+    notes = _notes(found[:_MOST_NOTES], width)
+    untold = len(found) - _MOST_NOTES
+    notes += [f"... and {count(untold, 'more note')}"] if untold > 0 else []
+    notes = notes[: max(0, SCREEN - len(lines) - 2)]
+    room = SCREEN - 1 - len(lines) - (len(notes) + 1 if notes else 0)
+    left, brief = 0, False
+    for panel in page.sections:
+        for table in panel.tables:
+            drawn, cut = (
+                _fitted(table, width, color, room - 1) if panel.first_screen and not table.folded else ([], False)
+            )
+            brief |= cut
+            lines += ["", *drawn] if drawn else []
+            room -= len(drawn) + 1 if drawn else 0
+            left += not drawn
+    lines += ["", *notes] if notes else []
+    more = [count(left, "more table")] * bool(left) + ["intervals"] * brief
+    if more:
+        lines.append(f"{listed(more)}: --details, or summary(details=True)")
+    return lines
+
+
+def _head(page: Page, width: int, color: bool) -> list[str]:
+    about = _drawn(page.about, width)[:2]
+    return [*about, "", *_drawn(_bold(page.headline), width, color), ""]
+
+
+def _fitted(table: Table, width: int, color: bool, room: int) -> tuple[list[str], bool]:
+    """The table in so many lines, nothing where a few rows have no room; and whether its intervals had none."""
+    rows = len(table.rows)
+    for most in (rows, *range(rows - 1, min(rows, _LEAST_ROWS) - 1, -1)):
+        if most + 2 > room:
+            continue
+        blocks = list(_blocks(table, width, True, most))
+        brief = len(blocks) > 1
+        if brief:
+            blocks = list(_blocks(table, width, False, most))[:1]
+        lines = [line for block in blocks for line in _drawn(block, width, color)]
+        cut = [f"... and {count(rows - most, 'more row')} (--details has all)"] if most < rows else []
+        if 1 + len(lines) + len(cut) <= room:
+            return [*_drawn(_bold(table.title), width, color), *lines, *cut], brief
+    return [], False
+
+
+def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
+    yield from _drawn(_bold(table.title), width, color)
+    yield from _drawn(table.explanation, width) if table.explanation else ()
+    for i, block in enumerate(_blocks(table, width, True, len(table.rows))):
+        yield from [""] * bool(i)
+        yield from _drawn(block, width, color)
+
+
+def _tiles(page: Page, width: int, brief: bool) -> RichTable:
+    """The tiles, a line each where it has to be brief: what a number means is then cut to the room there is."""
+    rows = [(t.metric.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
+    cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
+    heads = ("", "value", "95 % interval", "N")
+    used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
+    drawn = _grid()
+    for head in heads:
+        drawn.add_column(head, justify="right" if head else "left", no_wrap=brief or bool(head))
+    drawn.add_column("", no_wrap=brief)
+    for row, tile in zip(cells, page.tiles, strict=True):
+        meaning = tile.metric.meaning
+        if brief:
+            meaning = shorten(meaning, width - used, placeholder=" …") if width - used >= _LEAST_WORDS else ""
+        drawn.add_row(*map(_plain, (*row, meaning)))
+    return drawn
+
+
+class _Strip(NamedTuple):
+    """What belongs together of a table: a column, or an estimate's value, interval and N."""
+
+    heads: list[str]
+    cells: list[list[str]]  # by row
+    words: bool
+
+    def wide(self, first: bool = False) -> int:
+        """Columns that it needs."""
+        whole = [max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)]
+        return sum(min(w, _NAME if first else _WORDS) if self.words else w for w in whole) + _GAP * len(whole)
+
+
+def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[RichTable]:
+    """The table, in as many parts side by side as the width asks for, each with the names of the rows."""
+    name, *rest = list(_strips(table, intervals, most))
+    while True:
+        block, used = [name], name.wide(first=True)
+        while rest and (len(block) == 1 or used + rest[0].wide() <= width + _GAP):
+            used += rest[0].wide()
+            block.append(rest.pop(0))
+        drawn = _grid()
+        for i, strip in enumerate(block):
+            for head in strip.heads:
+                left = i == 0 or strip.words
+                justify: Literal["left", "right"] = "left" if left else "right"
+                drawn.add_column(_plain(head), justify=justify, no_wrap=not strip.words, overflow="fold")
+        for r in range(most):
+            drawn.add_row(*[_plain(cell) for strip in block for cell in strip.cells[r]])
+        yield drawn
+        if not rest:
+            return
+
+
+def _strips(table: Table, intervals: bool, most: int) -> Iterator[_Strip]:
+    rows, estimates, numeric, single = table.rows[:most], table.estimate_columns, table.numeric, table.one_n
+    for c, column in enumerate(table.columns):
+        heads, cells = [column.name], [[number(row[c], table.how(r, c))] for r, row in enumerate(rows)]
+
+        def beside(head: str, shown: Sequence[str], heads: list[str] = heads, cells: list[list[str]] = cells) -> None:
+            heads.append(head)
+            for row, text in zip(cells, shown, strict=True):
+                row.append(text)
+
+        found = [row[c] if isinstance(row[c], Estimate) else None for row in rows]
+        own = [cell for cell in table.column(c) if has_interval(cell)]
+        if intervals and own:
+            ranges = all(isinstance(cell, Estimate) and cell.method == RANGE for cell in own)
+            shown = [interval(e, table.how(r, c)) if isinstance(e, Estimate) else "" for r, e in enumerate(found)]
+            beside(RANGE if ranges else "95 % interval", shown)
+        if intervals and c in estimates and not single:
+            beside("N", [f"{e.n:,}" if isinstance(e, Estimate) and e.defined else "" for e in found])
+        if single and c == estimates[-1]:
+            beside("N", ["" if n is None else f"{n:,}" for n in map(shared_n, rows)])
+        yield _Strip(heads, cells, c == 0 or (not numeric[c] and c not in estimates))
+
+
+def _notes(notes: Sequence[str], width: int) -> list[str]:
+    return [line for note in notes for line in _drawn(note, width)]
+
+
+def _grid() -> RichTable:
+    from rich.table import Table as RichTable
+
+    return RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+
+
+def _plain(words: str) -> str:
+    from rich.markup import escape
+
+    return escape(words)
+
+
+def _bold(words: str) -> RenderableType:
+    from rich.text import Text
+
+    return Text(words, style="bold")
+
+
+def _drawn(part: RenderableType, width: int, color: bool = False) -> list[str]:
+    """One part as lines; plain strings are text, never markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=color, color_system="auto" if color else None)
+    console.print(Text(part) if isinstance(part, str) else part, highlight=False)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]

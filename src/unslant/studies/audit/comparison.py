@@ -1,0 +1,258 @@
+"""Several audits side by side as one result: each against the first, question by question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from unslant.arrays import jsonable
+from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports.charts import MOST_ROWS, Mark, first_rows
+from unslant.reports.numbers import Cell, count, listed, number
+from unslant.studies.audit.browser import browser
+from unslant.studies.audit.panels import (
+    MOST_ORDERS,
+    SCORES,
+    notes,
+    numbers_panel,
+    order_accuracies,
+    order_name,
+    score_panel,
+)
+from unslant.studies.audit.panels_labels import labels_panel
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.provenance import settings_rows
+from unslant.studies.result import StudyResult
+from unslant.version import __version__
+
+if TYPE_CHECKING:
+    from unslant.reports import Describes
+
+MEASURES = (*SCORES, "consistency", "pbm")
+"""What is compared question by question."""
+
+
+@dataclass(frozen=True)
+class AuditComparison(StudyResult):
+    """Audits by the names they go by; the first is the one the others are compared with.
+
+    Attributes:
+        runs: name -> audit.
+    """
+
+    study = "audit-comparison"
+
+    runs: Mapping[str, AuditResult]
+
+    @classmethod
+    def of(cls, results: Sequence[AuditResult], files: Sequence[str] = ()) -> AuditComparison:
+        """Audits by the names of their models; where two have the same, with that of the file (or a number) added."""
+        often = Counter(result.name for result in results)
+        extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
+        named = zip(results, extra, strict=True)
+        return cls({r.name if often[r.name] == 1 else f"{r.name} ({more})": r for r, more in named})
+
+    @cached_property
+    def base(self) -> tuple[str, AuditResult]:
+        """The first audit."""
+        return next(iter(self.runs.items()))
+
+    @cached_property
+    def differences(self) -> tuple[tuple[str, PairedDifference], ...]:
+        """Name of a run and its difference from the first, for each measure defined on questions of both."""
+        first = self.base[1]
+        pairs = [
+            (
+                name,
+                paired_difference(
+                    run.scores, first.scores, measure, measures=(run.metrics.questions, first.metrics.questions)
+                ),
+            )
+            for measure in MEASURES
+            for name, run in list(self.runs.items())[1:]
+            if set(run.scores.ids) & set(first.scores.ids)
+        ]
+        return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of every run, and the differences, JSON-able."""
+        return {
+            "unslant": __version__,
+            "study": self.study,
+            "headline": self.headline,
+            "runs": {name: run.to_dict() for name, run in self.runs.items()},
+            "differences": [{"run": name, **jsonable(pair)} for name, pair in self.differences],
+        }
+
+    def page(self) -> Page:
+        settings = {name: dict(settings_rows(run.meta)) for name, run in self.runs.items()}
+        rows = dict.fromkeys(key for found in settings.values() for key in found)
+        told: list[tuple[str, str]] = []
+        for key in rows:
+            values = {name: found.get(key, "") for name, found in settings.items()}
+            same = len(set(values.values())) == 1
+            told += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
+        return Page(
+            about=" · ".join(self.runs),
+            headline=self._headline(),
+            lead=_lead(self.runs),
+            panels=(
+                score_panel(self.runs),
+                _differences(self),
+                _orders(self.runs),
+                labels_panel(self.runs),
+                _subjects(self.runs),
+                numbers_panel(self.runs),
+            ),
+            notes=tuple(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
+            settings=tuple(told),
+            example=str(self.base[1].meta.get("example_prompt", "")),
+            questions=browser(self.runs),
+            name=", ".join(self.runs),
+        )
+
+    def _headline(self) -> str:
+        found = {pair.measure: pair.difference for _, pair in self.differences}
+        if len(self.runs) > 2 or not self.differences:
+            return f"{count(len(self.runs), 'run')} side by side"
+        how = METRICS["difference"]
+        words = {"accuracy": "as reported", "robust_accuracy": "whatever the order"}
+        parts = [f"{number(found[key], how)} {said}" for key, said in words.items() if key in found]
+        other = list(self.runs)[1]
+        return f"{other} against {self.base[0]}: {', '.join(parts) or 'nothing could be compared'}"
+
+
+def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> list[Describes]:
+    """The same results, several audits among them as one comparison where the first of them stood.
+
+    Args:
+        files: a name for each result, which tells audits of one model apart.
+    """
+    audits = [i for i, result in enumerate(results) if isinstance(result, AuditResult)]
+    if len(audits) < 2:
+        return list(results)
+    found = cast(list[AuditResult], [results[i] for i in audits])
+    compared = AuditComparison.of(found, [files[i] for i in audits] if files else ())
+    return [compared if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
+
+
+def _lead(runs: Mapping[str, AuditResult]) -> str:
+    """Each run in a few words."""
+    told = []
+    for name, run in runs.items():
+        means, preference = run.metrics.means, run.metrics.preference
+        prefers = f", {preference.phrase}" if preference.unsure.defined else ""
+        told.append(
+            f"{name}: {number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order{prefers}"
+        )
+    return "; ".join(told) + "."
+
+
+def _differences(comparison: AuditComparison) -> Panel:
+    base, found = comparison.base[0], comparison.differences
+    ids = set(comparison.base[1].scores.ids)
+    unmatched = [name for name, run in comparison.runs.items() if not ids & set(run.scores.ids)]
+    marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
+
+    how = METRICS["difference"]
+
+    chart = Chart(
+        "differences",
+        f"Difference from {base}",
+        "On the questions both answered. Intervals (95 %) resample both answers of a question together; one that lies "
+        "beside the dashed line is a difference that questions alone do not explain.",
+        lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
+    )
+    return Panel(
+        "differences",
+        "Paired differences",
+        "The same questions asked of both: far sharper than comparing two scores with their own intervals.",
+        (chart,) if marks else (),
+        (_difference_table(base, found),) if found else (),
+        (f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
+        short="Differences",
+        first_screen=True,
+    )
+
+
+def _difference_table(base: str, found: Sequence[tuple[str, PairedDifference]]) -> Table:
+    columns = (
+        Column("measure"),
+        Column("run"),
+        Column(base),
+        Column("this run"),
+        Column.of("difference"),
+        Column("only this run", explanation="questions where the measure holds for this run alone"),
+        Column(f"only {base}", explanation="questions where the measure holds for the first run alone"),
+        Column.of("p_value", "McNemar p"),
+        Column("left out", explanation="questions that only one of the runs has, or that are undefined in either"),
+    )
+
+    def only(pair: PairedDifference, n: int) -> int | None:
+        return n if pair.p_value == pair.p_value else None
+
+    rows: list[tuple[Cell, ...]] = [
+        (METRICS[pair.measure].label, name, pair.b, pair.a, pair.difference, only(pair, pair.only_a),
+         only(pair, pair.only_b), pair.p_value, pair.n_unpaired)
+        for name, pair in found
+    ]  # fmt: skip
+    by_row = tuple(METRICS[pair.measure] for _, pair in found)
+    return Table("differences", f"Differences from {base}", columns, tuple(rows), by_row=by_row)
+
+
+def _orders(runs: Mapping[str, AuditResult]) -> Panel:
+    marks = []
+    for name, run in runs.items():
+        for block in run.scores.blocks:
+            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= len(run.scores) / 2:
+                letters = [chr(ord("A") + i) for i in range(block.n)]
+                marks += [Mark(name, e, series=order_name(order, letters)) for order, e in order_accuracies(block)]
+
+    chart = Chart(
+        "orders",
+        "Each mark is one order",
+        "Accuracy of the most common option count under each order of its options. A run that goes by content has its "
+        "marks in one place.",
+        lambda style: charts.strip(marks, style),
+    )
+    return Panel(
+        "orders",
+        "Score under each order",
+        "How far the score moves when nothing but the order of options does.",
+        (chart,) if marks else (),
+        short="Orders",
+    )
+
+
+def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
+    by_run = {name: run.metrics.by_subject for name, run in runs.items()}
+    subjects = sorted({subject for found in by_run.values() for subject in found})
+    if not subjects:
+        return Panel("subjects", "", "")
+
+    def values(subject: str) -> dict[str, Estimate]:
+        return {name: found[subject].expected_accuracy for name, found in by_run.items() if subject in found}
+
+    rows = [
+        (subject or "(none)", [Mark(subject, value, series=name) for name, value in values(subject).items()])
+        for subject in subjects
+    ]
+
+    table = Table(
+        "subjects",
+        "Mean accuracy over orders, by subject",
+        (Column("subject"), *map(Column, runs)),
+        tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects),
+        folded=True,
+    )
+    chart = Chart(
+        "subjects",
+        f"Mean over orders, by subject{first_rows(len(rows))}",
+        "One point for each run.",
+        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, axis="accuracy, mean over orders"),
+    )
+    return Panel("subjects", "Subjects", "Where the runs differ.", (chart,), (table,))

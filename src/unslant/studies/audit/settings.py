@@ -1,0 +1,13 @@
+"""How an audit asks."""
+
+from dataclasses import dataclass
+
+from unslant.studies.options import LabelOptions, PromptOptions, ShotOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings(ShotOptions, LabelOptions, PromptOptions):
+    """How the questions are asked; see :func:`unslant.audit`."""
+
+    orders: str = "auto"
+    """auto (up to 24, every option as often in every place), all, cyclic, reverse, given, or how many to sample."""

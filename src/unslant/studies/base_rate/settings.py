@@ -1,0 +1,18 @@
+"""How the base-rate study asks."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from unslant.studies.options import LabelOptions, PromptOptions, ShotOptions, switch_off
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRateSettings(ShotOptions, LabelOptions, PromptOptions):
+    """How the questions are asked; see :func:`unslant.studies.base_rate.study.base_rate`."""
+
+    template: str = "base-rate"
+    """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
+    canary: str = "best"
+    """Word or words scored after each label (counterfactual)."""
+    nvr: Annotated[bool, switch_off("--no-nvr", "Leave the Nvr-X variants out: no cost of base rates, no H4.")] = True
+    """Ask the Nvr-X variants; without them the cost is that of the given order alone, and H4 is not tested."""

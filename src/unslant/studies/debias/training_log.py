@@ -1,0 +1,125 @@
+"""How an adapter was trained: the held-out questions, epoch by epoch (P1, LoRA-1)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from unslant.debias.lora1.progress import Epoch
+from unslant.errors import InputError
+from unslant.metrics import METRICS, Estimate, Metric
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports.charts import Mark
+from unslant.reports.numbers import Cell, count, number
+
+LOG = "log.jsonl"
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """What ``unslant train`` wrote into the adapter's folder.
+
+    Attributes:
+        name: of the adapter.
+        epochs: from 0, before training.
+    """
+
+    name: str
+    epochs: tuple[Epoch, ...]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> TrainingLog:
+        """The log of an adapter's folder.
+
+        Raises:
+            InputError: if there is none, or a line of it is not what ``unslant train`` writes.
+        """
+        path = Path(folder) / LOG
+        if not path.is_file():
+            raise InputError.at(folder, f"is a folder without {LOG}; give that of an adapter made by unslant train")
+        epochs = []
+        for at, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+            try:
+                values: dict[str, Any] = {k: math.nan if v is None else v for k, v in json.loads(line).items()}
+                epochs.append(Epoch(**values))
+            except (json.JSONDecodeError, TypeError, AttributeError):
+                raise InputError.at(path, "not an epoch as unslant train writes it", line=at) from None
+        return cls(Path(folder).resolve().name, tuple(epochs))
+
+    def page(self) -> Page:
+        """One section: accuracy, PBM and loss by epoch."""
+        shown: list[tuple[str, Callable[[Epoch], Estimate]]] = [
+            ("expected_accuracy", _accuracy),
+            ("pbm", lambda epoch: _plain(epoch.pbm, epoch.n)),
+            ("loss", lambda epoch: _plain(epoch.loss, epoch.n)),
+        ]
+        drawn = tuple(
+            _chart(f"training-{key.removeprefix('expected_')}", METRICS[key], [(e.epoch, of(e)) for e in self.epochs])
+            for key, of in shown
+            if any(of(e).defined for e in self.epochs)
+        )
+        columns = (Column("epoch"), *map(Column.of, (*(key for key, _ in shown), "entropy", "train_loss")))
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
+            (str(e.epoch), *[of(e) for _, of in shown], e.entropy, e.train_loss) for e in self.epochs
+        )
+        table = Table("training", "Epoch by epoch", columns, rows)
+        explanation = (
+            "Questions held out of the training, in all orders, after each epoch; epoch 0 is the model before."
+        )
+        return Page(
+            about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
+            headline=self._headline(),
+            panels=(
+                Panel(
+                    "training",
+                    f"Training {self.name}",
+                    explanation,
+                    drawn,
+                    (table,) if rows else (),
+                    short="Training",
+                    first_screen=True,
+                ),
+            ),
+            name=self.name,
+        )
+
+    def _headline(self) -> str:
+        if len(self.epochs) < 2:
+            return f"{self.name}: no epoch was trained"
+        first, last = self.epochs[0], self.epochs[-1]
+        change = f"PBM from {number(first.pbm, METRICS['pbm'])} to {number(last.pbm, METRICS['pbm'])}"
+        if not math.isnan(first.accuracy):
+            change += f", accuracy over orders from {number(first.accuracy)} to {number(last.accuracy)}"
+        return f"{self.name}, {count(last.epoch, 'epoch')}: {change}, on held-out questions"
+
+
+def _accuracy(epoch: Epoch) -> Estimate:
+    if math.isnan(epoch.accuracy):
+        return Estimate.undefined("no right answers")
+    spread = NormalDist().inv_cdf(0.975) * epoch.accuracy_se
+    low, high = max(0.0, epoch.accuracy - spread), min(1.0, epoch.accuracy + spread)
+    return Estimate(epoch.accuracy, low, high, epoch.accuracy_n, "normal, standard error over questions")
+
+
+def _plain(value: float, n: int) -> Estimate:
+    if math.isnan(value):
+        return Estimate.undefined("not measured", n)
+    return Estimate(value, math.nan, math.nan, n, "none", note="the log holds no spread")
+
+
+def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
+    marks = [Mark(str(epoch), value) for epoch, value in values]
+
+    whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
+    on = count(values[0][1].n, "held-out question")
+    return Chart(
+        name,
+        metric.name[:1].upper() + metric.name[1:],
+        f"On {on}, {whether}.",
+        lambda style: charts.line(marks, style, under="epoch", beside=metric.name, how=metric),
+    )

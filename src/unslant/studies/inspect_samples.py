@@ -1,0 +1,57 @@
+"""Presentations in inspect's samples and logs: what its tasks of several studies share. Needs ``unslant[inspect]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+
+from unslant.presentations import Presentation, ShownOption
+from unslant.questions import JudgingQuestion, MathQuestion, Question
+from unslant.responses.earlier import fields_of
+
+
+def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentation: Presentation) -> dict[str, Any]:
+    """As much of a presentation as is needed to read an answer to it; for a sample's metadata."""
+    return {
+        "presentation": [presentation.kind, presentation.run, presentation.item],
+        "question_id": question.id,
+        "labels": list(presentation.labels),
+        "contents": list(presentation.contents),
+        "options": [*(line.text for line in presentation.shown), *([""] if presentation.none_label else [])],
+        "answers": sorted(presentation.answers),
+        "interventions": list(presentation.interventions),
+        "suggested": None if presentation.suggested is None else sorted(presentation.suggested),
+        "subject": question.subject,
+        "source": question.source,
+    }
+
+
+def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
+    """The presentation of :func:`metadata_of`."""
+    shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
+    suggested = metadata.get("suggested")
+    if "presentation" in metadata:
+        kind, run, item = metadata["presentation"]
+    else:  # a log written before presentations had fields
+        kind, run, item = fields_of(metadata["setting"], setting="block" not in metadata)
+    return Presentation(
+        question_id=metadata["question_id"],
+        kind=kind,
+        run=run,
+        item=item,
+        stem="",
+        shown=tuple(ShownOption(*one) for one in shown),
+        answers=frozenset(metadata["answers"]),
+        interventions=tuple(metadata["interventions"]),
+        suggested=None if suggested is None else frozenset(suggested),
+    )
+
+
+def read_logs(logs: str | Path | Iterable[EvalLog]) -> list[EvalLog]:
+    """The logs of a folder, the oldest first; logs already read as they are."""
+    if not isinstance(logs, str | Path):
+        return list(logs)
+    return [read_eval_log(info, resolve_attachments=True) for info in list_eval_logs(str(logs), descending=False)]

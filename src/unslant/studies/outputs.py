@@ -1,0 +1,102 @@
+"""Where a result goes: output paths are probed before any work, written after it, and the summary is printed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from unslant.errors import InputError
+from unslant.studies.options import ReportOptions
+
+if TYPE_CHECKING:
+    from unslant.studies.result import StudyResult
+
+T = TypeVar("T")
+_FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
+
+
+@runtime_checkable
+class HasResponses(Protocol):
+    """A result with a table of responses."""
+
+    def to_parquet(self, path: str | Path) -> None: ...
+
+
+def check_file(*paths: Path | None) -> None:
+    """Refuse a file that cannot be written.
+
+    Raises:
+        InputError: naming the path.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise InputError.at(path, "is a folder; give the name of a file to write")
+        if not path.parent.is_dir():
+            raise InputError.at(path, f"cannot be written: there is no folder {path.parent}")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InputError.at(path, "cannot be written: permission denied")
+
+
+def check_folder(*paths: Path | None) -> None:
+    """Refuse a folder that cannot be made.
+
+    Raises:
+        InputError: naming the path.
+    """
+    for path in paths:
+        if path is not None and path.exists() and not path.is_dir():
+            raise InputError.at(path, "is a file; give the name of a folder")
+
+
+def check_outputs(options: ReportOptions) -> None:
+    """Refuse outputs that cannot be written.
+
+    Raises:
+        InputError: naming the path.
+    """
+    check_file(*(getattr(options, name, None) for name in _FILES))
+    check_folder(options.out)
+
+
+def write_outputs(result: StudyResult, options: ReportOptions) -> None:
+    """Write what was asked for, and print the summary unless ``quiet``."""
+    wanted = {name: getattr(options, name, None) for name in _FILES}
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
+    if wanted["responses"] and isinstance(result, HasResponses):
+        result.to_parquet(wanted["responses"])
+    if wanted["json"]:
+        result.to_json(wanted["json"])
+    if wanted["html"]:
+        result.to_html(wanted["html"])
+    if not options.quiet:
+        print_summary(result, details=options.details)
+
+
+def print_summary(result: StudyResult, *, details: bool = False) -> None:
+    """Print as wide as the terminal (100 columns at least: tables lose nothing), in colour there."""
+    from rich.console import Console
+
+    console = Console()
+    width = max(100, min(console.width, 120))
+    print(result.summary(width=width, color=console.is_terminal, details=details))
+
+
+def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
+    """Results of one study from the tables of responses that it wrote.
+
+    Raises:
+        InputError: naming a file that cannot be read, or is of another study.
+    """
+    from unslant.studies.readers import read_result
+
+    found = [read_result(path) for path in paths]
+    for path, result in zip(paths, found, strict=True):
+        if not isinstance(result, kind):
+            raise InputError.at(path, f"holds a {type(result).__name__}; this command reads a {kind.__name__}")
+    return [result for result in found if isinstance(result, kind)]

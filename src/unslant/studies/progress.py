@@ -1,0 +1,107 @@
+"""How far a run has come: a live view on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from unslant.models import ScoringModel
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def show_progress(quiet: bool) -> Iterator[View]:
+    """A view on standard error while the block runs; with ``quiet`` it shows nothing."""
+    live = not quiet and sys.stderr.isatty()
+    view = View(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
+    with view.bar:
+        yield view
+
+
+class View:
+    """A progress callback (:data:`unslant.asking.Progress`).
+
+    Args:
+        write: takes a line now and then, and one when a phase first ends.
+        live: draw bars on standard error.
+        clock: seconds, from any beginning.
+
+    Attributes:
+        model: whose tokens are counted.
+    """
+
+    def __init__(
+        self, write: Callable[[str], None] | None, *, live: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.write, self.clock = write, clock
+        self.model: ScoringModel | None = None
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
+        self.bar = Progress(
+            *columns, console=Console(stderr=True), transient=True, disable=not live, get_time=clock, auto_refresh=live
+        )
+        self._tasks: dict[str, Task] = {}
+        self._ended: set[str] = set()
+        self._last = clock()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Note that ``done`` of a phase's ``total`` prompts are done."""
+        task = self._tasks.get(phase)
+        if task is None or done == 0 or done < task.completed or task.total != total or task.finished:
+            if task is not None:
+                self.bar.remove_task(task.id)
+            number = self.bar.add_task(phase, total=total, model=self.model, before=_count(self.model, "recalled"))
+            task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
+        self.bar.update(task.id, completed=done)
+        ends = done == total > 0 and phase not in self._ended
+        if ends:
+            self._ended.add(phase)
+        if self.write and (ends or self.clock() - self._last >= _SECONDS_BETWEEN_LINES):
+            self._last = self.clock()
+            self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
+
+
+class _Facts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(", ".join(facts(task)))
+
+
+def facts(task: Task) -> list[str]:
+    """Rate (prompts recalled from a store left out), time left or taken, and tokens saved; as far as known."""
+    model, seconds, done, total = task.fields["model"], task.elapsed or 0.0, int(task.completed), int(task.total or 0)
+    fresh = done - (_count(model, "recalled") - task.fields["before"])
+    rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
+    found = [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"] if rate else []
+    if done == total:
+        found.append(f"done in {_duration(seconds)}")
+    elif rate:
+        found.append(f"{_duration((total - done) / rate)} left")
+    saving = _fewer_tokens(model, total)
+    return [*found, f"{saving:.1f}x fewer tokens"] if saving else found
+
+
+def _fewer_tokens(model: ScoringModel | None, total: int) -> float:
+    """How many times the tokens would be needed, prompt by prompt, for what is done so far; 0 if not known."""
+    if model is None or not model.cost.tokens:
+        return 0.0
+    asked = max(total - _count(model, "taken_over"), model.cost.prompts, 1)
+    return model.cost.tokens_plain * (model.cost.prompts / asked) / model.cost.tokens
+
+
+def _count(model: ScoringModel | None, name: str) -> int:
+    return int(getattr(model, name, 0))
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

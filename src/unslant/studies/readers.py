@@ -1,0 +1,68 @@
+"""The studies by name, and how a result is read back from what was recorded of it; imported when used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unslant.errors import InputError
+
+if TYPE_CHECKING:
+    from unslant.reports import Describes
+
+
+class Study(NamedTuple):
+    """One study.
+
+    Attributes:
+        command: the module of its commands.
+        reader: the function that makes its result of a table of responses; empty where that takes more.
+    """
+
+    command: str
+    reader: str = ""
+
+
+STUDIES = {
+    name: Study(f"unslant.studies.{folder}.command", reader and f"unslant.studies.{folder}.{reader}")
+    for name, folder, reader in (
+        ("audit", "audit", "result:result_of"),
+        ("base-rate", "base_rate", "study:base_rate_recorded"),
+        ("unbiased", "unbiased", "result:result_of"),
+        ("contamination", "contamination", ""),
+        ("debias", "debias", ""),
+        ("probe", "probe", ""),
+        ("instruction-boundary", "instruction_boundary", "result:result_of"),
+        ("annotation", "annotation", ""),
+    )
+}
+"""Name, as in the meta data of its responses -> the study."""
+TRAINING = "unslant.studies.debias.training_log:TrainingLog"
+"""What reads the folder of an adapter."""
+
+
+def read_result(path: str | Path) -> Describes:
+    """The result whose responses were written to ``path`` (``to_parquet``), or the training in an adapter's folder.
+
+    Raises:
+        InputError: if the file is no table of responses, or of a study that needs more than its responses.
+    """
+    if Path(path).is_dir():
+        training: Describes = _named(TRAINING).read(path)
+        return training
+    from unslant.responses import Responses
+
+    responses = Responses.from_parquet(path)
+    name = str(responses.meta.get("study", "audit"))
+    study = STUDIES.get(name)
+    if study is None or not study.reader:
+        known = ", ".join(name for name, study in STUDIES.items() if study.reader)
+        raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
+    found: Describes = _named(study.reader)(responses)
+    return found
+
+
+def _named(reader: str) -> Any:
+    module, _, name = reader.partition(":")
+    return getattr(import_module(module), name)

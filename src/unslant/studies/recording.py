@@ -1,0 +1,184 @@
+"""What commands that ask a model share: open it, show how far it is, keep its scores, write what came of it."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unslant.errors import InputError, UnslantError
+from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.open import address_of, open_chat, open_model
+from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
+from unslant.studies.outputs import check_outputs, read_logs, write_outputs
+from unslant.studies.progress import View, show_progress
+
+if TYPE_CHECKING:
+    from unslant.models import ScoringModel
+    from unslant.questions import QuestionSet
+    from unslant.responses import Responses
+    from unslant.store import Store
+    from unslant.studies.result import StudyResult
+
+
+def run_study(
+    study: Callable[..., Any],
+    model: str,
+    questions: str,
+    settings: LoadOptions,
+    models: ModelOptions,
+    outputs: OutputOptions,
+    store: StoreOptions,
+    generate: GenerateOptions | None = None,
+) -> Any:
+    """The whole of a command that asks one model one question set; returns the study's result.
+
+    What can be refused is refused before anything is loaded, and the questions are read before the model.
+
+    Args:
+        study: called with a function that loads the model, the questions, the settings and ``progress``; its result has
+            ``responses``.
+        generate: the model is asked for replies (which are not kept), and how.
+    """
+    check_outputs(outputs)
+    address_of(model, models, ("generate",) if generate else ("score",))
+    found = settings.load(questions, getattr(settings, "maths", False))
+    if generate:
+        with show_progress(outputs.quiet) as progress:
+            result = study(partial(open_chat, model, models, generate), found, settings, progress=progress)
+    else:
+        with recording(store, outputs.quiet) as record:
+            loader = record.loader(partial(open_model, model, models), settings.sampled(found))
+            result = study(loader, found, settings, progress=record.progress)
+            record.keep(result.responses)
+    write_outputs(result, outputs)
+    return result
+
+
+def report_logs(
+    paths: Sequence[Path],
+    kind: type[StudyResult],
+    outputs: OutputOptions,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
+) -> None:
+    """The whole of a command that reads recorded responses: one file, or several set side by side by ``compare``.
+
+    Raises:
+        InputError: if a file cannot be read, or there are several that cannot be compared.
+    """
+    check_outputs(outputs)
+    if len(paths) > 1 and compare is None:
+        raise InputError(
+            f"--log: give one file; several are set side by side by: unslant report {' '.join(map(str, paths))}"
+        )
+    found = read_logs(paths, kind)
+    write_outputs(found[0] if compare is None or len(found) == 1 else compare(found), outputs)
+
+
+@contextmanager
+def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
+    """Keep every score while the block runs, and show how far it is.
+
+    Raises:
+        StoreError: if the store cannot be opened.
+    """
+    opened: Store | None = None
+    if not options.no_store:
+        from unslant.store import Store
+
+        opened = Store(options.store)
+    with show_progress(quiet) as view:
+        found = Recording(view, opened)
+        try:
+            with found.noting_the_end():
+                yield found
+        finally:
+            if opened is not None:
+                opened.close()
+    for note in found.notes(quiet):
+        print(note, file=sys.stderr)
+
+
+class Recording:
+    """A command at work.
+
+    Attributes:
+        progress: to be handed to the study.
+    """
+
+    def __init__(self, progress: View, store: Store | None) -> None:
+        self.progress = progress
+        self._store = store
+        self._run = ""
+        self._models: list[ScoringModel] = []
+
+    def loader(
+        self, load: Callable[[], ScoringModel], questions: QuestionSet[Any] | None = None
+    ) -> Callable[[], ScoringModel]:
+        """``load``, with what the model says being kept. Until it is called, no run is noted."""
+
+        def loaded() -> ScoringModel:
+            model = load()
+            self._models.append(model)
+            if self._store is not None:
+                from unslant.models.stored import StoredModel
+
+                self._begin(self._store, model.name, questions)
+                model = StoredModel(model, self._store, self._run)
+                self._models.append(model)
+            self.progress.model = model
+            return model
+
+        return loaded
+
+    def _begin(self, store: Store, model: str, questions: QuestionSet[Any] | None) -> None:
+        if not self._run:
+            self._run = store.runs.start(sys.argv[1:], Path.cwd(), model)
+            if questions is not None:
+                store.runs.note_questions(self._run, questions.name, questions.digest)
+
+    def keep(self, responses: Responses) -> None:
+        """Keep the finished table, for ``unslant runs export``."""
+        if self._store is not None and self._run:
+            written = io.BytesIO()
+            responses.to_parquet(written)
+            self._store.runs.keep_responses(self._run, written.getvalue())
+
+    def notes(self, quiet: bool) -> list[str]:
+        """What the user should know about the scores: bounds always, recalled prompts unless ``quiet``."""
+        recalled = sum(getattr(model, "recalled", 0) for model in self._models)
+        found = (
+            [f"{recalled:,} prompts had been scored before ({self._store.path})"] if self._store and recalled else []
+        )
+        found = [] if quiet else found
+        for model in self._models:
+            censored = vars(model).get("censored", 0)
+            if censored:
+                found.append(
+                    f"note: {censored:,} label scores are upper bounds: the label was not among the "
+                    f"{vars(model)['top']} most probable tokens that the server returns"
+                )
+        return found
+
+    @contextmanager
+    def noting_the_end(self) -> Iterator[None]:
+        """Note in the store how the block ended."""
+        try:
+            yield
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            message = "" if stopped else str(error) or type(error).__name__
+            with suppress(UnslantError):  # the store itself may be what failed
+                self._end("stopped" if stopped else "failed", message)
+            if stopped and self._run:
+                print(f"what was scored is kept; continue with: unslant runs resume {self._run}", file=sys.stderr)
+            raise
+        self._end("done")
+
+    def _end(self, status: str, message: str = "") -> None:
+        if self._store is not None and self._run:
+            self._store.runs.end(self._run, status, message)

@@ -1,0 +1,42 @@
+"""How the unbiased evaluator asks."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from cyclopts import Parameter
+
+from unslant.studies.options import Numbers, PromptOptions, ShotOptions, pairs, switch_off
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposeSettings(ShotOptions, PromptOptions):
+    """How interventions are drawn."""
+
+    LEAST: ClassVar = {"runs": 1}
+
+    runs: int = 5
+    """Random draws of interventions for every question."""
+    probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = ()  # type: ignore[assignment]
+    """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
+    instructions: Annotated[
+        bool, switch_off("--no-instructions", "Do not begin with a sentence that says what to do.")
+    ] = True
+    """Begin with a sentence that says what is asked for; models that follow none (the reference models) need it not."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "probabilities", pairs("--probability", self.probabilities, float))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnbiasedSettings(ComposeSettings):
+    """How the questions are asked; see :func:`unslant.studies.unbiased.study.unbiased`."""
+
+    shots: int = 5
+    """Worked examples before each question, under the same interventions (P4: 5)."""
+    maths: bool = False
+    """The questions are open, their answers numbers."""
+    generate: bool = False
+    """Read generated replies instead of label probabilities; models that can only generate need no such flag."""
+    alone: Annotated[bool, switch_off("--no-alone", "Do not ask each intervention by itself too.")] = True
+    """Ask every intervention by itself too."""

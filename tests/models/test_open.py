@@ -1,0 +1,64 @@
+"""One name for any model: what it opens, what that can do, and what is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from unslant import InputError, open_model
+from unslant.models import ModelOptions
+from unslant.models.open import address_of
+from unslant.models.served import ServedModel
+
+
+@pytest.mark.parametrize(
+    ("name", "base_url", "scheme", "model"),
+    [
+        ("fair", None, "", "fair"),
+        ("org/name", None, "", "org/name"),
+        ("C:/models/mine", None, "", "C:/models/mine"),
+        ("http://127.0.0.1:8080/v1#llama", None, "http", "llama"),
+        ("llama", "http://127.0.0.1:8080/v1", "http", "llama"),
+        ("inspect:openai/gpt-4o", None, "inspect", "openai/gpt-4o"),
+    ],
+)
+def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, model: str) -> None:
+    found = address_of(name, ModelOptions(base_url=base_url))
+    assert (found.scheme, found.model) == (scheme, model)
+    if scheme == "http":
+        assert found.options.base_url == "http://127.0.0.1:8080/v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "needs", "words"),
+    [
+        (
+            "inspect:openai/gpt-4o",
+            {},
+            ("score",),
+            "can generate only; this needs log-probabilities of labels: give NAME",
+        ),
+        ("http://h/v1#m", {}, ("train",), "weights that can be trained: give NAME_OR_FOLDER"),
+        ("http://h/v1", {}, (), "name the model behind the server, as in http://h/v1#NAME"),
+        ("inspect:", {}, (), "no model is named"),
+        ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out --device and --dtype"),
+        ("inspect:openai/x", {"adapter": "a"}, (), "leave out --adapter"),
+        ("fair", {"retries": 2}, (), "leave out --retries"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(name: str, options: dict[str, str], needs: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        address_of(name, ModelOptions(**options), needs)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_served_model_is_opened_with_its_options() -> None:
+    model = open_model("http://127.0.0.1:9/v1#m", connections=3, retries=0, timeout=7)
+    assert isinstance(model, ServedModel)
+    assert (model.model, model.base_url, model.connections, model.timeout) == ("m", "http://127.0.0.1:9/v1", 3, 7)
+
+
+def test_a_local_model_is_opened() -> None:
+    assert open_model("fair", device="cpu").name == "fair"
+    with pytest.raises(InputError, match="unknown dtype 'int8'"):
+        open_model("fair", dtype="int8")

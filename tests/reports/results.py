@@ -1,0 +1,137 @@
+"""One small result of every study, made without a network or a trained model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from tests.fakes import RuleModel as OrderModel
+from tests.reports.synthetic import synthetic_audit, synthetic_questions
+from tests.studies.fakes import RuleModel, knows, remembers
+from tests.studies.test_audit import QUESTIONS, when_unsure
+from tests.studies.test_base_rate import _prefers_a
+from tests.studies.test_debias import KNOWN, OTHER, leaning
+from tests.studies.test_instruction_boundary_metrics import row
+from training.world import question_sets
+from unslant.debias.lora1.progress import Epoch
+from unslant.presentations import NONE
+from unslant.questions import QuestionSet
+from unslant.reports.panels import Describes
+from unslant.responses import Responses
+from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
+from unslant.studies.audit.comparison import AuditComparison
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit
+from unslant.studies.base_rate.published import PublishedCell
+from unslant.studies.base_rate.result import BaseRateResult
+from unslant.studies.contamination.finetuning import FineTuned
+from unslant.studies.contamination.result import ContaminationResult
+from unslant.studies.contamination.study import compare
+from unslant.studies.debias.result import DebiasResult
+from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.instruction_boundary.result import BoundaryStudy
+from unslant.studies.instruction_boundary.result import result_of as boundary_of
+from unslant.studies.probe.result import ProbeResult
+from unslant.studies.probe.result import result_of as probe_of
+from unslant.studies.probe.score_table import ScoreTable
+from unslant.studies.unbiased.comparison import UnbiasedComparison, compare_models
+from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.study import unbiased
+
+
+@cache
+def audited() -> AuditResult:
+    """Questions of two to six options, in all their orders or a sample, by a model that answers A when unsure."""
+    return audit(when_unsure({"A": 6.0}), QUESTIONS)
+
+
+@cache
+def compared() -> AuditComparison:
+    questions = synthetic_questions(40)
+    return AuditComparison.of([synthetic_audit(questions), synthetic_audit(questions[10:], lean=0.0, model="even")])
+
+
+def _base_rate() -> BaseRateResult:
+    """With a row of the paper's table, though the model is none of the paper's."""
+    found = _prefers_a()
+    ours = found.found["cloze"].cells[0].by_subject["first"]
+    return dataclasses.replace(found, published=(PublishedCell("given", "cloze", 0.348, ours),))
+
+
+@cache
+def _unbiased(name: str) -> UnbiasedResult:
+    questions = QuestionSet.of(question_sets()[0][:40], "world")
+    rule = {"knows": knows, "remembers": remembers}[name]
+    return unbiased(RuleModel(rule(questions), name), questions, runs=2, shots=0)
+
+
+def _compared_unbiased() -> UnbiasedComparison:
+    ranking = {"knows": 90.0, "remembers": 55.0, "third": 10.0}
+    third = dataclasses.replace(_unbiased("remembers"), meta={**_unbiased("remembers").meta, "model": "third"})
+    return compare_models([_unbiased("knows"), _unbiased("remembers"), third], ranking)
+
+
+def _contaminated() -> ContaminationResult:
+    found = compare(_unbiased("knows"), _unbiased("remembers"))
+    return dataclasses.replace(found, trained=FineTuned(epochs=3, share_right=0.975, questions=40))
+
+
+@cache
+def _debiased() -> DebiasResult:
+    sets = [QuestionSet.of(KNOWN, "known"), QuestionSet.of(OTHER, "other")]
+    return debias_study([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
+
+
+@cache
+def _boundary() -> BoundaryStudy:
+    rng = np.random.default_rng(1)
+    rows = []
+    for setting in ("vanilla", "missing-choices", "disturbing-3", "disturbing-6"):
+        for i in range(24):
+            judging = setting == "missing-choices" and i % 2 == 1
+            truth = {i % 3} if judging else [{i % 4}, {NONE}, {0, i % 3 + 1}][i % 3]
+            chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
+            status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
+            rows.append(row(i, truth, chosen, setting, status, verdict=judging))
+    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
+
+
+@cache
+def _probed() -> ProbeResult:
+    rng = np.random.default_rng(2)
+    subjects = tuple(f"s{i % 5}" for i in range(60))
+    original, boat = (rng.integers(1, 11, (3, 60)).astype(float) for _ in range(2))
+    rephrased = rng.integers(1, 11, (3, 3, 60)).astype(float)
+    rephrased[0, 0, :3] = np.nan
+    ids = tuple(f"q{i}" for i in range(60))
+    table = ScoreTable(("ann", "bob", "cid"), ids, subjects, original, rephrased, boat)
+    accuracy = {name: {f"s{i}": 0.1 * i + 0.05 * j for i in range(5)} for j, name in enumerate(table.models)}
+    return probe_of(table, accuracy, (0.0, 0.5, 1.0), 0, {"study": "probe", "settings": {"strengths": [0, 0.5, 1]}})
+
+
+def _annotated() -> AnnotationAgreement:
+    verdicts = {name: {f"i{i}": (i + j) % 7 > 0 for i in range(20)} for j, name in enumerate(("ann", "bob"))}
+    return annotation_agreement(verdicts, {f"i{i}": ("DH", "DH+AR")[i % 2] for i in range(20)})
+
+
+def _trained() -> TrainingLog:
+    return TrainingLog("adapter", tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.02, 3.0 - i) for i in range(4)))
+
+
+RESULTS: dict[str, Callable[[], Describes]] = {
+    "audit": audited,
+    "audit-comparison": compared,
+    "base-rate": _base_rate,
+    "unbiased": lambda: _unbiased("remembers"),
+    "unbiased-compare": _compared_unbiased,
+    "contamination": _contaminated,
+    "debias": _debiased,
+    "instruction-boundary": _boundary,
+    "probe": _probed,
+    "annotation": _annotated,
+    "training": _trained,
+}

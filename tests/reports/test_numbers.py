@@ -1,0 +1,92 @@
+"""How numbers are written: one rule each for tiny, infinite and undefined ones, for signs and for percentages."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unslant.metrics import Estimate
+from unslant.metrics.records import METRICS, Metric
+from unslant.reports.numbers import count, interval, listed, number, p_words, percent, with_interval
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)
+DIGITS = st.integers(0, 6)
+
+
+def read(text: str) -> float:
+    return float(text.replace("−", "-").replace(",", ""))
+
+
+@given(FLOATS, DIGITS)
+def test_a_number_reads_as_what_it_rounds_to(value: float, digits: int) -> None:
+    text = number(value, digits)
+    least = 10.0**-digits
+    if text.startswith(("<", ">")):
+        assert 0 < abs(value) < least
+        assert text.startswith("<") == (value > 0)
+        assert abs(read(text[1:])) == pytest.approx(least)
+    else:
+        assert abs(read(text) - value) <= least / 2 + 1e-9 * abs(value)
+        assert (read(text) == 0) == (abs(value) <= 1e-12)
+    assert "-" not in text
+    assert text != f"−{0:.{digits}f}"
+
+
+@given(FLOATS, DIGITS)
+def test_signs_tell_a_difference(value: float, digits: int) -> None:
+    text = number(value, Metric("k", "n", "m", digits=digits, signed=True))
+    assert text.lstrip("<>") == text or abs(value) < 10.0**-digits
+    if not text.startswith(("<", ">")):
+        assert text.startswith("+") == (value > 1e-12)
+        assert text.startswith("−") == (value < -1e-12)
+        assert text.lstrip("+") == number(value, digits)
+
+
+@given(FLOATS.filter(lambda v: abs(v) < 1e4))
+def test_a_relative_change_is_a_percentage(value: float) -> None:
+    text = number(value, METRICS["change"])
+    assert text.endswith("\u00a0%")
+    if not text.startswith(("<", ">")):
+        assert abs(read(text[:-2]) - 100 * value) <= 0.5 + 1e-6 * abs(value)
+
+
+@given(st.floats(min_value=1e-300, max_value=1.0))
+def test_a_p_value_is_never_0(p: float) -> None:
+    assert number(p, METRICS["p_value"]) != "0.000"
+    assert p_words(p).startswith("p < 0.001" if p < 0.0005 else "p = ")
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_infinite_and_undefined_are_written_alike_for_every_metric(metric: Metric) -> None:
+    assert number(math.inf, metric).lstrip("+") == "∞"
+    assert number(-math.inf, metric) == "−∞"
+    for nothing in (math.nan, None, Estimate.undefined("why")):
+        assert number(nothing, metric) == "–"
+    tiny = 10.0 ** -(metric.digits + 4)
+    assert number(tiny, metric).startswith("<")
+    assert number(-tiny, metric).startswith(">−")
+
+
+@given(FLOATS, FLOATS, DIGITS)
+def test_intervals_have_both_ends_and_never_two_dashes(a: float, b: float, digits: int) -> None:
+    low, high = sorted((a, b))
+    shown = interval(Estimate(low, low, high, 9, "made"), digits)
+    joined = " – " if low >= 0 else " to "
+    assert shown == f"{number(low, digits)}{joined}{number(high, digits)}"
+    assert with_interval(Estimate(low, low, high, 9, "made"), digits).startswith(number(low, digits))
+
+
+def test_words_for_counts_lists_and_shares() -> None:
+    assert [count(n, "question") for n in (0, 1, 2, 1234)] == [
+        "0 questions",
+        "1 question",
+        "2 questions",
+        "1,234 questions",
+    ]
+    assert count(2, "box", "boxes") == "2 boxes"
+    assert [listed(list("abcdefgh")[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert listed(list("abcdefgh"), most=3) == "a, b and 6 more"
+    assert [percent(v) for v in (0.0, 0.004, 0.53, 1.0)] == ["0\u00a0%", "<1\u00a0%", "53\u00a0%", "100\u00a0%"]

@@ -1,0 +1,176 @@
+"""Every study says the same on the terminal, on the page and in JSON, and fits one screen."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.reports.results import RESULTS
+from unslant.metrics import Estimate
+from unslant.reports.panels import Column, Describes, Page, Panel, Table, Tile
+from unslant.reports.report import Report
+from unslant.reports.text import SCREEN, text
+from unslant.studies.result import StudyResult
+
+NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
+
+
+@pytest.fixture(scope="module", params=RESULTS)
+def result(request: pytest.FixtureRequest) -> Describes:
+    return RESULTS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def shown(result: Describes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The words of the page, without scripts and marks."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    Report.of([result]).to_html(path)
+    page = re.sub(r"<(script|style).*?</\1>", " ", path.read_text("utf-8"), flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def squeezed(words: str) -> str:
+    return " ".join(words.split())
+
+
+def test_the_headline_is_the_same_everywhere(result: Describes, shown: str) -> None:
+    headline = result.page().headline
+    assert headline
+    assert squeezed(headline) in shown
+    for details in (False, True):
+        assert squeezed(headline) in squeezed(text(result.page(), 100, details=details))
+    if isinstance(result, StudyResult):
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["headline"] == headline == result.headline
+
+
+def test_every_number_of_the_details_is_on_the_page(result: Describes, shown: str) -> None:
+    details = text(result.page(), 100, details=True)
+    found, there = set(NUMBER.findall(details)), set(NUMBER.findall(shown))
+    assert len(found) > 10
+    assert not found - there
+    assert "nan" not in details
+    assert "inf " not in details
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_every_table_and_note_is_in_the_details_and_no_number_is_cut(result: Describes, width: int) -> None:
+    details = text(result.page(), width, details=True)
+    assert "…" not in details
+    assert max(map(len, details.splitlines())) <= width
+    words = re.sub(r"\W", "", details)
+    for panel in result.page().sections:
+        for table in panel.tables:
+            assert re.sub(r"\W", "", table.title) in words
+            for column in table.columns:
+                assert re.sub(r"\W", "", column.name) in words
+        for note in panel.notes:
+            assert re.sub(r"\W", "", note) in words
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_default_fits_one_screen_and_says_what_is_left_out(result: Describes, width: int) -> None:
+    page = result.page()
+    lines = text(page, width).splitlines()
+    assert len(lines) <= SCREEN == 24
+    assert max(map(len, lines)) <= width
+    tables = [table for panel in page.sections for table in panel.tables]
+    left = [line for line in lines if "more table" in line and "--details" in line]
+    titles = [table.title for table in tables if any(line == table.title for line in lines)]
+    assert bool(left) == (len(titles) < len(tables))
+    if left:
+        assert int(left[0].split()[0]) == len(tables) - len(titles)
+
+
+def test_the_pages_draw_and_export(result: Describes, tmp_path: Any) -> None:
+    report = Report.of([result, result])
+    ids = [(type(item), item.id) for panel in report.panels for item in (panel, *panel.charts, *panel.tables)]
+    assert len(ids) == len(set(ids))
+    written = Report.of([result]).save_tables(tmp_path)
+    assert len(written) == 2 * sum(len(panel.tables) for panel in result.page().sections)
+    assert all("nan" not in path.read_text("utf-8") for path in written)
+
+
+def _page(rows: int, notes: int = 0, words: int = 1) -> Page:
+    estimate = Estimate(0.1849, 0.1, 0.2004, 1234, "Wilson")
+    row = tuple(estimate for _ in range(3))
+    columns = (Column("name"), *(Column.of(key) for key in ("accuracy", "pbm", "fr")))
+    table = Table("t", "A table", columns, tuple((f"row {i}", *row) for i in range(rows)))
+    return Page(
+        "model on questions",
+        "0.185 as reported " * words,
+        tiles=Tile.row(("accuracy", estimate), ("pbm", estimate)),
+        panels=(Panel("p", "Panel", "", tables=(table,), first_screen=True),),
+        notes=tuple(f"note {i}" for i in range(notes)),
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 8, 9, 10, 11, 12, 40, 500])
+@pytest.mark.parametrize("notes", [0, 1, 5, 60])
+@pytest.mark.parametrize("words", [1, 30])
+def test_a_table_is_cut_to_the_screen_and_says_so(rows: int, notes: int, words: int) -> None:
+    page = _page(rows, notes, words)
+    lines = text(page, 80).splitlines()
+    assert len(lines) <= SCREEN
+    found = [line for line in lines if line.startswith("row ")]
+    more = [int(line.split()[2]) for line in lines if line.startswith("... and") and "row" in line]
+    if found:
+        assert len(found) + sum(more) == rows
+    elif rows:
+        assert lines[-1].startswith("1 more table: --details")
+    if notes > 5:
+        assert f"... and {notes - 5} more notes" in lines
+    assert len([line for line in text(page, 80, details=True).splitlines() if line.startswith("row ")]) >= rows
+
+
+def test_headline_tile_and_table_round_alike(tmp_path: Any) -> None:
+    page = _page(3)
+
+    class Result:
+        def page(self) -> Page:
+            return page
+
+    Report.of([Result()]).to_html(tmp_path / "r.html")
+    for shown in (text(page), text(page, details=True), (tmp_path / "r.html").read_text("utf-8")):
+        assert "0.185" in shown
+        assert not re.search(r"\b0\.18\b", shown)
+
+
+def test_what_a_model_is_called_is_text_and_never_markup() -> None:
+    page = replace(_page(2), about="[bold red]x[/] on [link=http://a]q[/link]", headline="[b]bold[/b] :smile:")
+    assert "[bold red]x[/] on [link=http://a]q[/link]" in text(page)
+    assert "[b]bold[/b] :smile:" in text(page)
+
+
+def test_colour_adds_marks_alone() -> None:
+    page = _page(3)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text(page, color=True))
+    assert [line.rstrip() for line in plain.splitlines()] == text(page).splitlines()
+
+
+def test_an_undefined_number_is_a_dash_and_null_with_its_note() -> None:
+    result = RESULTS["instruction-boundary"]()
+    assert isinstance(result, StudyResult)
+    found: list[dict[str, Any]] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if {"value", "low", "n", "note"} <= set(value):
+                found.append(value)
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+        else:
+            assert not isinstance(value, float) or math.isfinite(value)
+
+    walk(result.to_dict())
+    undefined = [estimate for estimate in found if estimate["value"] is None]
+    assert undefined
+    assert all(estimate["note"] for estimate in undefined)
