@@ -1,5 +1,7 @@
 """The two ways unslant fails on purpose; the command line turns both into one line and exit code 2."""
 
+import re
+
 
 class UnslantError(Exception):
     """Something the user can mend. The message says what was wrong, where, what is allowed and what to do."""
@@ -21,3 +23,8 @@ class InputError(UnslantError):
 
 class ModelError(UnslantError):
     """A model or tokenizer that cannot be loaded or cannot do what was asked of it."""
+
+
+def without_user_info(text: str) -> str:
+    """A message, or a word of a command, without the user and password that an address in it may hold."""
+    return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)

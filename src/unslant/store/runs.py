@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import sqlite3
 import time
@@ -15,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, without_user_info
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import PASS_COLUMNS, checksum, digest
 
@@ -190,11 +189,6 @@ class Runs:
             total=sum(total for _, _, total, *_ in passes),
             models=tuple(json.loads(identity) for identity in identities),
         )
-
-
-def without_user_info(word: str) -> str:
-    """A word of a command line without the user and password that an address in it may hold."""
-    return re.sub(r"(\w+://)[^/@\s]+@", r"\1***@", word)
 
 
 def _id(folder: str, words: str) -> str:
