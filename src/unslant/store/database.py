@@ -224,7 +224,7 @@ class Database:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # the latter where damaged text is read
             raise StoreError(f"{self.path}: {_explanation(str(error))}") from error
 
 

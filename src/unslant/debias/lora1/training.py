@@ -67,7 +67,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = TrainingState(out, settings, model, usable) if out else None
+    checkpoint = TrainingState(out, settings, asker, usable) if out else None
     saved = checkpoint.load() if checkpoint else None
     adapted = Adapted.new(model, settings)
     try:
