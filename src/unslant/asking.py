@@ -19,8 +19,8 @@ from unslant.questions import Question
 from unslant.responses import Response, Responses, chosen_contents, extract
 
 __all__ = [
-    "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies", "ask_orders",
-    "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
+    "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies",
+    "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unslant.models.base import Cost
-from unslant.studies.progress import View, show_progress
+from unslant.studies.progress import ProgressView, show_progress
 
 
 class Clock:
@@ -24,10 +24,10 @@ class Model:
         self.taken_over = 0
 
 
-def view_of(model: Model, clock: Clock) -> tuple[View, list[str]]:
+def view_of(model: Model, clock: Clock) -> tuple[ProgressView, list[str]]:
     """A view that writes a line whenever it is told anything."""
     lines: list[str] = []
-    view = View(lines.append, clock=clock)
+    view = ProgressView(lines.append, clock=clock)
     view.model = model  # type: ignore[assignment]
     return view, lines
 
@@ -65,7 +65,7 @@ def test_prompts_taken_over_save_no_tokens() -> None:
 
 def test_plain_lines_come_now_and_then_and_at_the_end() -> None:
     clock, lines = Clock(), list[str]()
-    view = View(lines.append, clock=clock)
+    view = ProgressView(lines.append, clock=clock)
     view("scoring", 0, 300)
     for done in range(1, 301):
         clock.now += 0.125
@@ -112,7 +112,7 @@ def test_a_terminal_gets_one_live_view(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_a_phase_that_comes_again_ends_silently_and_is_timed_anew() -> None:
     clock, lines = Clock(), list[str]()
-    view = View(lines.append, clock=clock)
+    view = ProgressView(lines.append, clock=clock)
     for _ in range(3):
         clock.now += 1
         view("scoring", 20, 20)

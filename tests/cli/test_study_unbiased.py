@@ -78,6 +78,42 @@ def test_the_probe_runs_on_a_recorded_table(tmp_path):
     assert found["models"]["n"]["rates"]["1.0"]["cer"]["value"] == pytest.approx(0.7)
 
 
+def test_contamination_and_probe_read_their_own_responses_back(folder, tmp_path):
+    common = ("--limit", 8, "--out", tmp_path / "c")
+    result = unslant("study", "contamination", folder, "--runs", 1, "--epochs", 1, *common)
+    assert result.code == 0, result.err
+    files = [tmp_path / "c" / f"responses-{name}.parquet" for name in ("before", "after")]
+    again = unslant("study", "contamination", "--log", *files, "--json", tmp_path / "again.json")
+    assert again.code == 0, again.err
+    first, second = (
+        json.loads(path.read_text()) for path in (tmp_path / "c" / "numbers.json", tmp_path / "again.json")
+    )
+    assert first["excess"] == second["excess"]
+    assert (tmp_path / "c" / "report.html").is_file()
+
+    common = ("--limit", 3, "--max-tokens", 4, "--responses", tmp_path / "p.parquet", "--json", tmp_path / "p.json")
+    result = unslant("study", "probe", f"{folder},fair", "embedded", *common)
+    assert result.code == 0, result.err
+    again = unslant("study", "probe", "--log", tmp_path / "p.parquet", "--json", tmp_path / "q.json")
+    assert again.code == 0, again.err
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("p.json", "q.json"))
+    rates = [{name: model["rates"] for name, model in found["models"].items()} for found in (first, second)]
+    assert rates[0] == rates[1]
+
+
+def test_recorded_runs_of_the_evaluator_are_read_and_compared(responses, tmp_path):
+    (tmp_path / "other.parquet").write_bytes(responses.read_bytes())
+    one = unslant("study", "unbiased", "--log", responses, "--json", tmp_path / "r.json")
+    assert one.code == 0, one.err
+    assert json.loads((tmp_path / "r.json").read_text())["metrics"]["vanilla"]["n"] == 8
+    wrong = unslant("audit", "--log", responses)
+    assert wrong.code == 2
+    assert "holds responses of the study unbiased; this command reads those of audit" in wrong.err
+    twice = unslant("study", "unbiased", "--log", responses, tmp_path / "other.parquet")
+    assert twice.code == 2
+    assert "two of the results are of one model" in twice.err
+
+
 def test_sheets_go_out_and_come_back(tmp_path):
     out = tmp_path / "sheet.csv"
     result = unslant("study", "annotation-sheet", "--items", "5", "--out", str(out))

@@ -6,7 +6,7 @@ import pytest
 
 from unslant import InputError, open_model
 from unslant.models import ModelOptions
-from unslant.models.open import address_of
+from unslant.models.open import address_of, options_of_each
 from unslant.models.served import ServedModel
 
 
@@ -50,6 +50,14 @@ def test_what_cannot_be_is_said_at_once(name: str, options: dict[str, str], need
         address_of(name, ModelOptions(**options), needs)  # type: ignore[arg-type]
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_options_of_several_models_go_to_those_for_which_they_mean_something() -> None:
+    local, chat = options_of_each(["fair", "inspect:openai/x"], ModelOptions(device="cpu", retries=1))
+    assert (local.device, local.retries) == ("cpu", 5)
+    assert (chat.device, chat.retries) == ("auto", 1)
+    with pytest.raises(InputError, match="leave out --device"):
+        options_of_each(["inspect:openai/x", "inspect:openai/y"], ModelOptions(device="cpu"))
 
 
 def test_a_served_model_is_opened_with_its_options() -> None:

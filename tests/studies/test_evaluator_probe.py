@@ -108,8 +108,8 @@ def test_three_small_local_models_end_to_end(questions, tmp_path):
     found.to_json(tmp_path / "probe.json")
     back = json.loads((tmp_path / "probe.json").read_text())
     assert back["models"]["random-0"]["rates"]["1.0"]["ocr"]["n"] > 0
-    found.table.to_csv(tmp_path / "scores.csv")
-    again = probe_recorded(tmp_path / "scores.csv")
+    found.to_parquet(tmp_path / "scores.parquet")
+    again = probe_recorded(tmp_path / "scores.parquet")
     for name, bias in found.models.items():
         assert {p: r.to_dict() for p, r in again.models[name].rates.items()} == {
             p: r.to_dict() for p, r in bias.rates.items()

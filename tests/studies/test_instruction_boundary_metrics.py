@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import (
     JUDGED,
-    WORDS,
     across_models,
     answer_form,
     boundary_metrics,
@@ -24,7 +24,7 @@ LABELS = ("A", "B", "C", "D")
 VERDICTS = ("True", "False", "Unknown")
 
 
-def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=WORDS, repeat=0, verdict=False):
+def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=GENERATE, repeat=0, verdict=False):
     labels = VERDICTS if verdict else LABELS
     return Response(
         question_id=f"{'j' if verdict else 'c'}{i}",
@@ -159,7 +159,7 @@ def test_json():
 
 def test_a_table_without_answers_in_words():
     scored = Response("q", "given", "cloze", LABELS, (0, 1, 2, 3), frozenset({0}), 4, logprobs=np.zeros(4))
-    with pytest.raises(InputError, match="no answers in words"):
+    with pytest.raises(InputError, match="no generated replies"):
         boundary_metrics(table(scored))
 
 

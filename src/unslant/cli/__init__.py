@@ -10,11 +10,12 @@ from cyclopts import App, CycloptsError, Parameter
 
 import unslant
 from unslant.errors import UnslantError
-from unslant.studies.commands import AUDIT, register
+from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
+from unslant.studies.readers import STUDIES
 
 COMMANDS = {
-    "audit": AUDIT,
+    **STUDIES["audit"].homes(),
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "report": "unslant.cli.report:report",

@@ -52,7 +52,7 @@ def debias(
 
     check_file(out)
     chosen = method_named(settings.method)
-    address_of(model, models, ("score",))
+    address_of(model, models, ("score", "attend") if chosen.needs_model else ("score",))
     if chosen.held_out and chosen.needs_fit and not settings.train:
         raise InputError(f"{chosen.name} must not be fitted on the questions it answers: give others with --train FILE")
     found = settings.sampled(settings.load(questions))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from unslant.studies.commands import STUDIES, register
+from unslant.studies.commands import register
+from unslant.studies.readers import STUDIES
 
 group = App(name="study", help="Run one of the experiments.")
-register(group, STUDIES)
+for name, study in STUDIES.items():
+    if name != "audit":
+        register(group, study.homes())

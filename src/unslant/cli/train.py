@@ -43,6 +43,8 @@ def train(
     from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
+    from unslant.reports.report import Report
+    from unslant.studies.debias.training_log import TrainingLog
     from unslant.studies.outputs import check_folder
     from unslant.studies.progress import show_progress
 
@@ -63,6 +65,7 @@ def train(
         asker = ModelAsker(loaded, elicitation, alphabet)
         trained = run(asker, training, held_out, recipe, out=out, progress=progress)
     trained.adapted.close()
+    Report.of([TrainingLog.read(out)]).to_html(out / "log.html")
     if quiet:
         return
     print(f"epoch   loss     PBM  entropy  accuracy (mean over orders, {len(held_out)} held-out questions)")

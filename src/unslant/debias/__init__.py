@@ -1,10 +1,10 @@
 """How to correct the answer: one method a file, one contract (:mod:`unslant.debias.base`)."""
 
-from unslant.debias.base import Answers, Debiaser, Method, OrderDebiaser, Outcome, OutcomeList, debias, fitted
+from unslant.debias.base import Answers, Debiaser, Method, OrderDebiaser, Outcome, OutcomeList, debias
 from unslant.debias.debiased_model import Debiased
 from unslant.debias.registry import METHODS, method_named
 
 __all__ = [
     "METHODS", "Answers", "Debiased", "Debiaser", "Method", "OrderDebiaser", "Outcome", "OutcomeList", "debias",
-    "fitted", "method_named",
+    "method_named",
 ]  # fmt: skip

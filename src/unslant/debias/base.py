@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -182,16 +182,6 @@ class Answers:
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
 
 
-@contextmanager
-def fitted(method: Method, asker: Asker, questions: Sequence[Question] = ()) -> Iterator[Debiaser]:
-    """The method's debiaser for the duration of the block; afterwards the model is as before."""
-    debiaser = method.fit(asker, questions)
-    try:
-        yield debiaser
-    finally:
-        debiaser.close()
-
-
 def debias(
     method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question] | None = None
 ) -> Answers:
@@ -201,7 +191,7 @@ def debias(
         InputError: if the method cannot work with these questions or this asker.
     """
     before = asker.cost.copy()
-    with fitted(method, asker, questions if fit_on is None else fit_on) as debiaser:
+    with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
         found = debiaser.answer(questions)
     return Answers(

@@ -121,6 +121,21 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     return Address(scheme, model, options)
 
 
+def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
+    """Options for each of several models, of which some may be local and others not.
+
+    Raises:
+        InputError: on an option that means nothing for any of them, or see :func:`address_of`.
+    """
+    useful = [BACKENDS[_split(name, options)[0]].options for name in names]
+    found = []
+    for name, own in zip(names, useful, strict=True):
+        for_others = {option: getattr(ModelOptions, option) for option in frozenset().union(*useful) - own}
+        found.append(replace(options, **for_others))
+        address_of(name, found[-1], needs)
+    return found
+
+
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     if options.base_url:
         return "http", name

@@ -1,27 +1,15 @@
-"""The commands of the studies: one row a study, imported when it is called."""
+"""Commands that are imported when they are called."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from cyclopts import App
 
-AUDIT = "unslant.studies.audit.command:audit"
-STUDIES = {
-    "base-rate": "unslant.studies.base_rate.command:base_rate",
-    "unbiased": "unslant.studies.unbiased.command:unbiased",
-    "unbiased-compare": "unslant.studies.unbiased.command:unbiased_compare",
-    "contamination": "unslant.studies.contamination.command:contamination",
-    "debias": "unslant.studies.debias.command:debias",
-    "probe": "unslant.studies.probe.command:probe",
-    "instruction-boundary": "unslant.studies.instruction_boundary.command:instruction_boundary",
-    "annotation-sheet": "unslant.studies.annotation.command:annotation_sheet",
-    "annotation-agreement": "unslant.studies.annotation.command:annotation_agreement",
-}
-"""Name of the command -> ``module:function``."""
 EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says what to change), 130 interrupted."
 
 
@@ -32,6 +20,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
     """
     for name, home in commands.items():
         about, _, examples = _docstring(home).partition("\n\nExamples:\n")
+        about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # lines are broken anew, by the width of the terminal
         app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{EXIT_CODES}")
 
 

@@ -107,8 +107,8 @@ class LoadOptions(Options):
 
     LEAST: ClassVar = {"limit": 1}
 
-    fields: Annotated[Pairs, Parameter(name="--field")] = ()  # type: ignore[assignment]
-    """Column of the file for one of our fields, as OURS=THEIRS; may be given several times."""
+    fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
+    """Column of the file (THEIRS) for one of our fields; may be given several times."""
     skip_bad: bool = False
     """Leave bad lines out and count them, instead of stopping."""
     limit: int | None = None

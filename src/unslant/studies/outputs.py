@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError
 from unslant.studies.options import ReportOptions
@@ -13,15 +13,8 @@ from unslant.studies.options import ReportOptions
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
 
-T = TypeVar("T")
+T = TypeVar("T", bound="StudyResult")
 _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
-
-
-@runtime_checkable
-class HasResponses(Protocol):
-    """A result with a table of responses."""
-
-    def to_parquet(self, path: str | Path) -> None: ...
 
 
 def check_file(*paths: Path | None) -> None:
@@ -68,23 +61,19 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
-    if wanted["responses"] and isinstance(result, HasResponses):
-        result.to_parquet(wanted["responses"])
+    to_parquet: Any = getattr(result, "to_parquet", None)
+    if wanted["responses"] and to_parquet:
+        to_parquet(wanted["responses"])
     if wanted["json"]:
         result.to_json(wanted["json"])
     if wanted["html"]:
         result.to_html(wanted["html"])
     if not options.quiet:
-        print_summary(result, details=options.details)
+        from rich.console import Console
 
-
-def print_summary(result: StudyResult, *, details: bool = False) -> None:
-    """Print as wide as the terminal (100 columns at least: tables lose nothing), in colour there."""
-    from rich.console import Console
-
-    console = Console()
-    width = max(100, min(console.width, 120))
-    print(result.summary(width=width, color=console.is_terminal, details=details))
+        console = Console()
+        width = max(100, min(console.width, 120))  # at least 100: tables lose nothing
+        print(result.summary(width=width, color=console.is_terminal, details=options.details))
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
@@ -95,8 +84,11 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
     """
     from unslant.studies.readers import read_result
 
-    found = [read_result(path) for path in paths]
-    for path, result in zip(paths, found, strict=True):
+    found = []
+    for path in paths:
+        result = read_result(path)
         if not isinstance(result, kind):
-            raise InputError.at(path, f"holds a {type(result).__name__}; this command reads a {kind.__name__}")
-    return [result for result in found if isinstance(result, kind)]
+            held = getattr(result, "study", type(result).__name__)
+            raise InputError.at(path, f"holds responses of the study {held}; this command reads those of {kind.study}")
+        found.append(result)
+    return found

@@ -19,15 +19,15 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def show_progress(quiet: bool) -> Iterator[View]:
+def show_progress(quiet: bool) -> Iterator[ProgressView]:
     """A view on standard error while the block runs; with ``quiet`` it shows nothing."""
     live = not quiet and sys.stderr.isatty()
-    view = View(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
+    view = ProgressView(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
     with view.bar:
         yield view
 
 
-class View:
+class ProgressView:
     """A progress callback (:data:`unslant.asking.Progress`).
 
     Args:

@@ -16,26 +16,29 @@ class Study(NamedTuple):
     """One study.
 
     Attributes:
-        command: the module of its commands.
+        folder: where it lives; its module ``command`` has a function for each command.
+        commands: names of its commands; the audit's is ``unslant audit``, the others are ``unslant study NAME``.
         reader: the function that makes its result of a table of responses; empty where that takes more.
     """
 
-    command: str
+    folder: str
+    commands: tuple[str, ...]
     reader: str = ""
+
+    def homes(self) -> dict[str, str]:
+        """Name of each command -> ``module:function``."""
+        return {name: f"unslant.studies.{self.folder}.command:{name.replace('-', '_')}" for name in self.commands}
 
 
 STUDIES = {
-    name: Study(f"unslant.studies.{folder}.command", reader and f"unslant.studies.{folder}.{reader}")
-    for name, folder, reader in (
-        ("audit", "audit", "result:result_of"),
-        ("base-rate", "base_rate", "study:base_rate_recorded"),
-        ("unbiased", "unbiased", "result:result_of"),
-        ("contamination", "contamination", ""),
-        ("debias", "debias", ""),
-        ("probe", "probe", ""),
-        ("instruction-boundary", "instruction_boundary", "result:result_of"),
-        ("annotation", "annotation", ""),
-    )
+    "audit": Study("audit", ("audit",), "result:result_of"),
+    "base-rate": Study("base_rate", ("base-rate",), "study:base_rate_recorded"),
+    "unbiased": Study("unbiased", ("unbiased", "unbiased-compare"), "result:result_of"),
+    "contamination": Study("contamination", ("contamination",)),
+    "debias": Study("debias", ("debias",)),
+    "probe": Study("probe", ("probe",)),
+    "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of"),
+    "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
 }
 """Name, as in the meta data of its responses -> the study."""
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
@@ -59,7 +62,7 @@ def read_result(path: str | Path) -> Describes:
     if study is None or not study.reader:
         known = ", ".join(name for name, study in STUDIES.items() if study.reader)
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    found: Describes = _named(study.reader)(responses)
+    found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
     return found
 
 

@@ -15,7 +15,7 @@ from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, open_model
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
-from unslant.studies.progress import View, show_progress
+from unslant.studies.progress import ProgressView, show_progress
 
 if TYPE_CHECKING:
     from unslant.models import ScoringModel
@@ -110,7 +110,7 @@ class Recording:
         progress: to be handed to the study.
     """
 
-    def __init__(self, progress: View, store: Store | None) -> None:
+    def __init__(self, progress: ProgressView, store: Store | None) -> None:
         self.progress = progress
         self._store = store
         self._run = ""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from unslant.arrays import Jsonable, json_number
+from unslant.arrays import Jsonable
 from unslant.asking import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.metrics import credit, pbm
@@ -96,31 +95,3 @@ def collapsed(log: Sequence[Epoch]) -> str:
             f"({first.entropy:.2f} before training), answers are close to uniform; " + advice
         )
     return ""
-
-
-def write_graph(log: Sequence[Epoch], path: Path) -> None:
-    """Loss, PBM, accuracy and entropy by epoch (P1 fig. 1b) as one offline page; nothing where altair is missing."""
-    try:
-        import altair as alt
-        import vl_convert  # noqa: F401  # altair needs it to put its code into the page
-    except ImportError:
-        return
-    names = {"loss": "loss", "pbm": "PBM", "accuracy": "accuracy, mean over orders", "entropy": "entropy, normalised"}
-    rows = [
-        {"epoch": entry.epoch, "measure": title, "value": json_number(getattr(entry, name))}
-        for entry in log
-        for name, title in names.items()
-    ]
-    panels = [
-        alt.Chart(alt.Data(values=[row for row in rows if row["measure"] == title]))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("epoch:Q", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("value:Q", title=title),
-            tooltip=["epoch:Q", "value:Q"],
-        )
-        .properties(width=260, height=180)
-        for title in names.values()
-    ]
-    chart = alt.concat(*panels, columns=2).properties(title=f"{log[-1].n} held-out questions")
-    chart.save(str(path), inline=True)

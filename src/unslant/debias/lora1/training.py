@@ -152,10 +152,7 @@ def shown_orders(asker: Asker, question: Question, settings: TrainSettings, epoc
 
 
 def save(adapted: Adapted, out: Path, settings: TrainSettings, log: Sequence[Epoch]) -> None:
-    """Write the adapter as peft does, the log, and its graph where altair is installed."""
-    from unslant.debias.lora1.progress import write_graph
-
+    """Write the adapter as peft does, its settings and the log."""
     adapted.peft_model.save_pretrained(str(out))
     (out / "training.json").write_text(json.dumps(asdict(settings), indent=2) + "\n", "utf-8")
     (out / "log.jsonl").write_text("".join(json.dumps(entry.to_dict()) + "\n" for entry in log), "utf-8")
-    write_graph(log, out / "log.html")

@@ -38,8 +38,7 @@ def annotation_sheet(
 
 def annotation_agreement(
     *sheets: Annotated[Path, Parameter(help="Filled-in sheets, one a person.")],
-    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this file.")] = None,
-    quiet: o.Quiet = False,
+    outputs: o.Reports = o.ReportOptions(),
 ) -> None:
     """How often people confirm the expected answers, and how far they agree with each other.
 
@@ -47,11 +46,7 @@ def annotation_agreement(
       unslant study annotation-agreement ann.csv bob.csv --json agreement.json
     """
     from unslant.studies.annotation.study import read_sheets
-    from unslant.studies.outputs import check_file
+    from unslant.studies.outputs import check_outputs, write_outputs
 
-    check_file(json)
-    found = read_sheets(sheets)
-    if json:
-        found.to_json(json)
-    if not quiet:
-        print(found.summary())
+    check_outputs(outputs)
+    write_outputs(read_sheets(sheets), outputs)

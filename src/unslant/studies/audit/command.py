@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from unslant.studies import options as o
@@ -27,11 +28,12 @@ def audit(
       unslant audit org/name questions.jsonl --html report.html
       unslant audit my-model mmlu --base-url http://127.0.0.1:8080/v1 --limit 500
     """
+    from unslant.studies.audit.comparison import AuditComparison
     from unslant.studies.audit.result import AuditResult
     from unslant.studies.recording import report_logs, run_study
 
     if log:
-        report_logs(log, AuditResult, outputs)
+        report_logs(log, AuditResult, outputs, partial(AuditComparison.of, files=[path.stem for path in log]))
     else:
         from unslant.studies.audit.study import audit as run
 

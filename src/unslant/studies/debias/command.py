@@ -36,11 +36,10 @@ def debias(
     from unslant.studies.progress import show_progress
 
     check_outputs(outputs)
-    for text in settings.methods:
-        method_named(text)
+    inside = any(method_named(text).needs_model for text in settings.methods)
     names = [name.strip() for name in models.split(",")]
     for name in names:
-        address_of(name, options, ("score",))
+        address_of(name, options, ("score", "attend") if inside else ("score",))
     sets = [settings.load(name) for name in questions.split(",")]
     training = [settings.load(str(name)) for name in settings.train]
     with show_progress(outputs.quiet) as progress:

@@ -10,13 +10,14 @@ from pathlib import Path
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
 
+from unslant.asking import GENERATE
 from unslant.models.chat import inspect_messages
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
 from unslant.responses import Extracted, Response, chosen_contents, text_ranks
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
-from unslant.studies.instruction_boundary.metrics import GENERATED, JUDGED
+from unslant.studies.instruction_boundary.metrics import JUDGED
 from unslant.studies.instruction_boundary.prompts import chat, right_answer
 
 SCORER = "boundary_answer"
@@ -101,7 +102,7 @@ def _row(sample: EvalSample) -> Response:
         kind=presentation.kind,
         item=presentation.item,
         suggested=presentation.suggested,
-        elicitation=JUDGED if told.get("judged") else GENERATED,
+        elicitation=JUDGED if told.get("judged") else GENERATE,
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
+from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
@@ -24,10 +25,9 @@ from unslant.questions import JudgingQuestion
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
-GENERATED, JUDGED = "generate", "generate/judge"
-_READ = {"words": GENERATED, "words/judge": JUDGED, GENERATED: GENERATED, JUDGED: JUDGED}
-"""Elicitations of replies, under today's and earlier names -> today's."""
-"""Elicitation of a row: read by the patterns, or by a judge."""
+JUDGED = f"{GENERATE}/judge"
+_READ = {"words": GENERATE, "words/judge": JUDGED, GENERATE: GENERATE, JUDGED: JUDGED}
+"""Elicitations of replies (read by the patterns, or by a judge), under today's and earlier names -> today's."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
 

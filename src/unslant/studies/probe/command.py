@@ -33,7 +33,7 @@ def probe(
       unslant study probe --log confidences.csv --accuracy accuracy.csv
     """
     from unslant.errors import InputError
-    from unslant.models.open import address_of
+    from unslant.models.open import options_of_each
     from unslant.studies.outputs import check_outputs, write_outputs
     from unslant.studies.probe.judging import open_participant
     from unslant.studies.probe.study import probe as run
@@ -48,10 +48,9 @@ def probe(
         return write_outputs(probe_recorded(log[0], accuracy, settings), outputs)
     if len(names) < 2:
         raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
-    for name in names:
-        address_of(name, options, ("generate",))
+    own = options_of_each(names, options, ("generate",))
     found, writer = settings.load(questions), settings.writer()
     with show_progress(outputs.quiet) as progress:
-        participants = [open_participant(name, options, writer, generate) for name in names]
+        participants = [open_participant(*each, writer, generate) for each in zip(names, own, strict=True)]
         result = run(participants, found, settings, progress=progress)
     return write_outputs(result, outputs)

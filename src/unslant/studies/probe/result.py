@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from unslant.metrics import Association
@@ -44,6 +45,10 @@ class ProbeResult(StudyResult):
         """Every number, JSON-able."""
         counted = {"questions_judged": len(self.table.ids), "confidences_missing": self.table.missing}
         return super().to_dict() | counted
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table of confidences; :func:`~unslant.studies.probe.score_table.load_scores` reads it back."""
+        self.table.to_parquet(path)
 
 
 def result_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
 from unslant.arrays import Bools, Floats
@@ -77,12 +78,9 @@ class ScoreTable:
                 if self.has_boat:
                     yield question_id, subject, "boat", "", judge, float(self.boat[j, q])
 
-    def to_csv(self, path: str | Path) -> None:
+    def to_parquet(self, path: str | Path) -> None:
         """Write ``COLUMNS``; :func:`load_scores` reads it back."""
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows([*row[:-1], "" if math.isnan(row[-1]) else f"{row[-1]:g}"] for row in self.rows())
+        pq.write_table(pa.table(list(map(list, zip(*self.rows(), strict=True))), COLUMNS), path)
 
 
 def load_scores(path: str | Path) -> ScoreTable:

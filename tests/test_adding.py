@@ -1,0 +1,156 @@
+"""What adding a thing costs: one of each is added here with no more than CONTRIBUTING says, and works."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from cyclopts import App
+
+import unslant.studies
+from tests.command_line import unslant as command_line
+from tests.fakes import RuleModel
+from unslant.debias import registry
+from unslant.debias.base import Method, OrderDebiaser
+from unslant.metrics import METRICS, Estimate, Metric, wilson
+from unslant.models import open as models_open
+from unslant.questions import RECIPES, Recipe, load_questions
+from unslant.reports import Column, Page, Table
+from unslant.reports.text import text
+from unslant.studies.commands import register
+from unslant.studies.readers import STUDIES, Study
+
+QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
+    return path
+
+
+def test_a_metric_is_a_function_and_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Metric(
+        "first_half", "right in the first half", "accuracy on the first half of the questions", 2, share=True
+    )
+    monkeypatch.setitem(METRICS, record.key, record)
+
+    def first_half(right: Sequence[bool]) -> Estimate:
+        half = right[: len(right) // 2]
+        return wilson(float(np.mean(half)), len(half))
+
+    table = Table.of_metrics("t", "Numbers", {"value": {record.key: first_half([True, False, True, True])}})
+    printed = text(Page("about", "headline", panels=()), details=True) + str(Column.of(record.key)) + str(table)
+    assert "right in the first half" in printed
+    assert "accuracy on the first half" in printed
+
+
+def test_a_method_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Reversed(Method):
+        """Asks the reversed order only."""
+
+        name = "reversed"
+
+        def fit(self, asker, questions=()):
+            class Debiaser(OrderDebiaser):
+                def orders(self, question):
+                    return [tuple(reversed(range(len(question.options))))]
+
+            return Debiaser(asker)
+
+    monkeypatch.setitem(registry.METHODS, "reversed", Reversed)
+    out = tmp_path / "answers.jsonl"
+    ran = command_line("debias", "fair", questions, "--method", "reversed", "--out", out)
+    assert ran.code == 0, ran.err
+    assert [json.loads(line)["method"] for line in out.read_text().splitlines()] == ["reversed"] * len(QUESTIONS)
+
+
+def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:
+    module = ModuleType("echo_backend")
+    module.open_echo = lambda address: RuleModel(lambda stem, labels, texts: [2.0] + [1.0] * (len(labels) - 1))
+    monkeypatch.setitem(sys.modules, "echo_backend", module)
+    backend = models_open.Backend("an echo", "echo:NAME", "echo_backend:open_echo", "", frozenset())
+    monkeypatch.setitem(models_open.BACKENDS, "echo", backend)
+    ran = command_line(
+        "audit", "echo:anything", questions, "--no-store", "--quiet", "--json", questions.parent / "o.json"
+    )
+    assert ran.code == 0, ran.err
+    assert json.loads((questions.parent / "o.json").read_text())["metrics"]["means"]["accuracy"]["n"] == len(QUESTIONS)
+    refused = command_line("train", "echo:anything", questions, "--out", questions.parent / "adapter")
+    assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
+
+
+def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    monkeypatch.setitem(RECIPES, "parity", Recipe("parity", "org/parity", fields={"answer": "answer"}))
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.Dataset.from_list(QUESTIONS))
+    assert [q.id for q in load_questions("parity")] == [q["id"] for q in QUESTIONS]
+
+
+COMMAND = '''
+"""``unslant study counting``."""
+from unslant.studies import options as o
+
+
+def counting(
+    questions: o.Questions, /, *, settings: o.LoadOptions = o.LoadOptions(), outputs: o.Reports = o.ReportOptions()
+) -> None:
+    """Count questions.
+
+    Examples:
+      unslant study counting questions.jsonl
+    """
+    from unslant.studies.outputs import write_outputs
+    from unslant.studies.counting.result import CountingResult
+
+    write_outputs(CountingResult(len(settings.load(questions))), outputs)
+'''
+RESULT = """
+from dataclasses import dataclass
+
+from unslant.studies.result import StudyResult
+
+
+@dataclass(frozen=True)
+class CountingResult(StudyResult):
+    study = "counting"
+    counted: int
+"""
+PANELS = """
+from unslant.reports import Page
+
+
+def page(result):
+    return Page("questions", f"{result.counted} questions")
+"""
+
+
+@pytest.fixture
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
+    folder = tmp_path / "studies" / "counting"
+    folder.mkdir(parents=True)
+    for name, source in (("__init__", ""), ("command", COMMAND), ("result", RESULT), ("panels", PANELS)):
+        (folder / f"{name}.py").write_text(source)
+    monkeypatch.setattr(unslant.studies, "__path__", [*unslant.studies.__path__, str(tmp_path / "studies")])
+    monkeypatch.setitem(STUDIES, "counting", Study("counting", ("counting",)))
+    yield STUDIES["counting"].homes()
+    for name in [name for name in sys.modules if name.startswith("unslant.studies.counting")]:
+        del sys.modules[name]
+
+
+def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: Path, tmp_path: Path, capsys) -> None:
+    app = App(name="study", result_action="return_value")
+    register(app, counting)
+    app(["counting", str(questions), "--json", str(tmp_path / "out.json"), "--html", str(tmp_path / "out.html")])
+    assert "6 questions" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out.json").read_text())["headline"] == "6 questions"
+    assert "6 questions" in (tmp_path / "out.html").read_text("utf-8")
