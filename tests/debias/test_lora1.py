@@ -159,7 +159,7 @@ def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -
         "labels": ModelAsker(open_model(tiny_folder), alphabet=ALPHABETS["a"]),
         "template": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("base-rate")))),
         "chat": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("plain"), chat=True))),
-        "elicitation": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("plain")), to_end=True)),
+        "to_end": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("plain"), to_end=True))),
     }.items():
         with pytest.raises(InputError, match=f"was trained with another {name}; use the same"):
             train(asker, QUESTIONS, [], once, out=tmp_path)

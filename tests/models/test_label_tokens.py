@@ -21,7 +21,7 @@ TEN = QUESTIONS[-1]
 
 
 def prompts(labels: str, *, template: str = "plain", chat: bool = False, to_end: bool = False) -> list[Prompt]:
-    elicitation = Cloze(Writer(load_template(template), chat), to_end=to_end)
+    elicitation = Cloze(Writer(load_template(template), chat, to_end))
     return elicitation.prompts(present(TEN, alphabet=parse_labels(labels)))
 
 

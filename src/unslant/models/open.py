@@ -65,7 +65,7 @@ BACKENDS: dict[str, Backend] = {
         "NAME_OR_FOLDER",
         "unslant.models.hf.loading:open_local",
         "unslant.models.chat:open_local",
-        frozenset({"adapter", "device", "dtype", "trust_remote_code", "connections"}),
+        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}),
         open_weights=True,
     ),
     "http": Backend(

@@ -85,6 +85,11 @@ class StoredModel:
         """Number of weights, where the model tells."""
         return getattr(self.model_asked, "parameters", None)
 
+    @property
+    def waiting(self) -> str:
+        """What a remote model waits for; empty if nothing."""
+        return str(getattr(self.model_asked, "waiting", ""))
+
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`.
 

@@ -36,10 +36,15 @@ class Writer:
     """Writes presentations with one template, as plain text or as a chat.
 
     Worked examples are written as the cloze asks and answers, under every elicitation.
+
+    Attributes:
+        to_end: the cloze scores labels together with what ends them. Without it, a label whose tokens begin those of
+            another one can never be less probable than that, and such label sets are refused.
     """
 
     template: PromptTemplate
     chat: bool = False
+    to_end: bool = False
 
     def prompt(
         self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
@@ -84,22 +89,16 @@ def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[s
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation.
-
-    Attributes:
-        to_end: score the end of the answer too. Without it, a label whose tokens begin those of another one can never
-            be less probable than that, and such label sets are refused.
-    """
+    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation."""
 
     writer: Writer
     name: str = "cloze"
-    to_end: bool = False
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         continuations = _continuations(template, presentation.labels)
         prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
-        return [replace(prompt, to_end=True) if self.to_end else prompt]
+        return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray(scores[0], dtype=np.float64)

@@ -95,6 +95,7 @@ def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
         "template": _digest([repr(replace(writer.template, name="", path=""))] if writer else []),
         "chat": str(getattr(writer, "chat", "")),
         "elicitation": repr(replace(elicitation, writer=None) if writer else elicitation),
+        "to_end": str(getattr(writer, "to_end", "")),
         "set of questions": _digest(sorted(canonical_line(question) for question in questions)),
     }
 

@@ -93,6 +93,7 @@ def open_local(address: Address) -> TransformersModel:
         device=options.device,
         adapter=options.adapter,
         trust_remote_code=options.trust_remote_code,
+        allow_missing=options.allow_missing,
     )
 
 
