@@ -69,6 +69,17 @@ def test_weights_missing_or_left_over_are_listed(zoo_model: ZooFolder, tmp_path,
     assert insisted.identity["incomplete"] == facts_of(insisted)["incomplete"]
 
 
+def test_a_model_that_inspect_loads_is_looked_at_too(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai", reason="replies are generated through inspect: pip install 'unslant[inspect]'")
+    from unslant.models.chat import inspect_model
+    from unslant.models.options import Address, ModelOptions
+
+    folder = changed(zoo_model("llama"), tmp_path / "m", renamed("q_proj", "query_proj"))
+    with pytest.raises(ModelError, match=r"2 weights missing \(model.*q_proj"):
+        inspect_model(Address("", folder, ModelOptions()))
+    inspect_model(Address("", str(zoo_model("llama")), ModelOptions(device="cpu")))
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [

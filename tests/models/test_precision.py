@@ -150,3 +150,19 @@ def test_agreement_counts_other_answers(zoo_model: ZooFolder, monkeypatch) -> No
 
 def test_scored_without_log_probabilities_says_why() -> None:
     assert Scored(0, None, "because").error == "because"
+
+
+@pytest.mark.parametrize("tree", [True, False])
+def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bool) -> None:
+    from unslant.debias.model_pass import run
+    from unslant.models.hf.parallel import Segment, last_logits
+
+    model = half(zoo_model("gemma2"))
+    encoded = model.encode(sample_prompts()[:6])
+    found = run(model.model, encoded, tree=tree)
+    assert found.hidden.dtype == torch.bfloat16
+    assert all(len(scores.unique()) == len(scores) for scores in found.logprobs)
+    logits = last_logits(model.model, [Segment(encoded[0].context, 0)], [0])
+    assert len(logits.unique()) > 0.9 * logits.numel()  # and not a few steps of bfloat16
+    found.logprobs[0].sum().backward()
+    assert model.model.get_input_embeddings().weight.grad is not None

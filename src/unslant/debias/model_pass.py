@@ -16,6 +16,7 @@ from unslant.errors import InputError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.engine import TreeEngine, padded, using
+from unslant.models.hf.output import float32_output
 from unslant.models.hf.tree import plan
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def _plain(model: Any, encoded: Sequence[Encoded]) -> tuple[Tensor, _Reads, list
         first.append(len(sequences))
     device = model.get_input_embeddings().weight.device
     inputs, mask = padded(sequences, device)
-    output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+    with float32_output(model):
+        output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
     flat = [r * inputs.shape[1] + column for r, column in places]
     return output.reshape(-1, output.shape[-1]).float(), (flat, tokens, candidates), first, int(mask.sum())
 

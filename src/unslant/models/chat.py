@@ -187,6 +187,8 @@ def inspect_model(address: Address) -> Any:
                 f"openai-api/{_SERVICE}/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
             )
         return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
+    except ModelError:
+        raise
     except Exception as error:  # providers raise what they like; the first line says what is wrong
         hint = f" (a provider's model is written inspect:{name})" if not address.scheme and "/" in name else ""
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -194,7 +196,7 @@ def inspect_model(address: Address) -> Any:
 
 
 def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
-    from unslant.models.hf.loading import locate, with_adapter
+    from unslant.models.hf.loading import check_complete, locate, with_adapter
 
     arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
     if options.device != "auto":
@@ -202,7 +204,8 @@ def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
     if options.dtype != "auto":
         arguments["dtype"] = options.dtype
     folder = locate(name)
+    check_complete(folder, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
     model = get_model("hf/local", model_path=folder, tokenizer_path=folder, memoize=False, **arguments)
     if options.adapter:
-        model.api.model, _ = with_adapter(model.api.model, options.adapter)
+        model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
     return model

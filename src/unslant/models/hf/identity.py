@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.f
 """How far log-probabilities of the fixed prompts may lie apart in two processes with the same model: the number of
 threads and the processor decide their last bits."""
 
+_HASHED_AT_ONCE = 4
 _COLUMNS = 1024
 _ELEMENTS = {"cpu": 1 << 16, "cuda": 1 << 24}  # mixed at once: what stays in a processor's cache, or fills a GPU
 _KNOWN_CODE = frozenset(
@@ -92,11 +94,12 @@ def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _weights_digest(model: Any) -> str:
-    found = hashlib.sha256()
-    for name, tensor in _tensors(model):
-        found.update(name.encode())
-        found.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    def one(named: tuple[str, Tensor]) -> tuple[str, str]:
+        name, tensor = named
+        return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
+
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        return _digest(list(pool.map(one, _tensors(model))))
 
 
 def _checksum(model: Any) -> str:

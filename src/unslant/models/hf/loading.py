@@ -136,6 +136,21 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         ) from error
 
 
+def check_complete(source: str, *, trust_remote_code: bool = False, allow_missing: bool = False) -> str:
+    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
+
+    Raises:
+        ModelError: if anything, where it is not allowed.
+    """
+    from transformers import AutoModelForCausalLM
+
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
+    _, found = _load(
+        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
+    )
+    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
+
+
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
     """A model with an adapter on it, and what the adapter's file lacks or has too many of, where that is allowed.
 
