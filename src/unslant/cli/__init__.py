@@ -9,7 +9,7 @@ import warnings
 from cyclopts import App, CycloptsError, Parameter
 
 import unslant
-from unslant.errors import UnslantError
+from unslant.errors import OutputError, UnslantError
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES
@@ -47,7 +47,7 @@ app.command("unslant.cli.completion:install", name="--install-completion", help=
 
 
 def main() -> None:
-    """Entry point: errors the user can mend become one line and exit code 2."""
+    """Entry point: errors the user can mend become one line and exit code 2, outputs that cannot be written 5."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -56,7 +56,7 @@ def main() -> None:
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(5 if isinstance(error, OutputError) else 2)
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

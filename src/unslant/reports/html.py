@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import Estimate
+from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
@@ -47,7 +47,7 @@ def render(pages: Sequence[Page]) -> str:
             scripts={name: Markup(code) for name, code in scripts.items()},
             pages=[_page_view(page) for page in pages],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
-            charts=_island(drawings),
+            charts=Markup(island(drawings)),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )
@@ -74,13 +74,6 @@ def _environment() -> Environment:
 def _script(code: str) -> str:
     """Code that no parser of HTML can take for the end of its element."""
     return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _island(data: object) -> Any:
-    """JSON that can stand in a ``script`` element whatever texts it holds."""
-    from markupsafe import Markup
-
-    return Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))
 
 
 def _policy(scripts: Iterable[str], style: str) -> str:

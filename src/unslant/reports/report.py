@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
 
 Item = TypeVar("Item", Panel, Chart, Table)
@@ -42,7 +43,7 @@ class Report:
         """Write the page: one file that needs no other, and no network."""
         from unslant.reports.html import render
 
-        Path(path).write_text(render(self.pages), "utf-8")
+        write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """Write every chart as SVG and PNG; see :func:`unslant.reports.figures.save_figures`."""

@@ -1,9 +1,8 @@
-"""The state of a run after its last finished epoch."""
+"""The state of a training run after its last finished epoch."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,15 +14,14 @@ from unslant.asking import Asker
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
+from unslant.files import exists, make_folder, write_atomically
 from unslant.questions import Question
 from unslant.questions.question_set import canonical_line
-
-_FILE = "checkpoint.pt"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What :meth:`TrainingState.load` found."""
+    """The contents of a checkpoint."""
 
     adapter: dict[str, Any]
     optimizer: dict[str, Any]
@@ -31,7 +29,10 @@ class Saved:
 
 
 class TrainingState:
-    """``checkpoint.pt`` in the folder of a run: written whole after every epoch, or not at all.
+    """``checkpoint.pt`` in the folder of a run, replaced as a whole after every epoch.
+
+    Attributes:
+        saved: the state found there; ``None`` if no epoch is finished.
 
     Raises:
         InputError: if the folder cannot be made, or holds a run in which a gradient could differ: other settings,
@@ -39,34 +40,29 @@ class TrainingState:
     """
 
     def __init__(self, out: Path, settings: TrainSettings, asker: Asker, questions: Sequence[Question]) -> None:
-        self.path = out / _FILE
+        self.path = out / "checkpoint.pt"
         self.settings = settings
         self.made_with = _made_with(asker, questions)
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError.at(out, f"cannot be made: {error.strerror}") from error
-        self.load()
+        make_folder(out)
+        self.saved = self._load() if exists(self.path) else None
 
-    def load(self) -> Saved | None:
-        """The saved state, or nothing if no epoch has been finished here."""
-        if not self.path.is_file():
-            return None
+    def _load(self) -> Saved:
         try:
             data = torch.load(self.path, weights_only=True, map_location="cpu")
-        except Exception as error:  # a file of another make fails in many ways
+            settings, log = TrainSettings(**data["settings"]), tuple(map(Epoch.from_dict, data["log"]))
+            saved = Saved(data["adapter"], data["optimizer"], log)
+        except Exception as error:  # other files fail in many ways
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
         made_with = data.get("made_with", {})
-        other = self.settings.differences(TrainSettings(**data["settings"]))
+        other = self.settings.differences(settings)
         other += [name for name, value in self.made_with.items() if made_with.get(name) != value]
         if other:
             raise InputError.at(
                 self.path, f"was trained with another {', '.join(other)}; use the same, or another --out"
             )
-        log = tuple(Epoch(**entry) for entry in data["log"])
         if len(log) > self.settings.epochs + 1:
             raise InputError.at(self.path, f"has {len(log) - 1} epochs already; use another --out for fewer")
-        return Saved(data["adapter"], data["optimizer"], log)
+        return saved
 
     def save(self, adapter: dict[str, Any], optimizer: dict[str, Any], log: Sequence[Epoch]) -> None:
         """Write the state; a crash leaves the old file or the new one."""
@@ -77,9 +73,7 @@ class TrainingState:
             "optimizer": optimizer,
             "log": [asdict(entry) for entry in log],
         }
-        scratch = self.path.with_suffix(".tmp")
-        torch.save(data, scratch)
-        os.replace(scratch, self.path)
+        write_atomically(self.path, lambda file: torch.save(data, file))
 
 
 def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:

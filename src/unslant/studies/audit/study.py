@@ -38,8 +38,9 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders, score all of them, and measure what the score is worth.
 
-    Beside the orders, every question is shown as given, reversed, with its labels reversed, and with both reversed; and
-    a question without content is shown once per label order and number of options. All else is read off these.
+    Beside the orders, every question is shown as given, reversed, with its labels reversed, with both reversed, and
+    with its labels shifted by one; and a question without content is shown once per label order and number of options.
+    All else is read off these.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one (called once
@@ -80,9 +81,11 @@ def audit(
 def audit_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
 ) -> list[Presentation]:
-    """The order set of a question (named ``order``), then what it lacks of: given, reversed, labels reversed, both.
+    """The order set of a question (named ``order``), then what it lacks of: given, reversed, labels in other places.
 
-    Questions whose options are all pinned have one order, and no reversed one.
+    Labels are reversed (on the given and on the reversed order), and with three options or more shifted by one, so
+    that the pull of a label and the pull of a position come apart wherever they stand; reversal alone leaves the
+    middle where it is. Questions whose options are all pinned have one order, and no reversed one.
     """
     found = orders_for(question, orders, seed)
     given, reverse = given_order(question), reversed_order(question)
@@ -91,10 +94,13 @@ def audit_presentations(
         shown.append(present(question, given, alphabet, "given"))
     if reverse not in found:
         shown.append(present(question, reverse, alphabet, "reverse"))
-    upside_down = labels_for(alphabet, len(question.options))[::-1]
+    labels = labels_for(alphabet, len(question.options))
+    upside_down = labels[::-1]
     shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
     if reverse != given:
         shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
+    if len(labels) > 2:
+        shown.append(present(question, given, kind="labels-shifted", labels=(*labels[1:], labels[0])))
     return shown
 
 

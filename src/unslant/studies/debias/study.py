@@ -166,7 +166,7 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        notes = debiaser.answer(questions).notes
+        debiaser.answer(questions)
         cost, seconds = asker.cost - before, time.perf_counter() - started
         scores = listing_scores(
             debiaser, questions, self.orders, self.alphabet, self.seed, invariant=method.order_invariant
@@ -187,7 +187,7 @@ class _Run:
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
             ),
-            notes=notes,
+            notes=debiaser.notes(questions),
         )  # fmt: skip
         return entry, found
 
