@@ -35,5 +35,5 @@ def test_files_are_loaded_as_the_settings_say(tmp_path) -> None:
     settings = AuditSettings(fields={"question": "frage"}, skip_bad=True)
     assert [q.stem for q in settings.load(tmp_path / "q.csv")] == ["Which?", "Who?"]
     assert settings.recorded() == {
-        "template": "plain", "chat": False, "labels": "A", "shots": 0, "orders": "auto", "seed": 0,
+        "template": "plain", "chat": False, "labels": "A", "to_end": False, "shots": 0, "orders": "auto", "seed": 0,
     }  # fmt: skip

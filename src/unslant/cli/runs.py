@@ -88,6 +88,8 @@ def resume(run: RunId, /, *, store: o.Store = None) -> None:
         found = opened.runs.get(run)
     if found.status == "running":
         raise InputError(f"run {found.id} is running")
+    if found.status == "damaged":
+        raise InputError(f"run {found.id}: its record is damaged; mend that first with: {found.message}")
     try:
         os.chdir(found.folder)
     except OSError as error:
@@ -153,6 +155,25 @@ def export(
     write_atomically(responses, found)
 
 
+def repair(*, store: o.Store = None) -> None:
+    """Drop what is damaged in the store, and keep the rest.
+
+    Running a command again then scores what was dropped, and nothing else.
+
+    Examples:
+      unslant runs repair
+    """
+    from unslant.store import Store
+
+    with Store(store, read_only=True):
+        pass  # there is one
+    with Store(store) as opened:
+        found = opened.repair()
+    print(f"{found.scores:,} damaged scores and {found.calls:,} damaged records of calls dropped")
+    for run in found.runs:
+        print(f"score them again with: unslant runs resume {run}")
+
+
 def _prompts(run: Run) -> str:
     return f"{run.done:,} of {run.total:,}"
 
@@ -163,8 +184,11 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
-group = App(name="runs", help="List, show, resume, remove or export recorded runs.")
+group = App(name="runs", help="List, show, resume, remove, export or repair recorded runs.")
 register(
     group,
-    {name.rstrip("_"): f"unslant.cli.runs:{name}" for name in ("list_", "show", "resume", "remove", "export")},
+    {
+        name.rstrip("_"): f"unslant.cli.runs:{name}"
+        for name in ("list_", "show", "resume", "remove", "export", "repair")
+    },
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from unslant.models import Cost
+from unslant.models import Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 
@@ -19,7 +19,7 @@ def about(
 
     Args:
         model: what was asked, or its name.
-        before: the model's cost before the run; without it neither engine nor cost is told.
+        before: the model's cost before the run; without it neither cost nor what the model tells of itself is told.
     """
     meta = {
         "study": study,
@@ -30,7 +30,7 @@ def about(
         "settings": dict(settings),
     }
     if before is not None:
-        meta |= {"engine": getattr(model, "engine", type(model).__name__), "cost": asdict(model.cost - before)}
+        meta |= {**facts_of(model), "cost": asdict(model.cost - before)}
     return meta
 
 

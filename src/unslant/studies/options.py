@@ -159,7 +159,7 @@ class PromptOptions(LoadOptions):
         """
         from unslant.prompts import Writer, load_template
 
-        return Writer(load_template(self.template), self.chat)
+        return Writer(load_template(self.template), self.chat, getattr(self, "to_end", False))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +168,8 @@ class LabelOptions(Options):
 
     labels: str = "A"
     """Label set: A, a, 1, I, i, or your own separated by commas."""
+    to_end: bool = False
+    """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +216,12 @@ class StoreOptions:
     """File that keeps every score (default: in your data folder)."""
     no_store: bool = False
     """Keep no scores, and use none that were kept."""
+    offline: bool = False
+    """Do not ask a server: take every score from the store. The headline says so."""
+
+    def __post_init__(self) -> None:
+        if self.offline and self.no_store:
+            raise InputError("--offline takes every score from the store: leave out --no-store")
 
 
 def flags(title: str, place: int) -> Parameter:

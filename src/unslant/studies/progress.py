@@ -75,7 +75,7 @@ class _Facts(ProgressColumn):
 
 
 def facts(task: Task) -> list[str]:
-    """Rate (prompts recalled from a store left out), time left or taken, and tokens saved; as far as known."""
+    """Rate (prompts recalled from a store left out), time left or taken, tokens saved, and what is waited for."""
     model, seconds, done, total = task.fields["model"], task.elapsed or 0.0, int(task.completed), int(task.total or 0)
     fresh = done - (_count(model, "recalled") - task.fields["before"])
     rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
@@ -85,7 +85,8 @@ def facts(task: Task) -> list[str]:
     elif rate:
         found.append(f"{_duration((total - done) / rate)} left")
     saving = _fewer_tokens(model, total)
-    return [*found, f"{saving:.1f}x fewer tokens"] if saving else found
+    found += [f"{saving:.1f}x fewer tokens"] if saving else []
+    return [*found, *filter(None, [getattr(model, "waiting", "")])]
 
 
 def _fewer_tokens(model: ScoringModel | None, total: int) -> float:

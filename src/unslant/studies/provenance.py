@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unslant.models import Cost
-from unslant.reports.numbers import count
+from unslant.reports import Page
+from unslant.reports.numbers import count, percent
 
 
 def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -17,6 +19,8 @@ def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     settings = meta.get("settings")
     rows += sorted(settings.items()) if isinstance(settings, Mapping) else []
     rows += [("engine", meta["engine"])] if meta.get("engine") else []
+    told = _identity(meta)
+    rows += [(name, told[name][:16]) for name in ("weights", "dtype", "device") if told.get(name)]
     return tuple((str(name), _words(value)) for name, value in rows)
 
 
@@ -24,6 +28,35 @@ def _words(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {item}" for name, item in sorted(value.items()))
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
+    """A page that says what the reader must know of how the model was asked (:func:`unslant.models.facts_of`)."""
+    beside, notes = [], []
+    if meta.get("offline"):
+        beside.append("offline: scores are from the store, the server was not asked")
+    if meta.get("incomplete"):
+        beside.append("the model lacks weights")
+        notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
+    if "half_precision" in meta:
+        notes.append(_half_precision(meta["half_precision"], _identity(meta).get("dtype", "half precision")))
+    headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
+    return replace(page, headline=headline, notes=(*page.notes, *notes))
+
+
+def _half_precision(found: Mapping[str, Any] | None, dtype: str) -> str:
+    if not found:
+        return f"Scored in {dtype}; there was no memory to compare it with float32."
+    same = "" if found["argmax"] is None else f"the same answer to {percent(found['argmax'])}, "
+    return (
+        f"Scored in {dtype}; compared with float32 on {count(found['prompts'], 'prompt')}: {same}log-probabilities "
+        f"{found['mean']:.3f} apart on average, {found['largest']:.3f} at most."
+    )
+
+
+def _identity(meta: Mapping[str, Any]) -> Mapping[str, str]:
+    identity = meta.get("identity")
+    return identity if isinstance(identity, Mapping) else {}
 
 
 def asked_about(meta: Mapping[str, Any], *more: str) -> str:

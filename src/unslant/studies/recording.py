@@ -92,7 +92,7 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 
         opened = Store(options.store)
     with show_progress(quiet) as view:
-        found = Recording(view, opened)
+        found = Recording(view, opened, options.offline)
         try:
             with found.noting_the_end():
                 yield found
@@ -110,9 +110,9 @@ class Recording:
         progress: to be handed to the study.
     """
 
-    def __init__(self, progress: ProgressView, store: Store | None) -> None:
+    def __init__(self, progress: ProgressView, store: Store | None, offline: bool = False) -> None:
         self.progress = progress
-        self._store = store
+        self._store, self._offline = store, offline
         self._run = ""
         self._models: list[ScoringModel] = []
 
@@ -128,7 +128,7 @@ class Recording:
                 from unslant.models.stored import StoredModel
 
                 self._begin(self._store, model.name, questions)
-                model = StoredModel(model, self._store, self._run)
+                model = StoredModel(model, self._store, self._run, offline=self._offline)
                 self._models.append(model)
             self.progress.model = model
             return model

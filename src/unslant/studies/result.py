@@ -31,8 +31,10 @@ class StudyResult:
 
     def page(self) -> Page:
         """The outcome as it is shown: headline, tiles and panels, for the terminal and for reports."""
+        from unslant.studies.provenance import with_admissions
+
         panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
-        return cast("Page", panels.page(self))
+        return with_admissions(cast("Page", panels.page(self)), getattr(self, "meta", {}))
 
     @property
     def headline(self) -> str:
