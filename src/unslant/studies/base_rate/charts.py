@@ -1,5 +1,4 @@
-"""Pictures of the base-rate study, in its report and as one file: base rates, accuracy by gold label, and one against
-the other (P5, figure 1)."""
+"""Charts of the base-rate study, for its report and as one file (P5, figure 1)."""
 
 from __future__ import annotations
 
@@ -25,17 +24,13 @@ _WIDTH = 320
 
 
 def check_format(path: str | Path) -> None:
-    """Refuse what cannot be drawn before any work is done.
-
-    Raises:
-        InputError: if the ending is not ``.svg`` or ``.png``.
-    """
+    """Raise InputError unless the path ends in ``.svg`` or ``.png``."""
     if Path(path).suffix.lower() not in FORMATS:
-        raise InputError.at(path, f"charts are written as {' or '.join(FORMATS)}")
+        raise InputError.at(path, f"charts can be written as {' or '.join(FORMATS)}")
 
 
 def save_charts(result: BaseRateResult, path: str | Path) -> None:
-    """Draw all pictures into one SVG or PNG file, offline: a column per elicitation.
+    """Draw all charts into one SVG or PNG file, offline, with a column per elicitation.
 
     Raises:
         InputError: see :func:`check_format`.
@@ -58,7 +53,7 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
 
 
 def elicitation_charts(found: Findings) -> list[Chart]:
-    """The three pictures of one elicitation; those without data are left out."""
+    """The charts of one elicitation that have data."""
     pictures = []
     if found.rates is not None:
         rates, how = found.rates, METRICS["base_rates.by_label"]
@@ -76,7 +71,7 @@ def elicitation_charts(found: Findings) -> list[Chart]:
         Chart(
             f"gold-labels-{found.elicitation}",
             f"Accuracy by gold label, {found.elicitation}",
-            "A dot is a subject; the line is all questions whose right option stands under that label.",
+            "Each dot is a subject; the line is the accuracy on all questions whose right option has that label.",
             lambda style: _gold(found, style),
         )
     )
@@ -109,15 +104,14 @@ def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
 
 
 def _dots(found: Findings) -> list[dict[str, Any]]:
-    """One record per subject and label that has questions."""
-    gold, rates = found.gold, found.rates
+        gold, rates = found.gold, found.rates
     return [
         {
             "label": label,
             "accuracy": float(gold.accuracy[s, i]),
             "subject": subject,
             "questions": int(gold.counts[s, i]),
-            # spread by the golden ratio instead of at random, so that the same numbers give the same picture
+            # golden-ratio spread instead of random jitter, so that charts are reproducible
             "spread": s * 0.618 % 1,
             "rate": float(rates.values[i]) if rates is not None else None,
         }
@@ -159,7 +153,7 @@ def _gold(found: Findings, style: Style) -> Any:
 
 
 def _within(within: SubjectCorrelation, style: Style) -> Any:
-    """P5's box plot (whiskers within 1.5 interquartile ranges of the quartiles), and every subject."""
+    """P5's box plot (whiskers at 1.5 interquartile ranges), plus one tick per subject."""
     import altair as alt
 
     rows = [{"subject": s, "r": float(r)} for s, r in zip(within.subjects, within.r, strict=True)]

@@ -120,13 +120,7 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
     columns = (Column("setting"), *(Column(form, METRICS["outputs"]) for form in rows[0].outputs))
     body: tuple[tuple[Cell, ...], ...] = (("truth", *rows[0].truth.values()),)
     body += tuple((row.setting, *row.outputs.values()) for row in rows)
-    table = Table(
-        f"boundary-outputs-{kind}-table",
-        "Share of each form among the answers",
-        columns,
-        body,
-        folded=True,
-    )
+    table = Table(f"boundary-outputs-{kind}-table", "Share of each form among the answers", columns, body, folded=True)
     return Panel(
         f"boundary-outputs-{kind}",
         f"What is answered, {_KINDS[kind]}",
