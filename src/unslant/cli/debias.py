@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import InputError
 from unslant.studies import options as o
 
 
@@ -43,7 +44,6 @@ def debias(
     from unslant.asking import ModelAsker
     from unslant.debias import debias as run
     from unslant.debias import method_named
-    from unslant.errors import InputError
     from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze

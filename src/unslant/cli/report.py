@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import InputError, UnslantError
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def report(
       unslant report run.parquet
       unslant report one.parquet two.parquet --out compare.html --figures figures/
     """
-    from unslant.errors import InputError
     from unslant.reports import Report
     from unslant.studies.audit.comparison import side_by_side
     from unslant.studies.outputs import check_file, check_folder
@@ -55,7 +55,6 @@ def report(
 
 def _read(run: str, store: Path | None) -> Describes:
     """The result in a file, the training log in a folder, or else a recorded run."""
-    from unslant.errors import InputError, UnslantError
     from unslant.studies.readers import read_result
 
     if Path(run).exists() or Path(run).suffix:

@@ -6,15 +6,14 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from unslant.errors import InputError
+from unslant.store import Run, Store
 from unslant.studies import options as o
 from unslant.studies.commands import register
-
-if TYPE_CHECKING:
-    from unslant.store import Run
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
@@ -27,8 +26,6 @@ def list_(*, store: o.Store = None) -> None:
     """
     from rich.console import Console
     from rich.table import Table
-
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
@@ -51,7 +48,6 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
     Examples:
       unslant runs show 3f9c
     """
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
@@ -79,8 +75,6 @@ def resume(run: RunId, /, *, store: o.Store = None) -> None:
       unslant runs resume 3f9c
     """
     from unslant.cli import app
-    from unslant.errors import InputError
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
@@ -107,8 +101,6 @@ def remove(
       unslant runs remove 3f9c 81aa
       unslant runs remove --all
     """
-    from unslant.errors import InputError
-    from unslant.store import Store
 
     if bool(runs) == everything:
         raise InputError("name the runs to remove (see unslant runs list), or give --all")
@@ -138,7 +130,6 @@ def export(
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
-    from unslant.store import Store
     from unslant.studies.outputs import check_file
 
     check_file(responses)
@@ -147,8 +138,6 @@ def export(
     try:
         responses.write_bytes(found)
     except OSError as error:
-        from unslant.errors import InputError
-
         raise InputError.at(responses, f"cannot be written ({error.strerror})") from None
 
 

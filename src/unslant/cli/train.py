@@ -30,7 +30,7 @@ def train(
 ) -> None:
     """Train a rank-1 adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
 
-    The adapter is a peft folder: load it with --adapter, or with peft. To resume an interrupted run, repeat the command.
+    The adapter is a peft folder: load it with --adapter, or with peft. To resume, repeat the command.
 
     Examples:
       unslant train org/name questions.jsonl --out adapter/

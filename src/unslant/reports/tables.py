@@ -13,7 +13,7 @@ from unslant.reports.numbers import Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
 _SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
-"""Stand for small print and the symbol N until the text around them has been escaped."""
+"""Placeholders for small print and the symbol N until the text is escaped."""
 _MARKS = {
     _SMALL: r"{\scriptsize ",
     _END: "}",
@@ -27,9 +27,9 @@ _MARKS = {
 
 
 def to_csv(table: Table) -> str:
-    """The table in full precision: an estimate fills columns ``name``, ``name low``, ``name high`` and ``name n``.
+    """The table in full precision; estimates fill columns ``name``, ``name low``, ``name high`` and ``name n``.
 
-    Undefined is empty, infinite ``inf``.
+    Undefined values are empty, infinity is ``inf``.
     """
     estimates = set(table.estimate_columns)
     stream = io.StringIO()
@@ -56,7 +56,7 @@ def _parts(cell: Cell) -> list[object]:
 
 
 def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
-    """Rows of text, the first of them the heads, as a ``tabular`` with nothing in it that LaTeX takes for a command."""
+    """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
     flat = [[" ".join(cell.split()) for cell in row] for row in rows]
@@ -65,7 +65,7 @@ def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
 
 
 def tex(text: str) -> str:
-    """One line of plain text with everything LaTeX would take for a command escaped."""
+    """One line of plain text, escaped for LaTeX."""
     return _tabular([[f"|{text}|"], ["x"]], ["left"]).splitlines()[2].removesuffix(r"\\").strip()[1:-1]
 
 
@@ -107,11 +107,7 @@ def _cell(cell: Cell, how: How, with_n: bool) -> str:
 
 
 def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Write every table as ``<id>.csv`` and ``<id>.tex``.
-
-    Returns:
-        the files.
-    """
+    """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for table in tables:

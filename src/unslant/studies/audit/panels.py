@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.metrics import METRICS, Block, Estimate, Measures, Metrics, wilson
+from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
@@ -143,9 +143,13 @@ def orders_panel(result: AuditResult) -> Panel:
     note = f"{were} orders: no order is common to all of them."
     for block in sorted(shared, key=lambda b: -len(b.index)):
         rows = order_accuracies(block)
-        tables.append(_orders_table(block, rows))
+        named = [(order_name(order, [chr(ord("A") + i) for i in range(block.n)]), value) for order, value in rows]
+        id, columns = f"orders-{block.n}-{block.k}", (Column("order"), Column("accuracy"))
+        title = f"Accuracy by order, questions with {block.n} options"
+        how = "Orders are named by the options' labels in the file, from top to bottom."
+        tables.append(Table(id, title, columns, tuple(named), how, folded=True))
         if block.k <= MOST_ORDERS and not found:
-            found.append(_orders_chart(block, rows))
+            found.append(_orders_chart(id, block, rows, named))
     return Panel(
         "orders",
         "Score under each order",
@@ -171,31 +175,18 @@ def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
     return sorted(found, key=lambda item: (-item[1].value, item[0]))
 
 
-def _labels(block: Block) -> list[str]:
-    return [chr(ord("A") + i) for i in range(block.n)]
-
-
-def _orders_chart(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Chart:
-    given = tuple(range(block.n))
-    marks = [Mark(order_name(order, _labels(block)), value, stands_out=order == given) for order, value in rows]
+def _orders_chart(
+    id: str, block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]], named: Sequence[tuple[str, Estimate]]
+) -> Chart:
+    given = [order == tuple(range(block.n)) for order, _ in rows]
+    marks = [Mark(*item, stands_out=own) for item, own in zip(named, given, strict=True)]
     mean = float(np.mean([value.value for _, value in rows]))
     return Chart(
-        f"orders-{block.n}-{block.k}",
+        id,
         f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
         "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
         "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
         lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
-    )
-
-
-def _orders_table(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Table:
-    return Table(
-        f"orders-{block.n}-{block.k}",
-        f"Accuracy by order, questions with {block.n} options",
-        (Column("order"), Column("accuracy")),
-        tuple((order_name(order, _labels(block)), value) for order, value in rows),
-        "Orders are named by the options' labels in the file, from top to bottom.",
-        folded=True,
     )
 
 
@@ -253,7 +244,8 @@ def subjects_panel(result: AuditResult) -> Panel:
     by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
-    ranked = sorted(by_subject.items(), key=lambda item: (-_or_zero(item[1].pbm), item[0]))
+    pbm = {subject: means.pbm.value if means.pbm.defined else 0.0 for subject, means in by_subject.items()}
+    ranked = sorted(by_subject.items(), key=lambda item: (-pbm[item[0]], item[0]))
     named = [(subject or "(none)", means) for subject, means in ranked]
     drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
     rows = [
@@ -263,7 +255,9 @@ def subjects_panel(result: AuditResult) -> Panel:
     title = f"Scores by subject{first_rows(len(ranked))}"
     explanation = "Subjects whose answers move most with the order (highest PBM) come first."
     found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style))]
-    tables = [_subjects_table(named)]
+    keys = (*SCORES, "consistency", "pbm")
+    cells = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
+    tables = [Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), cells)]
     correlation = result.metrics.pbm_accuracy
     if correlation.pearson.defined:
         points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
@@ -278,10 +272,8 @@ def subjects_panel(result: AuditResult) -> Panel:
                 lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
             )
         )
-        values: dict[str, Cell] = {
-            f"pbm_accuracy.{name}": getattr(correlation, name)
-            for name in ("pearson", "pearson_p", "spearman", "spearman_p")
-        }
+        names = ("pearson", "pearson_p", "spearman", "spearman_p")
+        values: dict[str, Cell] = {f"pbm_accuracy.{name}": getattr(correlation, name) for name in names}
         title = "PBM against accuracy, across subjects"
         tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
     return Panel(
@@ -292,16 +284,6 @@ def subjects_panel(result: AuditResult) -> Panel:
         tuple(tables),
         first_screen=True,
     )
-
-
-def _or_zero(estimate: Estimate) -> float:
-    return estimate.value if estimate.defined else 0.0
-
-
-def _subjects_table(named: Sequence[tuple[str, Measures[Estimate]]]) -> Table:
-    keys = (*SCORES, "consistency", "pbm")
-    rows = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
-    return Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), rows)
 
 
 def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:

@@ -104,7 +104,7 @@ def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
 
 
 def _dots(found: Findings) -> list[dict[str, Any]]:
-        gold, rates = found.gold, found.rates
+    gold, rates = found.gold, found.rates
     return [
         {
             "label": label,

@@ -26,8 +26,8 @@ def base_rate(
     """Measure label base rates, by cloze and by counterfactual, and Nvr-X; test hypotheses H1 to H4.
 
     Without arguments, studies the reference model prefers-a on the embedded questions. With --log FILE, uses recorded
-    label log-probabilities (.csv, .parquet, .gz): MODEL selects one of the recorded models, QUESTIONS provides the texts
-    for the shortcut controls, and --field maps the file's columns.
+    label log-probabilities (.csv, .parquet, .gz): MODEL selects a recorded model, QUESTIONS provides the texts for the
+    shortcut controls, and --field maps the file's columns.
 
     Examples:
       unslant study base-rate org/name mmlu --html report.html

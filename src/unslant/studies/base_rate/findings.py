@@ -275,8 +275,8 @@ def _correlation_words(found: PooledCorrelation) -> str:
         return f"No correlation: {found.r.note}."
     return (
         f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
-        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; {percent(found.assignment_p)} of the assignments of "
-        "base rates to labels have an r as high)."
+        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; {percent(found.assignment_p)} of the "
+        "assignments of base rates to labels have an r as high)."
     )
 
 

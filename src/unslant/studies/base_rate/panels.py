@@ -86,7 +86,7 @@ def _elicitation_panel(found: Findings) -> Panel:
     return Panel(
         f"base-rate-{found.elicitation}",
         f"Base rates and accuracy by gold label, {found.elicitation}",
-        "In Nvr-X the right option is never under label X; lower accuracy there means that the model answers X when unsure.",
+        "In Nvr-X the right option is never under label X; lower accuracy there means that X is chosen when unsure.",
         charts=tuple(elicitation_charts(found)),
         tables=tuple(table for table in tables if table.rows),
         notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
