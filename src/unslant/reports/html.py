@@ -45,7 +45,14 @@ def render(pages: Sequence[Page]) -> str:
             policy=_policy(scripts.values(), style),
             style=Markup(style),
             scripts={name: Markup(code) for name, code in scripts.items()},
-            pages=[_page_view(page) for page in pages],
+            pages=[
+                {
+                    "page": page,
+                    "tiles": [_tile_view(tile) for tile in page.tiles],
+                    "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
+                }
+                for page in pages
+            ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
             charts=_island(drawings),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
@@ -94,14 +101,6 @@ def _policy(scripts: Iterable[str], style: str) -> str:
         f"default-src 'none'; script-src {allowed(scripts)}; style-src {allowed([style])}; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _page_view(page: Page) -> dict[str, Any]:
-    return {
-        "page": page,
-        "tiles": [_tile_view(tile) for tile in page.tiles],
-        "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
-    }
 
 
 def _tile_view(tile: Tile) -> dict[str, str]:

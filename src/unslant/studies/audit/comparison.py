@@ -200,13 +200,8 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
         "One mark per order, for the most common number of options. The marks of an unbiased model coincide.",
         lambda style: charts.strip(marks, style),
     )
-    return Panel(
-        "orders",
-        "Score under each order",
-        "How far the score moves when only the order of options changes.",
-        (chart,) if marks else (),
-        short="Orders",
-    )
+    explanation = "How far the score moves when only the order of options changes."
+    return Panel("orders", "Score under each order", explanation, (chart,) if marks else (), short="Orders")
 
 
 def _subjects(runs: Mapping[str, AuditResult]) -> Panel:

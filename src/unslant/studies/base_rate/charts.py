@@ -54,48 +54,33 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
 
 def elicitation_charts(found: Findings) -> list[Chart]:
     """The charts of one elicitation that have data."""
-    pictures = []
+    name, drawn = found.elicitation, []
     if found.rates is not None:
         rates, how = found.rates, METRICS["base_rates.by_label"]
         top = rates.top if rates.uneven else ""
         marks = [Mark(x, rate, stands_out=x == top) for x, rate in zip(rates.labels, rates.by_label, strict=True)]
-        pictures.append(
+        drawn.append(
             Chart(
-                f"base-rates-{found.elicitation}",
-                f"Base rates, {found.elicitation}",
+                f"base-rates-{name}",
+                f"Base rates, {name}",
                 "Mean probability of each label over all label orders, with intervals over orders.",
                 lambda style: charts.columns(marks, style, title="probability", under="label", domain=None, how=how),
             )
         )
-    pictures.append(
-        Chart(
-            f"gold-labels-{found.elicitation}",
-            f"Accuracy by gold label, {found.elicitation}",
-            "Each dot is a subject; the line is the accuracy on all questions whose right option has that label.",
-            lambda style: _gold(found, style),
-        )
-    )
+    about = "Each dot is a subject; the line is the accuracy on all questions whose right option has that label."
+    title = f"Accuracy by gold label, {name}"
+    drawn.append(Chart(f"gold-labels-{name}", title, about, lambda style: _gold(found, style)))
     correlation = found.correlation
     if correlation is not None and correlation.r.defined:
-        pictures.append(
-            Chart(
-                f"base-rate-correlation-{found.elicitation}",
-                f"r = {number(correlation.r, 2)}, {found.elicitation}",
-                f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels.",
-                lambda style: _correlation(found, style),
-            )
-        )
+        title = f"r = {number(correlation.r, 2)}, {name}"
+        about = f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels."
+        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, lambda style: _correlation(found, style)))
     within = found.by_subject
     if within is not None and len(within.r) > 1:
-        pictures.append(
-            Chart(
-                f"base-rate-within-{found.elicitation}",
-                f"Within subjects, median r = {number(within.median, 2)}, {found.elicitation}",
-                f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom).",
-                lambda style: _within(within, style),
-            )
-        )
-    return pictures
+        title = f"Within subjects, median r = {number(within.median, 2)}, {name}"
+        about = f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom)."
+        drawn.append(Chart(f"base-rate-within-{name}", title, about, lambda style: _within(within, style)))
+    return drawn
 
 
 def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
@@ -132,24 +117,20 @@ def _gold(found: Findings, style: Style) -> Any:
     ]
     x = alt.X("label:N", title="label of the right option", sort=None)
     scale = alt.Scale(domain=[0, 1])
-    points = (
-        alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-        .mark_circle(size=30, opacity=0.45)
-        .encode(
-            x=x,
-            xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
-            y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
-            color=_colour(alt, gold.labels, style),
-            tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
-        )
+    dots = alt.Chart(alt.Data(values=_dots(found)), width=style.width).mark_circle(size=30, opacity=0.45)
+    points = dots.encode(
+        x=x,
+        xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
+        y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
+        color=_colour(alt, gold.labels, style),
+        tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
     )
     tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("all", "low", "high")]
-    ticks = (
-        alt.Chart(alt.Data(values=lines))
-        .mark_point(shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False)
-        .encode(x=x, xOffset=alt.XOffsetDatum(0.5), y=alt.Y("all:Q", scale=scale), tooltip=[*tooltip, "n:Q"])
+    y, middle = alt.Y("all:Q", scale=scale), alt.XOffsetDatum(0.5)
+    ticks = alt.Chart(alt.Data(values=lines)).mark_point(
+        shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False
     )
-    return points + ticks
+    return points + ticks.encode(x=x, xOffset=middle, y=y, tooltip=[*tooltip, "n:Q"])
 
 
 def _within(within: SubjectCorrelation, style: Style) -> Any:
@@ -168,22 +149,17 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
 def _correlation(found: Findings, style: Style) -> Any:
     import altair as alt
 
-    x = alt.X(
-        "rate:Q", title="base rate of the label", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5)
-    )
+    scale, axis = alt.Scale(zero=False, nice=True), alt.Axis(tickCount=5)
+    x = alt.X("rate:Q", title="base rate of the label", scale=scale, axis=axis)
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
+    color = _colour(alt, found.gold.labels, style)
     chart = alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-    points = chart.mark_circle(size=30, opacity=0.45).encode(
-        x=x, y=y, color=_colour(alt, found.gold.labels, style), tooltip=["label:N", "subject:N", "accuracy:Q"]
-    )
+    tips = ["label:N", "subject:N", "accuracy:Q"]
+    points = chart.mark_circle(size=30, opacity=0.45).encode(x=x, y=y, color=color, tooltip=tips)
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
     ends = [
         {"rate": float(rate), "label": label}
         for rate, label in zip(found.rates.values if found.rates else (), found.gold.labels, strict=True)
     ]
-    names = (
-        alt.Chart(alt.Data(values=ends))
-        .mark_text(dx=9, fontWeight="bold")
-        .encode(x=x, y=alt.datum(0.97), text="label:N", color=_colour(alt, found.gold.labels, style))
-    )
-    return points + line + names
+    names = alt.Chart(alt.Data(values=ends)).mark_text(dx=9, fontWeight="bold")
+    return points + line + names.encode(x=x, y=alt.datum(0.97), text="label:N", color=color)
