@@ -26,7 +26,7 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
-"""From a reply to its status and the content codes it chooses (None where it is no answer)."""
+"""From a reply to its status and the content codes it chooses (None if it is no answer)."""
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
 
@@ -48,20 +48,18 @@ def ask(
     Returns:
         One row per presentation and elicitation, elicitation by elicitation, presentations in the order given.
     """
-    prompts: dict[Prompt, int] = {}
-    wanted: list[tuple[Elicitation, Asked, list[int]]] = []
-    for elicitation in elicitations:
-        for question, presentation in asked:
-            indices = [prompts.setdefault(prompt, len(prompts)) for prompt in elicitation.prompts(presentation)]
-            wanted.append((elicitation, (question, presentation), indices))
-    scores = score_all(model, list(prompts), progress=progress)
-    rows = (
-        Response.scored(
-            question, presentation, elicitation.name, elicitation.read(presentation, [scores[i] for i in indices])
-        )
-        for elicitation, (question, presentation), indices in wanted
+    shown = [presentation for _, presentation in asked]
+    prompts = [[elicitation.prompts(presentation) for presentation in shown] for elicitation in elicitations]
+    distinct = list(dict.fromkeys(prompt for rows in prompts for row in rows for prompt in row))
+    scores = dict(zip(distinct, score_all(model, distinct, progress=progress), strict=True))
+    return Responses.from_rows(
+        (
+            Response.scored(question, presentation, way.name, way.read(presentation, [scores[p] for p in row]))
+            for way, rows in zip(elicitations, prompts, strict=True)
+            for (question, presentation), row in zip(asked, rows, strict=True)
+        ),
+        meta,
     )
-    return Responses.from_rows(rows, meta)
 
 
 def score_all(
@@ -82,7 +80,6 @@ def ask_for_replies(
     writer: Writer,
     *,
     read: Reader | None = None,
-    meta: Mapping[str, object] | None = None,
     progress: Progress = no_progress,
 ) -> Responses:
     """Get a reply to every presentation and read the answer in it; equal prompts are asked once.
@@ -93,17 +90,14 @@ def ask_for_replies(
     Returns:
         One row per presentation, in their order, with the reply in full.
     """
-    prompts: dict[Prompt, int] = {}
-    indices = []
-    for _, presentation in asked:
-        prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
-        indices.append(prompts.setdefault(prompt, len(prompts)))
-    replies = generate_all(model, list(prompts), progress=progress)
-    rows = (
-        reply_row(question, presentation, replies[index], read)
-        for (question, presentation), index in zip(asked, indices, strict=True)
+    cue = writer.template.render("cloze.cue")
+    prompts = [writer.prompt(presentation, cue, ()) for _, presentation in asked]
+    distinct = list(dict.fromkeys(prompts))
+    replies = dict(zip(distinct, generate_all(model, distinct, progress=progress), strict=True))
+    return Responses.from_rows(
+        reply_row(question, presentation, replies[prompt], read)
+        for (question, presentation), prompt in zip(asked, prompts, strict=True)
     )
-    return Responses.from_rows(rows, meta)
 
 
 def generate_all(
@@ -136,34 +130,33 @@ class Asker(ABC):
     """Asks presentations for the probabilities of their labels, and counts what that costs.
 
     Attributes:
-        alphabet: the label set questions are shown with.
-        model, elicitation: the live model, and how it is asked, if there is one.
+        alphabet: the labels questions are shown with.
+        model, elicitation: the live model and how it is asked, if there is one.
     """
 
     alphabet: tuple[str, ...]
     model: ScoringModel | None = None
     elicitation: Elicitation | None = None
-    spent: Cost
 
     @property
+    @abstractmethod
     def cost(self) -> Cost:
-        """Running total, the model's own if there is one; subtract a copy taken before."""
-        return self.spent if self.model is None else self.model.cost
+        """Running total; subtract a copy taken before."""
 
     @abstractmethod
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """(n,) probability of every label of each presentation, from top to bottom, over those labels only."""
 
     def forget(self) -> None:  # noqa: B027  # records do not change
-        """Drop everything remembered: the model's weights are about to give other scores."""
+        """Drop all remembered scores: the model's weights are about to change."""
 
 
 class ModelAsker(Asker):
     """Asks a live model.
 
     Args:
-        elicitation: cloze with the ``plain`` template unless given.
-        remember: keep every score, so that no prompt is scored twice (until :meth:`forget`).
+        elicitation: by default cloze with the ``plain`` template.
+        remember: keep every score until :meth:`forget`, so that no prompt is scored twice.
         progress: called as scores come in.
     """
 
@@ -178,19 +171,20 @@ class ModelAsker(Asker):
     ) -> None:
         self.model: ScoringModel = model
         self.elicitation: Elicitation = elicitation or Cloze(Writer(load_template("plain")))
-        self.alphabet = alphabet
-        self._known: dict[Prompt, Floats] | None = {} if remember else None
+        self.alphabet, self.remember = alphabet, remember
+        self._known: dict[Prompt, Floats] = {}
         self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
         self._progress = progress
 
+    @property
+    def cost(self) -> Cost:
+        return self.model.cost
+
     def forget(self) -> None:
-        if self._known is not None:
-            self._known.clear()
+        self._known.clear()
 
     def _prompts(self, presentation: Presentation) -> list[Prompt]:
-        """The prompts; one page is written once, whichever listing of its question it comes from."""
-        if self._known is None:
-            return self.elicitation.prompts(presentation)
+        """The prompts, written once for all listings of a question that look the same."""
         shown = tuple((option.label, option.text) for option in presentation.shown)
         key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), shown)
         if key not in self._written:
@@ -201,29 +195,47 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            ModelError: if the model cannot take a prompt.
+            ModelError: if the model cannot score a prompt.
         """
         wanted = [self._prompts(presentation) for presentation in presentations]
-        known = {} if self._known is None else self._known
-        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in known))
+        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in self._known))
         if new:
-            known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
-        return [
-            softmax(self.elicitation.read(presentation, [known[prompt] for prompt in prompts]))
+            self._known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
+        probs: list[Floats] = [
+            softmax(self.elicitation.read(presentation, [self._known[prompt] for prompt in prompts]))
             for presentation, prompts in zip(presentations, wanted, strict=True)
         ]
+        if not self.remember:
+            self._known.clear()
+            self._written.clear()
+        return probs
 
 
 class RecordedAsker(Asker):
-    """Answers from recorded scores; costs count presentations (``prompts``) only."""
+    """Answers from recorded scores; its cost counts presentations (``prompts``) only."""
 
     def __init__(self, scores: OrderScores) -> None:
-        self.alphabet = scores.labels
-        self.spent = Cost()
-        self._known: dict[tuple[str, tuple[int, ...]], Floats] = {}
+        self.alphabet, self._cost = scores.labels, Cost()
+        self._known: dict[tuple[str, Order], Floats] = {}
+        self._orders: dict[str, list[Order]] = {}
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
-                self._known |= {(name, tuple(c)): p for c, p in zip(contents.tolist(), probs, strict=True)}
+                self._orders[name] = [tuple(order) for order in contents.tolist()]
+                self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders of a question that were recorded.
+
+        Raises:
+            InputError: if none was.
+        """
+        if question.id not in self._orders:
+            raise InputError(f"question {question.id!r}: no orders were recorded")
+        return self._orders[question.id]
+
+    @property
+    def cost(self) -> Cost:
+        return self._cost
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`.
@@ -231,19 +243,19 @@ class RecordedAsker(Asker):
         Raises:
             InputError: if a presentation was not recorded.
         """
-        for presentation in presentations:
-            if (presentation.question_id, presentation.contents) not in self._known:
-                raise InputError(
-                    f"question {presentation.question_id!r}: options in order {presentation.contents} were not "
-                    "recorded; record more orders (unslant audit --orders ... --responses FILE), or use a live model"
-                )
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
-        self.spent.prompts += len(set(keys))
+        for name, contents in keys:
+            if (name, contents) not in self._known:
+                raise InputError(
+                    f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
+                    "audit --orders ... --responses FILE), or use a live model"
+                )
+        self._cost.prompts += len(set(keys))
         return [self._known[key] for key in keys]
 
 
 def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
-    """(n,) probability of each of the question's own options; what other options hold is left out."""
+    """(n,) probability of each of the question's own options; that of other options is left out."""
     own = np.zeros(n)
     for content, p in zip(presentation.contents, probs, strict=True):
         if content >= 0:
@@ -252,7 +264,7 @@ def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
 
 
 def ask_orders(asker: Asker, questions: Sequence[Question], orders: Sequence[Sequence[Order]]) -> list[Floats]:
-    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one go."""
+    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one call."""
     shown = [
         [present(question, order, asker.alphabet) for order in own]
         for question, own in zip(questions, orders, strict=True)

@@ -13,9 +13,9 @@ import torch
 from tests.debias.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
 from unslant.asking import ModelAsker
-from unslant.debias.lora1 import TrainSettings, log_bias, order_entropy
+from unslant.debias.lora1 import TrainSettings
 from unslant.debias.lora1.adapter import Adapted, attention_projections
-from unslant.debias.lora1.loss import content_logprobs, loss
+from unslant.debias.lora1.loss import content_logprobs, log_bias, loss, order_entropy
 from unslant.debias.lora1.progress import Epoch, collapsed
 from unslant.debias.lora1.training import question_loss, train
 from unslant.debias.model_pass import run
@@ -53,14 +53,14 @@ def test_tree_gradient_equals_plain_gradient(entry: str, zoo_loaded: Loaded) -> 
     asker = ModelAsker(model)
     adapted = Adapted.new(model, TrainSettings(dropout=0.0))
     with torch.no_grad():
-        for parameter in adapted.trainable():
+        for parameter in adapted.trainable().values():
             parameter.add_(torch.randn_like(parameter), alpha=0.05)
     gradients = []
     for tree in (True, False):
         adapted.peft_model.zero_grad()
         for question in (QUESTIONS[0], QUESTIONS[12]):
             question_loss(asker, question, QUICK, tree=tree).backward()
-        gradients.append(torch.cat([parameter.grad.flatten().double() for parameter in adapted.trainable()]))
+        gradients.append(torch.cat([parameter.grad.flatten().double() for parameter in adapted.trainable().values()]))
     adapted.close()
     assert gradients[1].norm() > 0
     assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()

@@ -259,7 +259,7 @@ def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store
     assert kept.recalled == 0
     tokenizer = kept.model_asked.tokenizer  # type: ignore[attr-defined]
     tokenizer.chat_template = "{{ messages[0].content }}"
-    renewed = StoredModel(TransformersModel(kept.model, tokenizer, "zoo", engine="tree"), store)
+    renewed = StoredModel(TransformersModel(kept.model_asked.model, tokenizer, "zoo", engine="tree"), store)
     score(renewed, Cloze(Writer(load_template("plain"))).prompts(question))
     assert renewed.recalled == 0
 

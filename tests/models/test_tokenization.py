@@ -34,7 +34,7 @@ _encoders: dict[str, Encoder] = {}
 @pytest.fixture(params=NAMES)
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
-        _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)))
+        _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)), "allow")
     return _encoders[request.param]
 
 
@@ -143,9 +143,11 @@ def test_chat_template_writes_its_own_special_tokens(zoo_model):
     assert encoder._by_line
 
 
-def test_special_tokens_in_a_question_are_read_as_transformers_reads_them(zoo_model):
+def test_special_tokens_in_a_question_are_read_as_transformers_reads_them_where_allowed(zoo_model):
     tokenizer = AutoTokenizer.from_pretrained(zoo_model("llama"))
-    (encoded,) = Encoder(tokenizer).encode([Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))])
+    (encoded,) = Encoder(tokenizer, special_tokens="allow").encode(
+        [Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))]
+    )
     assert encoded.context.tolist().count(tokenizer.eos_token_id) == 1
     assert encoded.context.tolist().count(tokenizer.bos_token_id) == 2
 

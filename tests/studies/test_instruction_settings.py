@@ -63,6 +63,10 @@ def test_what_instructions_name():
     vague = instruction("judging", "vagueness", labels)
     assert all(verdict in vague for verdict in JudgingQuestion.VERDICTS)
     assert "facts" not in vague
+    vague = instruction("choice", "vagueness", labels)
+    assert all(form in vague for form in ("One option", "several options", "no option"))
+    assert vague.endswith("Which options answer the question?")  # asks for the options, not for the form
+    assert not any(word in vague for word in ("label", "example", "A", "exactly"))
     with pytest.raises(InputError, match="use one of single, several, none"):
         instruction("choice", "missing-choices", labels, "Unknown")
 

@@ -9,7 +9,7 @@ import warnings
 from cyclopts import App, CycloptsError, Parameter
 
 import unslant
-from unslant.errors import UnslantError
+from unslant.errors import OutputError, UnslantError
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES
@@ -47,16 +47,18 @@ app.command("unslant.cli.completion:install", name="--install-completion", help=
 
 
 def main() -> None:
-    """Entry point: user errors become one line and exit code 2."""
+    """Entry point: user errors become one line and exit code 2, failed outputs exit code 5."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=False)
-    except (UnslantError, CycloptsError) as error:
-        message = str(error) if isinstance(error, UnslantError) else " ".join(str(error).split())
-        print(f"error: {message}", file=sys.stderr)
+    except UnslantError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(5 if isinstance(error, OutputError) else 2)
+    except CycloptsError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

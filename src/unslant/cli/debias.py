@@ -39,11 +39,11 @@ def debias(
       unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
     """
-    import json
 
     from unslant.asking import ModelAsker
     from unslant.debias import debias as run
     from unslant.debias import method_named
+    from unslant.files import dump_json, write_atomically
     from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
@@ -62,9 +62,7 @@ def debias(
     with show_progress(quiet) as progress:
         asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
         answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
-    with out.open("w", encoding="utf-8") as file:
-        for record in answers.records():
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if quiet:
         return
     right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]

@@ -130,15 +130,13 @@ def export(
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
+    from unslant.files import write_atomically
     from unslant.studies.outputs import check_file
 
     check_file(responses)
     with Store(store, read_only=True) as opened:
         found = opened.runs.responses(opened.runs.get(run))
-    try:
-        responses.write_bytes(found)
-    except OSError as error:
-        raise InputError.at(responses, f"cannot be written ({error.strerror})") from None
+    write_atomically(responses, found)
 
 
 def _prompts(run: Run) -> str:

@@ -35,6 +35,12 @@ class Cost:
     forwards: int = 0
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, values: object) -> Cost:
+        """From what JSON shows of it; what is missing is 0, and names of other versions are passed over."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in values.items() if k in known}) if isinstance(values, Mapping) else cls()
+
     def __sub__(self, earlier: Cost) -> Cost:
         return Cost(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
 

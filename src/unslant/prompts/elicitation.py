@@ -23,7 +23,7 @@ class Elicitation(Protocol):
     def name(self) -> str: ...
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
-        """The prompts to be scored, in an order that :meth:`read` understands."""
+        """The prompts to score, in the order :meth:`read` expects."""
         ...
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
@@ -33,10 +33,7 @@ class Elicitation(Protocol):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes presentations with one template, as plain text or as a chat.
-
-    Worked examples are written as the cloze asks and answers, under every elicitation.
-    """
+    """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze."""
 
     template: PromptTemplate
     chat: bool = False
@@ -44,10 +41,10 @@ class Writer:
     def prompt(
         self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
     ) -> Prompt:
-        """The whole prompt that leads up to ``cue``, worked examples first.
+        """The whole prompt up to ``cue``, worked examples first.
 
         Args:
-            opens_reply: in a chat, the cue is what the assistant has begun to say, not the end of the user's message.
+            opens_reply: in a chat, the cue begins the assistant's reply instead of ending the user's message.
         """
         instruction = self.template.render_instruction(presentation)
         question = self.template.render_question(presentation)
@@ -84,7 +81,7 @@ def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[s
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation."""
+    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt per presentation."""
 
     writer: Writer
     name: str = "cloze"
@@ -100,12 +97,12 @@ class Cloze:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The label stands in the context and one canary text is scored after each (P5, table 2, "CF").
+    """The label is part of the context, and one canary text is scored after it (P5, table 2, "CF").
 
-    Every label is judged by the same canary, so that no label has a head start from its own frequency. In a chat the
-    assistant is the one who has named the label.
+    All labels are judged by the same canary, so none gains from its own frequency. In a chat, the assistant names the
+    label.
 
-    Attributes:
+    Args:
         canary: one or more words.
 
     Raises:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import Estimate
+from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
@@ -54,7 +54,7 @@ def render(pages: Sequence[Page]) -> str:
                 for page in pages
             ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
-            charts=_island(drawings),
+            charts=Markup(island(drawings)),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )
@@ -81,13 +81,6 @@ def _environment() -> Environment:
 def _script(code: str) -> str:
     """Code that cannot end its HTML element."""
     return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _island(data: object) -> Any:
-    """JSON that is safe in a ``script`` element."""
-    from markupsafe import Markup
-
-    return Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))
 
 
 def _policy(scripts: Iterable[str], style: str) -> str:

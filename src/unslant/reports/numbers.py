@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from unslant.metrics import METRICS, Estimate, Metric
+from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None
 """A table cell; ``None`` is shown as a dash."""
@@ -28,7 +29,7 @@ def number(value: Cell, how: How = 3) -> str:
     if plain is None or plain != plain:
         return DASH
     if isinstance(plain, str):
-        return plain
+        return one_line(plain)
     if isinstance(plain, int):
         return f"{plain:,}".replace("-", "−")
     if isinstance(how, int):

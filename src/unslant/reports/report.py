@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
 
 Item = TypeVar("Item", Panel, Chart, Table)
@@ -34,7 +35,7 @@ class Report:
         """Write one HTML file that works offline."""
         from unslant.reports.html import render
 
-        Path(path).write_text(render(self.pages), "utf-8")
+        write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.figures.save_figures`."""

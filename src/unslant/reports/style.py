@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from unslant.reports.escape import drawable
 from unslant.reports.panels import Style
 
 SERIES = 6
@@ -42,7 +43,7 @@ _FONTS = {
 
 def specification(chart: Any, style: Style) -> dict[str, Any]:
     """A chart (altair or Vega-Lite) as Vega-Lite with the fonts, axes and grids of a style."""
-    spec: dict[str, Any] = dict(chart.to_dict() if hasattr(chart, "to_dict") else chart)
+    spec: dict[str, Any] = drawable(chart.to_dict() if hasattr(chart, "to_dict") else chart)
     spec["config"] = _config(style)
     spec.pop("background", None)
     return spec

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
+from unslant.reports.escape import one_line
 from unslant.reports.numbers import count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n
 
@@ -215,5 +216,5 @@ def _drawn(part: RenderableType, width: int, color: bool = False) -> list[str]:
 
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=color, color_system="auto" if color else None)
-    console.print(Text(part) if isinstance(part, str) else part, highlight=False)
+    console.print(Text(one_line(part)) if isinstance(part, str) else part, highlight=False)
     return [line.rstrip() for line in stream.getvalue().splitlines()]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError
+from unslant.errors import InputError, OutputError
+from unslant.files import check_writable, make_folder
 from unslant.studies.options import ReportOptions
 
 if TYPE_CHECKING:
@@ -20,14 +20,11 @@ _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses
 def check_file(*paths: Path | None) -> None:
     """Raise InputError, naming the path, for a file that cannot be written."""
     for path in paths:
-        if path is None:
-            continue
-        if path.is_dir():
-            raise InputError.at(path, "is a folder; give a file name")
-        if not path.parent.is_dir():
-            raise InputError.at(path, f"cannot be written: no folder {path.parent}")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError.at(path, "cannot be written: permission denied")
+        try:
+            if path is not None:
+                check_writable(path)
+        except OutputError as error:  # before any work it is the path that is at fault
+            raise InputError(str(error)) from None
 
 
 def check_folder(*paths: Path | None) -> None:
@@ -44,24 +41,35 @@ def check_outputs(options: ReportOptions) -> None:
 
 
 def write_outputs(result: StudyResult, options: ReportOptions) -> None:
-    """Write the requested files, and print the summary unless ``quiet``."""
+    """Write what was asked for, and print the summary unless ``quiet``; where one file fails, the others are written.
+
+    Raises:
+        OutputError: naming every file that could not be written.
+    """
     wanted = {name: getattr(options, name, None) for name in _FILES}
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
+        make_folder(options.out)
         wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
-    to_parquet: Any = getattr(result, "to_parquet", None)
-    if wanted["responses"] and to_parquet:
-        to_parquet(wanted["responses"])
-    if wanted["json"]:
-        result.to_json(wanted["json"])
-    if wanted["html"]:
-        result.to_html(wanted["html"])
+    writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
+    writers |= {"json": result.to_json, "html": result.to_html}
+    failed: list[Exception] = []
+    for name, write in writers.items():
+        try:
+            if wanted[name] and write:
+                write(wanted[name])
+        except Exception as error:
+            failed.append(error)
     if not options.quiet:
         from rich.console import Console
 
         console = Console()
         width = max(100, min(console.width, 120))  # tables need 100 columns
         print(result.summary(width=width, color=console.is_terminal, details=options.details))
+    for failure in failed:
+        if not isinstance(failure, OutputError):
+            raise failure
+    if failed:
+        raise OutputError("; ".join(map(str, failed)))
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:

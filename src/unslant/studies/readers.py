@@ -60,10 +60,11 @@ def read_result(path: str | Path) -> Describes:
     study = STUDIES.get(name)
     if study is None or not study.reader:
         known = ", ".join(name for name, study in STUDIES.items() if study.reader)
-        raise InputError.at(
-            path, f"contains responses of the study {name!r}; reports can be made from those of {known}"
-        )
-    found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
+        raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
+    try:
+        found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
+    except InputError as error:
+        raise InputError.at(path, str(error)) from None
     return found
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from unslant.arrays import json_fields
+from unslant.files import dump_json, write_atomically
 from unslant.version import __version__
 
 if TYPE_CHECKING:
@@ -50,8 +50,12 @@ class StudyResult:
         return {**about, **getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
 
     def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict` as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        """Write :meth:`to_dict`.
+
+        Raises:
+            OutputError: if the file cannot be written.
+        """
+        write_atomically(path, dump_json(self.to_dict()))
 
     def to_html(self, path: str | Path) -> None:
         """Write a report as one HTML file that works offline."""

@@ -211,7 +211,13 @@ class TransformersModel:
             ModelError: naming the group of a prompt that is too long.
         """
         encoded = self.encoder.encode(prompts)
+        rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
+            if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
+                raise ModelError(
+                    f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
+                    "not belong together"
+                )
             if _length(item) > self._limit:
                 raise ModelError(
                     f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "

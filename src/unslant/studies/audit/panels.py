@@ -67,7 +67,7 @@ def _lead(result: AuditResult) -> str:
     if means.consistency.defined:
         changing = percent(1 - means.consistency.value)
         parts.append(f"For {changing} of the questions, the answer changes with the order of options")
-    if over.worst.defined and not over.worst.note:
+    if over.worst.defined and "sampled" not in over.worst.note:
         parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
     return "; ".join(parts) + "." if parts else ""
 
@@ -316,5 +316,4 @@ def whole_set(metrics: Metrics) -> dict[str, Cell]:
     shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}
     shown |= {name: getattr(means, name) for name in means.names() if name not in shown}
     shown |= {name: getattr(bias, name) for name in ("rstd", "rsd", "ckld", "ckld_smoothed")}
-    preference = metrics.preference
-    return shown | {"unsure": preference.unsure, "position_over_label": preference.position_over_label}
+    return shown | {"unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}

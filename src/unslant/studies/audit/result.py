@@ -59,10 +59,9 @@ class AuditResult(RecordedResult):
 
 def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
-    spent = responses.meta.get("cost")
-    cost = Cost(**spent) if isinstance(spent, dict) else Cost()
+    cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
-    bootstrap = Bootstrap(len(scores), scores.subjects)
+    bootstrap = Bootstrap.of(scores)
     metrics = compute(scores, bootstrap)
     return AuditResult(
         responses,

@@ -38,8 +38,9 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders and measure how much of the score is bias.
 
-    Every question is also shown as given, reversed, with labels reversed, and with both reversed; a question without
-    content is shown once per label order and number of options. All results come from these scores.
+    Every question is also shown as given, reversed, with labels reversed, with both reversed, and with labels shifted
+    by one; a question without content is shown once per label order and number of options. All results come from these
+    scores.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
@@ -79,9 +80,11 @@ def audit(
 def audit_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
 ) -> list[Presentation]:
-    """A question's order set, plus given, reversed, labels reversed and both reversed where not already included.
+    """A question's order set, plus given and reversed where not already included, and rearranged labels.
 
-    Questions whose options are all pinned have a single order, hence no reversed one.
+    Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
+    separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
+    options are all pinned have a single order, hence no reversed one.
     """
     found = orders_for(question, orders, seed)
     given, reverse = given_order(question), reversed_order(question)
@@ -89,10 +92,13 @@ def audit_presentations(
     for kind, order in (("given", given), ("reverse", reverse)):
         if order not in found:
             shown.append(present(question, order, alphabet, kind))
-    upside_down = labels_for(alphabet, len(question.options))[::-1]
+    labels = labels_for(alphabet, len(question.options))
+    upside_down = labels[::-1]
     shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
     if reverse != given:
         shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
+    if len(labels) > 2:
+        shown.append(present(question, given, kind="labels-shifted", labels=(*labels[1:], labels[0])))
     return shown
 
 

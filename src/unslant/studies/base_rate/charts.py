@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Style, charts, number
 from unslant.reports.charts import Mark
@@ -47,9 +48,9 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
     whole = alt.hconcat(*columns, spacing=50, title=str(result.meta.get("model", "model")))
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
     if Path(path).suffix.lower() == ".svg":
-        Path(path).write_text(vl_convert.vegalite_to_svg(spec), "utf-8")
+        write_atomically(path, str(vl_convert.vegalite_to_svg(spec)))
     else:
-        Path(path).write_bytes(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
+        write_atomically(path, vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
 
 
 def elicitation_charts(found: Findings) -> list[Chart]:

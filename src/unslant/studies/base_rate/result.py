@@ -53,14 +53,13 @@ def result_of(responses: Responses, questions: Sequence[Question] | None, seed: 
     for name in measured:
         found[name] = findings(responses, name, cloze=found.get("cloze"), seed=seed)
     meta = {key: value for key, value in responses.meta.items() if key != "cost"}
-    spent = responses.meta.get("cost")
     return BaseRateResult(
         responses,
         found,
         hypotheses(found),
         _shortcuts(questions, found[measured[0]], seed) if questions is not None else (),
         published(str(meta.get("model", "")), str(meta.get("source", "")), found),
-        Cost(**spent) if isinstance(spent, dict) else Cost(),
+        Cost.of(responses.meta.get("cost")),
         meta,
     )
 

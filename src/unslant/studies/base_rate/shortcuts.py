@@ -156,7 +156,7 @@ def _measure(
             follow, note="no question on which model and shortcut are both wrong" * bool(np.isnan(follow).all())
         ),
         _mean(chance),
-        bootstrap.mean(follow - chance),
+        bootstrap.mean(follow - chance, share=False),
         bootstrap.mean(applies),
     )
 

@@ -10,10 +10,10 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.debias import Debiaser, Outcome
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
-from unslant.metrics.accuracy import order_accuracy
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import given_slots, label_bias
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
+from unslant.metrics.order_spread import order_accuracy
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
@@ -120,16 +120,16 @@ class Measured:
 def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
     """Compute the compared measures only."""
     values = measure(scores)
-    bootstrap = Bootstrap(len(scores), scores.subjects, resamples=resamples)
-    bias = label_bias(given_slots(scores), bootstrap)
+    bootstrap = Bootstrap.of(scores, resamples=resamples)
+    bias = label_bias(given_slots(scores))
     estimates = {
-        "pbm": bootstrap.mean(values.pbm, share=False),
+        "pbm": bootstrap.mean(values.pbm, share=False, bounds=(0.0, 0.25)),
         "rstd": bias.rstd,
         "ckld_smoothed": bias.ckld_smoothed,
         "ckld": bias.ckld,
         "fr": bootstrap.mean(values.fr),
         "accuracy": bootstrap.mean(values.accuracy),
-        "acc_std": order_accuracy(scores, bootstrap).acc_std,
+        "acc_std": order_accuracy(scores).acc_std,
     }
     return Measured(scores, values, estimates)
 

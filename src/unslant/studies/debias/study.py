@@ -155,7 +155,7 @@ class _Run:
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
         before, started = asker.cost.copy(), time.perf_counter()
-        notes = debiaser.answer(questions).notes
+        debiaser.answer(questions)
         cost, seconds = asker.cost - before, time.perf_counter() - started
         found = measured(self._listed(debiaser, target, method.order_invariant))
         if source == target and not method.held_out:
@@ -173,7 +173,7 @@ class _Run:
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
             ),
-            notes=notes,
+            notes=debiaser.notes(questions),
         )  # fmt: skip
         return entry, found
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 from unslant.debias.lora1.progress import Epoch
 from unslant.errors import InputError
+from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import Mark
@@ -31,15 +30,15 @@ class TrainingLog:
     def read(cls, folder: str | Path) -> TrainingLog:
         """Read the log in an adapter's folder; InputError if it is missing or malformed."""
         path = Path(folder) / LOG
-        if not path.is_file():
+        if not exists(path):
             raise InputError.at(folder, f"is a folder without {LOG}; give an adapter folder made by unslant train")
         epochs = []
-        for at, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        for at, line in enumerate(read_text(path).splitlines(), start=1):
             try:
-                values: dict[str, Any] = {k: math.nan if v is None else v for k, v in json.loads(line).items()}
-                epochs.append(Epoch(**values))
-            except (json.JSONDecodeError, TypeError, AttributeError):
-                raise InputError.at(path, "not an epoch as unslant train writes it", line=at) from None
+                epochs.append(Epoch.from_dict(parse_json(line)))
+            except ValueError as error:
+                reason = f"not an epoch as unslant train writes it: {error}"
+                raise InputError.at(path, reason, line=at) from None
         return cls(Path(folder).resolve().name, tuple(epochs))
 
     def page(self) -> Page:

@@ -141,7 +141,7 @@ def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "")
     forms = dict(_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS)
     if name == "vagueness":
         if kind == "choice":
-            return "One option, several options or no option may be right. Which is it?"
+            return "One option, several options or no option may be right. Which options answer the question?"
         return "Is the statement True, False or Unknown?"
     if name == "missing-choices":
         missing = left_out or _LEFT_OUT[kind]

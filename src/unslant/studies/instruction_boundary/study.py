@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import ModelError
+from unslant.files import make_folder
 from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
 from unslant.models.options import Address, GenerateOptions, ModelOptions
@@ -73,7 +74,7 @@ def instruction_boundary(
         "polisher": polisher and polisher.model,
     }
     log_dir = Path(chosen.log_dir)
-    log_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(log_dir)
     done = {key for key, row in inspect.read_keyed(log_dir, identity).items() if row.status != "error"}
     wanted = {
         (question.id, presentation.item, inspect.prompt_digest(presentation), repeat): (question, presentation)
