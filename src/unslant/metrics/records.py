@@ -100,6 +100,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("tie_rate", "ties", "several options equally probable, given order"),
         _share("order_tie_rate", "ties, all orders", "share of orders with several options equally probable"),
         _share("vote_tie_rate", "ties in the vote", "several options tied in the vote"),
+        _share("label_mass", "label mass", "probability of all labels together, of all that could be said next"),
         Metric("pbm_accuracy.pearson", "PBM against accuracy, r", "Pearson correlation across subjects", 2,
                source="P1 sec. 4", short="r"),
         _p("pbm_accuracy.pearson_p", "of the Pearson correlation, two-sided"),
