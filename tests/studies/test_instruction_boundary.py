@@ -12,7 +12,7 @@ from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
 from unslant.errors import InputError, ModelError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.responses import Responses
+from unslant.responses import Extracted, Responses
 from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.prompts import chat
@@ -292,6 +292,54 @@ def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_co
         assert row.judged.value == (1 if good else 0)
         assert row.unparsed.value == (0 if good else 1)
         assert row.accuracy.value == (0.25 if good else 0)
+
+
+def test_logs_are_read_again_with_todays_reader(run, tmp_path, monkeypatch):
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    from unslant.studies.instruction_boundary import inspect_scorer
+
+    def scores():
+        logs = (read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs")))
+        return Counter(s.scores["boundary_answer"].metadata["status"] for log in logs for s in log.samples)
+
+    judge = "inspect:openai-api/unslant/judge"
+    asked = asked_as(["vanilla"], 4)
+    good = by_rule(asked)
+
+    def answer(request):  # a judge that passes no validation
+        about = request["messages"][-1]["content"]
+        return Fault(body=completion("UNCLEAR")) if about.startswith("Below is somebody") else good(request)
+
+    with FaultServer(answer).running() as server:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        with monkeypatch.context() as old:
+            old.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
+            run(server, ["vanilla"], 4, judge=judge)
+        assert scores() == {"unparsed": 8}
+        before = len(server.requests)
+        again = run(server, ["vanilla"], 4, judge=judge)
+        assert (again.asked_now, len(server.requests)) == (0, before)
+    assert again.statuses == {"ok": 8}
+    assert again.metrics.of("vanilla", "choice").accuracy.value == 1
+
+
+def test_a_judges_reading_gives_way_to_the_patterns(run, monkeypatch):
+    from unslant.responses.judge import JudgeReport
+    from unslant.studies.instruction_boundary import inspect_scorer
+
+    def answer(request):
+        about = request["messages"][-1]["content"]
+        judging = about.startswith("Below is somebody")
+        return Fault(body=completion(("Unknown" if "True" in about else "NONE") if judging else "Answer: A, True"))
+
+    monkeypatch.setattr(inspect_scorer, "validate", lambda _: JudgeReport(1, 1, ()))
+    monkeypatch.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
+    with FaultServer(answer).running() as server:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge")
+    judging = study.metrics.of("vanilla", "judging")
+    assert (judging.judged.value, judging.outputs["True"].value) == (0, 1)
 
 
 def test_disturbing_options(run):
