@@ -37,8 +37,8 @@ def replies(
 ) -> None:
     """Read the answers out of recorded replies.
 
-    A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; labels_shown is
-    understood too) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no
+    A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
+    labels_shown) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no
     option is said to be right) and rule (what it was read by). The options of the model are those of the judge.
 
     Examples:

@@ -8,6 +8,9 @@ from typing import Any
 from unslant.models import Cost
 from unslant.reports.numbers import count
 
+FEW = 0.05
+"""Headlines tell any larger share of replies that are missing or are no answer."""
+
 
 def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Names and values of what a run's meta data tell of model, questions and settings."""
