@@ -29,7 +29,7 @@ KEY = "sk-never-to-be-written-down"
 
 
 def asked_as(settings, limit, seed=42):
-    return plan(EMBEDDED.balanced(limit, seed), settings, seed=seed)
+    return plan(EMBEDDED.balanced(limit, seed), settings, seed=seed, examples=EMBEDDED)
 
 
 def key_of(messages):

@@ -162,6 +162,17 @@ def test_worked_examples_are_counted_by_form():
     assert len(firsts) == 2  # no form always comes first
 
 
+def test_prompts_do_not_depend_on_how_many_questions_are_asked():
+    names = ["few-shot-dense", "few-shot-sparse", "few-shot:none=1+Unknown=2"]
+    few, many = (dict_of(plan(EMBEDDED.balanced(n), names, examples=EMBEDDED)) for n in (2, 20))
+    assert few.items() <= many.items()
+    assert len(few) == 3 * 4
+
+
+def dict_of(asked):
+    return {(presentation.item, question.id): presentation for question, presentation in asked}
+
+
 def test_a_kind_without_examples_is_not_asked():
     asked = plan(EMBEDDED, ["few-shot:True=1+False=1", "vanilla"])
     kinds = Counter((presentation.item, type(question)) for question, presentation in asked)

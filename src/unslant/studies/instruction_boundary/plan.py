@@ -47,6 +47,7 @@ def plan(
     seed: int = SEED,
     left_out: str = "",
     alphabet: tuple[str, ...] = ALPHABETS["A"],
+    examples: BoundarySet | None = None,
 ) -> list[Asked]:
     """Every question under every setting, setting by setting.
 
@@ -55,11 +56,14 @@ def plan(
 
     Args:
         alphabet: labels of the options.
+        examples: where worked examples come from; by default ``questions``. With the whole set of which these were
+            drawn, a question's prompts do not depend on how many others are asked.
 
     Raises:
         InputError: if a setting does not exist, it has no questions, or a question has more options than labels.
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
+    pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
     asked: list[Asked] = []
     for name in setting_names(names):
         chosen = setting(name)
@@ -69,6 +73,6 @@ def plan(
         if not group:
             raise InputError(f"setting {name!r}: the question set has no questions for it")
         for question in group:
-            shown = present_setting(question, name, examples=mixed, seed=seed, alphabet=alphabet, left_out=left_out)
+            shown = present_setting(question, name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
             asked.append((question, shown))
     return asked

@@ -69,7 +69,7 @@ def instruction_boundary(
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, fields=dict(chosen.fields))
     found = whole.balanced(chosen.limit, chosen.seed)
     alphabet = parse_labels(chosen.labels)
-    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet)
+    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
     inspect = _inspect()
     log_dir = Path(chosen.log_dir)
     log_dir.mkdir(parents=True, exist_ok=True)
