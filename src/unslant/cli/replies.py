@@ -29,9 +29,9 @@ def replies(
     out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
     judge: Annotated[
         str | None,
-        Parameter(help="Model that reads replies in which no answer is found, such as inspect:PROVIDER/NAME."),
+        Parameter(help="Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."),
     ] = None,
-    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this file.")] = None,
+    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this JSON file.")] = None,
     quiet: o.Quiet = False,
     models: o.Models = o.ModelOptions(),
 ) -> None:
