@@ -149,8 +149,8 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
     )
     return Panel(
         f"boundary-outputs-{kind}",
-        f"What is answered, {_KINDS[kind]}",
-        f"A model that is not bent answers each form as often as it is right: {truth}.",
+        f"Distribution of answers, {_KINDS[kind]}",
+        f"An unbiased model gives each form as often as it is right: {truth}.",
         charts=(
             Chart(
                 f"boundary-outputs-{kind}",
