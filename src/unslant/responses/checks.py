@@ -62,7 +62,7 @@ class _About(_Part):
     example_prompt: str = ""
     seed: int = 0
     cost: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] | list[str] = {}
     counts: _Composed = _Composed()
     loading: _Loading = _Loading()
     fields: dict[str, Any] = {}
