@@ -16,7 +16,7 @@ _IM = re.IGNORECASE | re.MULTILINE
 
 def _words(phrases: str) -> str:
     """Alternatives given as words; ``_`` stands for a space within one."""
-    return "(?:" + "|".join(phrase.replace("_", r"\s{1,3}") for phrase in phrases.split()) + ")"
+    return "(?:" + "|".join(phrase.replace("_", r" ") for phrase in phrases.split()) + ")"
 
 
 # ---------------------------------------------------------------------------------------------- labels and texts
@@ -40,7 +40,7 @@ AFTER_LABEL = {
 
 LABEL_KEYWORD = re.compile(
     r"(?<!\w)(?:options?|choices?|letters?|alternatives?|opci[oó]n(?:es)?|optionen|lettre|letra|buchstabe|markers?|marked|label(?:l?ed)?|选项|選項|#|no\.)"
-    r"[ \t]?[\"'(\[{<]{0,3}\Z",
+    r" ?[\"'(\[{<]{0,3}\Z",
     _I,
 )
 """What says that a label follows."""
@@ -50,11 +50,13 @@ ORDINALS = {
     for words in ("first second third fourth fifth sixth seventh eighth", "1st 2nd 3rd 4th 5th 6th 7th 8th")
     for i, word in enumerate(words.split())
 }
+_PLACED = r"(?:(?:listed|given|answer) )?(?:options?|choices?|alternatives?|answer choices?|answers?|ones?)\b(?! (?:is|was) that)"
 ORDINAL = re.compile(
-    rf"\b({'|'.join(ORDINALS)}|last) (?:of the )?(?:(?:listed|given|answer) )?(?:option|choice|alternative|answer choice|answer|one)\b(?! (?:is|was) that)",
+    rf"\b(?:(?P<place>{'|'.join(ORDINALS)}|last) {_PLACED}|the (?P<alone>{'|'.join(ORDINALS)}|last)(?=[.,;!]|\n|\Z)"
+    rf"|(?P<end>first|last) (?P<many>two|three|four)(?: {_PLACED}|(?= (?:are|is|of)\b|[.,;!]|\n|\Z)))",
     _I,
 )
-"""An option named by its place: "the second option"."""
+"""Options named by their place: "the second option", "the last two"."""
 SKIPPED = frozenset(
     "my your his her its our their it they them is are was were be been some any would will do does did very".split()
 )
@@ -64,12 +66,12 @@ BEFORE_NO_LABEL = re.compile(
     r"\b(?:steps?|(?:sub)?questions?|parts?|figures?|fig|tables?|equations?|eq|sections?|chapters?|pages?|lines?"
     r"|vitamins?|hepatitis|types?|class|classes|phases?|groups?|grades?|stages?|plans?|points?|cases?|premises?|sent"
     r"|sentences?|paragraphs?|rules?|facts?|lemma|theorem|laws?|articles?|amendments?|world war|level|version|day|year"
-    r"|about|approximately|around|at least|at most|than|exactly)[ \t]?\Z",
+    r"|about|approximately|around|at least|at most|than|exactly) ?\Z",
     _I,
 )
 """What says that the letter or number that follows is no label."""
 
-NUMBER_GOES_ON = re.compile(r"[ \t]?(?:[%^*/×·=+]|\d|[-.,]\d|(?:hundred|thousand|million|billion|percent)\b)", _I)
+NUMBER_GOES_ON = re.compile(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|(?:hundred|thousand|million|billion|percent)\b)", _I)
 
 COMMON_WORDS = frozenset(
     "true false correct incorrect right wrong yes no none neither both all any some each every other others another "
@@ -93,27 +95,27 @@ ANY = characters(LABEL, BARE, BOTH, TEXT, WORD, AMBIGUOUS, CONFLICT, WRONG, MASK
 
 _AND = r"\b(?:and|as well as|together with|along with|plus|und|sowie|et|y|e)\b"
 _JOINED = (
-    rf"(?:[ \t]{{0,3}}(?:[,;/&+|、]|{_AND}|[和与及])[ \t]{{0,3}}(?:(?:{_AND}|&)[ \t]{{1,3}})?(?:(?:also|the|an?|options?|choices?)[ \t]{{1,3}}){{0,2}}"
-    rf"|[ \t]{{1,3}}(?={LABELLED})|(?={LABELLED}))"
+    rf"(?: ?(?:[,;/&+|、]|{_AND}|[和与及]) ?(?:(?:{_AND}|&) )?(?:(?:also|the|an?|options?|choices?) ){{0,2}}"
+    rf"| (?={LABELLED})|(?={LABELLED}))"
 )
-_ALONE = r"(?=[ \t]{0,3}[.,;:]?[ \t]{0,3}(?:\n|\Z|⟧))"
-_VERB = r"[ \t]{1,3}(?:is|was|has|does|are|were|have|do|seems?|appears?|says?|states?|means?|refers?|describes?|would|can|could|may|might)\b"
+_ALONE = r"(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))"
+_VERB = r" (?:is|was|has|does|are|were|have|do|seems?|appears?|says?|states?|means?|refers?|describes?|would|can|could|may|might)\b"
 _MORE = rf"(?:{_JOINED}{ONE}){{0,25}}"
 LISTED = (
-    rf"{ONE}(?:(?![ \t]{{0,3}}[,;][ \t]{{0,3}}(?:and[ \t])?{ONE}{_MORE}{_VERB}){_JOINED}{ONE}(?![ \t]{{1,3}}(?:is|was|has|does)\b)){{0,25}}"
-    rf"(?:[.,;]?[ \t]{{0,3}}\n[ \t]{{0,3}}{ONE}{_ALONE}){{0,25}}"
+    rf"{ONE}(?:(?! ?[,;] ?(?:and )?{ONE}{_MORE}{_VERB}){_JOINED}{ONE}(?! (?:is|was|has|does)\b)){{0,25}}"
+    rf"(?:[.,;-]{{0,3}} ?\n ?{ONE}{_ALONE}){{0,25}}"
 )
 """One mention, or several as one answer."""
 SUBJECT = rf"{ONE}{_MORE}"
 """The same before a verb."""
 ALTERNATIVES = re.compile(
-    rf"(?:\beither[ \t]{{1,3}})?{SUBJECT}[ \t,]{{0,3}}\b(?:or|and/or|oder|ou|o|vs\.?|versus)\b[ \t]{{1,3}}"
-    rf"(?:(?:else|maybe|perhaps|possibly|even|rather|either)[ \t]{{1,3}})?{ONE}(?:[ \t,]{{0,3}}(?:or[ \t]{{1,3}})?{ONE}){{0,25}}"
-    rf"|{ONE}[ \t]{{0,3}}或(?:者)?[ \t]{{0,3}}{ONE}|\bbetween[ \t]{{1,3}}(?:options?[ \t])?{SUBJECT}",
+    rf"(?:\beither )?{SUBJECT}(?:[ ,]{{0,3}}\b(?:or|and/or|oder|ou|o|vs\.?|versus)\b "
+    rf"(?:(?:else|maybe|perhaps|possibly|even|rather|either|the|an?|option) ){{0,2}}{SUBJECT}){{1,25}}"
+    rf"|{ONE} ?或(?:者)? ?{ONE}|\bbetween (?:options? )?{SUBJECT}",
     _I,
 )
 """Options among which no choice is made."""
-EITHER = rf"{ONE}(?:(?:{_JOINED}|[ \t,]{{0,3}}\b(?:or|nor)\b[ \t]{{1,3}}){ONE}){{0,25}}"
+EITHER = rf"{ONE}(?:(?:{_JOINED}|[ ,]{{0,3}}\b(?:or|nor)\b ){ONE}){{0,25}}"
 
 # ------------------------------------------------------------------------------------------------------ none and all
 
@@ -125,13 +127,13 @@ _RIGHT = (
     r"(?:(?:entirely |fully |quite |exactly |really |actually |completely )?(?:correct|right|true|valid|accurate|suitable|appropriate|applicable"
     r"|fits?|apply|applies|match(?:es)?|works?|supported|satisfactory))"
 )
-_NAMED = rf"(?:[ \t]?\(?(?:{EITHER})\)?)?"
+_NAMED = rf"(?: ?\(?(?:{EITHER})\)?)?"
 _GIVEN = r"(?:\s{1,2}(?:above|listed|given|provided|shown|presented|here))*"
-_OF_THEM = rf"(?:\s{{1,2}}of\s{{1,2}}{EITHER}|\s{{1,2}}of\s{{1,2}}(?:the|these|them|those|all)(?:\s{{1,2}}(?!{ONE}|others?\b)\w{{1,20}}\b)?(?:\s{{1,2}}{_OPTION})?{_GIVEN}{_NAMED})"
+_OF_THEM = rf"(?: of {EITHER}| of (?:the|these|them|those|all)(?: (?!{ONE}|others?\b)\w{{1,20}}\b)?(?: {_OPTION})?{_GIVEN}{_NAMED})"
 _LISTED = r"(?:(?:listed|(?:given|provided|present|included|available|offered|shown) (?:among|in|as|here|above))\b|(?:among|amongst|one of|any of|in|within|on|part of) (?:the|these|those|any)\b)"
 NONE = (
     r"(?:(?:that |there (?:is|are) )?(?:"
-    rf"none(?:{_OF_THEM})?(?: (?:is|are|seems?(?: to be)?) {_RIGHT}| {_RIGHT})?"
+    rf"(?:no,? )?none(?:{_OF_THEM})?(?: (?:is|are|seems?(?: to be)?) {_RIGHT}| {_RIGHT})?"
     rf"|no (?:single |one )?(?:{_RIGHT} {_OPTION}|{_OPTION}(?: (?:is|are) {_RIGHT}| {_RIGHT})?)"
     rf"|nothing|neither(?:{_OF_THEM})?|not any(?:{_OF_THEM})?|not {_LISTED}[^.\n]{{0,60}}"
     rf"|all (?:of )?(?:the |these )?(?:\w{{1,12}} )?{_OPTION}{_NAMED} are (?:wrong|incorrect|false|not {_RIGHT})"
@@ -145,7 +147,7 @@ NONE_STATED = re.compile(
     rf"|\bno (?:single |one )?(?:{_RIGHT} {_OPTION}|{_OPTION} (?:is|are|seems?) {_RIGHT}|{_OPTION} {_RIGHT})"
     rf"|\ball (?:of )?(?:the |these )?(?:\w{{1,12}} )?{_OPTION}{_NAMED} are (?:wrong|incorrect|false|not {_RIGHT})"
     rf"|\b(?:neither|not one|not any) of (?:the|these) (?:\w{{1,12}} )?{_OPTION}"
-    rf"|\b(?:not|n't) (?:a|any|one) (?:single )?{_RIGHT} {_OPTION}|(?:not|n't) (?:think|believe) (?:that )?any of (?:the|these|them)\b[^.\n]{{0,30}}{_RIGHT}"
+    rf"|(?:\bnot|n't) (?:a|any|one) (?:single )?{_RIGHT} {_OPTION}|(?:not|n't) (?:think|believe) (?:that )?any of (?:the|these|them)\b[^.\n]{{0,30}}{_RIGHT}"
     rf"|\ball (?:of )?(?:the|these|them)(?: \w{{1,12}})? are (?:wrong|incorrect|false|not {_RIGHT})|{_OPTION}[^.\n]{{0,40}} (?:do|does)(?:n't| not) (?:include|contain|list|have|show) (?:the|a|any) (?:correct|right)"
     rf"|\banswer\b[^.\n]{{0,60}} (?:is|are|was)(?: not|n't) (?:actually )?{_LISTED}"
     rf"|\b(?:keine der|aucune (?:des|de ces)|ninguna de (?:las|estas)) \w{{1,20}}|以上(?:都|皆|均)(?:不对|不是|不正确|错误)|没有正确(?:答案|选项)",
@@ -154,10 +156,10 @@ NONE_STATED = re.compile(
 """Statements anywhere in a reply that no option is right."""
 _EXCEPT = (
     rf"\b(?:all|every ?(?:thing|one)?|any)(?: of)?(?: the| these| them)?(?: \w{{1,12}})?(?: {_OPTION})?(?P<before> (?:is|are) (?:correct|right|true|wrong|incorrect|false))?,?"
-    rf" (?:except(?: for)?|but|apart from|other than|besides)[ \t]{{1,2}}(?:for )?(?:option )?(?P<said>{EITHER})"
+    rf" (?:except(?: for)?|but|apart from|other than|besides) (?:for )?(?:option )?(?P<said>{EITHER})"
 )
 ALL_BUT = re.compile(
-    rf"{_EXCEPT}(?: (?:is|are) (?P<after>{_RIGHT}|wrong|incorrect|false|not \w{{1,10}})|(?P<alone>[ \t.!]*\Z))",
+    rf"{_EXCEPT}(?: (?:is|are) (?P<after>{_RIGHT}|wrong|incorrect|false|not \w{{1,10}})|(?P<alone>[ .!]*\Z))",
     _I,
 )
 """Every option but these."""
@@ -166,7 +168,8 @@ ALL = (
     rf"|all are (?:correct|right|true)|every option)(?!\w)(?! (?:are|is) (?:wrong|incorrect|false|not))(?!,? (?:except|but)\b))"
 )
 """Ways of saying "every option is right"."""
-NONE_TEXT = re.compile(r"(?:none|neither|nothing)(?: (?:of )?(?:the|these|those|them)?(?: (?:above|options?|choices?|answers?))*)?(?: (?:is|are) (?:correct|right|true))?", _I)
+NO_OPTION_AHEAD = re.compile(r"(?:no|not|all|any) (?:single |one |other )?(?:options?|choices?|answers?|correct|right|true|of)\b", _I)
+NONE_TEXT = re.compile(r"(?:none|neither)(?: (?:of )?(?:the|these|those|them)?(?: (?:above|options?|choices?|answers?))*)?(?: (?:is|are) (?:correct|right|true))?", _I)
 NONE_GOES_ON = re.compile(r"(?: of (?:the|these|those|them)\b(?: (?:above|options?|choices?|answers?|given|listed)\b)*)?(?: (?:is|are) (?:correct|right|true)\b)?", _I)
 ALL_TEXT = re.compile(r"all (?:of )?(?:the )?(?:above|these|them|options)(?: options)?(?: are (?:correct|right|true))?", _I)
 BOTH_TEXT = re.compile(r"both\b", _I)
@@ -185,19 +188,19 @@ DENIED_BEFORE = re.compile(
     r"(?:\bnot(?! (?:only|just|merely|simply)\b)|n't|\bcannot|\bnever|\bnor|\bneither|\brather than|\binstead of|\bexcept(?: for)?"
     r"|\bexcluding|\bother than|\bunlike|\bapart from|\beliminat(?:e|es|ed|ing)\b|\brul(?:es?|ed|ing) out|\breject\w{0,4}|\bdiscard\w{0,4}"
     r"|\bdismiss\w{0,4}|\bexclud\w{1,4}|\bcross\w{0,3} out|\bwithout|\bnicht|\bpas|\bno es|\bn'est pas|不是|不选|排除)"
-    rf"(?:[ \t]{{0,2}}(?:think|believe|choose|pick|select|go with|consider) )?(?:[ \t]{{0,2}}{_BETWEEN}(?!\w)){{0,5}}[ \t]{{0,2}}[⟦]?(?P<said>{EITHER})",
+    rf"(?: ?(?:think|believe|choose|pick|select|go with|consider) )?(?: ?{_BETWEEN}(?!\w)){{0,5}} ?[⟦]?(?P<said>{EITHER})",
     _I,
 )
 """Options that are said not to be meant: "not B", "rather than A or C"."""
 WRONG_BEFORE = re.compile(
     r"\b(?:incorrect|wrong|false|eliminated|falsch\w{0,2}|incorrect[ao]s?|faux|fausse)"
-    rf"(?:(?: {_OPTION})[ \t]{{0,2}}(?:(?:is|are|was|were|include|being|would be|like|such as|ist|sind|est|sont|es|son)\b|[:,(])?|[ \t]?[:(]|[ \t](?=\S))[ \t]{{0,2}}"
-    rf"(?:{_ADVERBS} )?(?P<said>{EITHER})|\b(?:the )?(?:other|remaining)s?(?: {_OPTION})?[ \t]{{0,2}}(?:(?:is|are|like|such as)\b|[:(])?[ \t]{{0,2}}(?P<others>{EITHER})",
+    rf"(?:(?: {_OPTION}) ?(?:(?:is|are|was|were|include|being|would be|like|such as|ist|sind|est|sont|es|son)\b|[:,(])?| ?[:(]| (?=\S)) ?"
+    rf"(?:{_ADVERBS} )?(?P<said>{EITHER})|\b(?:the )?(?:other|remaining)s?(?: {_OPTION})? ?(?:(?:is|are|like|such as)\b|[:(])? ?(?P<others>{EITHER})",
     _I,
 )
 """Options that are called wrong: "the incorrect options are B, C and D"."""
 _BE = (
-    r"(?:(?:is|are|was|were|seems?|looks?|appears?|can|could|would|will|must|do|does|did|should|may|might|be|to be|been|has|have|ist|sind|est|es|son|sont)\b[ \t]{0,2})"
+    r"(?:(?:is|are|was|were|seems?|looks?|appears?|can|could|would|will|must|do|does|did|should|may|might|be|to be|been|has|have|ist|sind|est|es|son|sont)\b ?)"
 )
 _NOT = r"(?:not|n't|cannot|can't|never|isn't|aren't|wasn't|doesn't|don't|won't|wouldn't|couldn't|nicht|no|ne|pas)"
 _WRONG = _words(
@@ -208,17 +211,17 @@ _FIT = _words(
     "correct right true valid accurate answers? options? choices? fit apply match work hold make_sense suitable appropriate "
     "applicable best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne it this_one"
 )
-_UP_TO = r"[\])}:]{0,2}[ \t]{0,2}(?:[(-][ \t]?|,[ \t](?=which|that|it|this))?(?:(?:which|that|it|this)[ \t])?"
+_UP_TO = r"[\])}:]{0,2} ?(?:[(-] ?|, (?=which|that|it|this))?(?:(?:which|that|it|this) )?"
 WRONG_AFTER = re.compile(
-    rf"(?P<said>{EITHER}){_UP_TO}(?:{_BE}{{0,3}}(?:{_ADVERBS}[ \t]){{0,3}}{_WRONG}(?!\w)"
-    rf"|[ \t]?\?[ \t]{{0,2}}(?:no|nope|wrong|incorrect)\b|{_BE}{{0,2}}{_NOT}[ \t]{{1,2}}(?:be |been |to be |actually |really |quite |necessarily |as |entirely |so )*(?:the |an? |our |my )?"
+    rf"(?P<said>{EITHER}){_UP_TO}(?:{_BE}{{0,3}}(?:{_ADVERBS} ){{0,3}}{_WRONG}(?!\w)"
+    rf"| ?\? ?(?:no|nope|wrong|incorrect)\b|{_BE}{{0,2}}{_NOT} (?:be |been |to be |actually |really |quite |necessarily |as |entirely |so )*(?:the |an? |our |my )?"
     rf"(?:most |more |best |only |good |likely |correct |right |suitable |appropriate |valid |final )*{_FIT}(?!\w)(?! (?:only|just)\b)"
     rf"|(?:是)?(?:错误|不正确|错的|不对))",
     _I,
 )
 """Options that are called wrong: "B is wrong", "C cannot be right", "D: incorrect"."""
 NOT_ASSERTED_AFTER = re.compile(
-    rf"(?P<said>{EITHER})[ \t]{{0,3}}(?:,? ?(?:which|who|that) )?{_BE}{{1,2}}(?:{_ADVERBS} )?{_NOT}\b"
+    rf"(?P<said>{EITHER}) ?(?:,? ?(?:which|who|that) )?{_BE}{{1,2}}(?:{_ADVERBS} )?{_NOT}\b"
     rf"|(?P<anaphoric>{EITHER})[^.\n{ANY[1:-1]}]{{0,80}}[;,.] (?:but |and |however,? |so |therefore |thus |hence )?(?:that|this|it|which|these|they)(?:'s| is| was| does| are| do)(?: not|n't| wrong| incorrect| false)\b",
     _I,
 )
@@ -229,23 +232,23 @@ _HEDGE = (
     r"|test(?:ing)?|evaluat(?:e|ing)|analy[sz](?:e|ing)|regarding|as for|such as|vielleicht|peut-être|quizás?|可能是|也许是?)"
 )
 HEDGED_BEFORE = re.compile(
-    rf"\b{_HEDGE}[ \t,:]{{1,3}}(?:(?:the|a|an|if|that|it|it's|is|whether|options?|choices?|answer|statement|correct|right|only)[ \t]{{1,2}}){{0,4}}(?P<said>{EITHER})",
+    rf"\b{_HEDGE}[ \t,:]{{1,3}}(?:(?:the|a|an|if|that|it|it's|is|whether|options?|choices?|answer|statement|correct|right|only) ){{0,4}}(?P<said>{EITHER})",
     _I,
 )
 """Options that are only considered."""
 HEDGED_AFTER = re.compile(
-    rf"(?P<said>{EITHER})[ \t,]{{0,2}}(?:(?:might|may|could|can|would)(?: also| well| at first)? (?:be|have been|seem|look|appear)\b|cannot be (?:ruled out|excluded|eliminated|dismissed)|can't be (?:ruled out|excluded)"
+    rf"(?P<said>{EITHER})[ ,]{{0,2}}(?:(?:might|may|could|can|would)(?: also| well| at first)? (?:be|have been|seem|look|appear)\b|cannot be (?:ruled out|excluded|eliminated|dismissed)|can't be (?:ruled out|excluded)"
     rf"|(?:is|are|seems?|looks?) (?:also |all |both |only )?(?:possible|plausible|tempting|a (?:possibility|common (?:mistake|misconception|error))|partially|partly|half)\b)",
     _I,
 )
 _FORCED = r" (?:(?:i|we|i'm|i am) )?(?:(?:was |were )?(?:forced|pressed|asked|pushed|obliged)|had to|have to|must|need to|were to)\b[^.,;:\n]{0,40}[,:]"
 CONDITION = re.compile(
-    rf"\bif\b(?!{_FORCED})(?:[^.;,\n]{{0,200}}(?:,|\bthen\b)[ \t]?(?:then )?{ONE}(?=[.;\n]|\Z)|[^.;,\n]{{0,200}}{ONE}[^.;\n]{{0,200}})"
+    rf"\bif\b(?!{_FORCED})(?:[^.;,\n]{{0,200}}(?:,|\bthen\b) ?(?:then )?{ONE}(?=[.;\n]|\Z)|[^.;,\n]{{0,200}}{ONE}[^.;\n]{{0,200}})"
     rf"|\b(?:if(?!{_FORCED})|unless|whether|suppos(?:e|ing)|assuming|provided|in case|wenn|falls|si)\b[^.;!?\n]{{0,200}}?(?:,|\bthen\b|(?=[.;!?\n])|\Z)",
     _I,
 )
 """What is supposed and not said; a choice somebody is forced to make is one."""
-QUESTION = re.compile(r"[^.!?\n]{0,400}\?(?![ \t]{0,2}(?:yes|yep|correct|right)\b)", _I)
+QUESTION = re.compile(r"[^.!?\n]{0,400}\?(?! ?(?:yes|yep|correct|right)\b)", _I)
 REPORTED = re.compile(
     r"\b(?:(?:i |we )?(?:at first|initially|originally|first(?:ly)?),? (?:i |we )?(?:thought|said|picked|chose|considered|assumed|believed|guessed)"
     r"|my (?:first|initial) (?:thought|guess|instinct|answer|choice|reaction)|at first(?: glance| sight)?|(?:some|many|one|people|students|you|someone)(?: people| students)? (?:may|might|would|could) "
@@ -276,16 +279,16 @@ _COPULA = (
     r"(?:is|are|was|were|(?:would|should|must|will|has to|have to)(?: then| therefore| thus)? be|seems? to be|appears? to be|remains?)"
 )
 FIELD_CUE = re.compile(
-    rf"{FIELD}(?P<field>)[ \t]{{0,2}}|(?:^|(?<=[.!?:)]\s)|(?<=\n))[ \t(\[]{{0,3}}(?:(?:so|thus|therefore|hence|and|yes|final|correct|right|best|short|direct|selected|chosen|the|my|your|overall|suggested)[ \t,]{{1,2}}){{0,5}}"
+    rf"{FIELD}(?P<field>) ?|(?:^|(?<=[.!?:)]\s)|(?<=\n))[ \t(\[]{{0,3}}(?:(?:so|thus|therefore|hence|and|yes|final|correct|right|best|short|direct|selected|chosen|the|my|your|overall|suggested)[ ,]{{1,2}}){{0,5}}"
     r"(?:answers?|options?|choices?|solutions?|responses?|conclusion|verdict|selections?|pick|prediction|result|output|ans\.?|antwort(?:en)?|lösung|réponses?|respuestas?|答案|正确答案|回答|选择|解答|答え|正解)"
-    r"(?:[ \t]?\((?:s|es)\)|[ \t](?:letters?|numbers?|labels?|choices?|options?|key))?[ \t]{0,2}(?:[:=]|->|→|-(?=[ \t])|是|为)",
+    r"(?: ?\((?:s|es)\)| (?:letters?|numbers?|labels?|choices?|options?|key))? ?(?:[:=]|->|→|-(?= )|是|为)",
     _IM,
 )
 """A field for the answer: "Answer:", ``\\boxed{}``, JSON."""
 CUE = re.compile(
-    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},)[ \t]{{0,2}}(?:\b{_COPULA}\b|=|->|→)"
+    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},) ?(?:\b{_COPULA}\b|=|->|→)"
     rf"|\b(?:(?:correct|right|best|final) {_NOUN}|{_NOUN}[^.,;:\n{ANY[1:-1]}]{{0,60}} (?:correct|right|best))[^.,;:\n?!{ANY[1:-1]}]{{0,60}}:"
-    r"|\b(?:the |my |our )(?:correct|right|best|final|true)(?: (?:answers?|options?|choices?))?,?(?=[ \t]{1,2}" + MARKED[:0] + rf"{LABELLED})"
+    r"|\b(?:the |my |our )(?:correct|right|best|final|true)(?: (?:answers?|options?|choices?))?,?(?= " + MARKED[:0] + rf"{LABELLED})"
     r"|(?:\b(?:richtige?n?|korrekte?n?)? ?(?:antwort(?:en)?|lösung|option) (?:ist|lautet|sind|lauten|wäre)|\b(?:richtig|korrekt) (?:ist|sind))"
     r"|\b(?:bonnes? |correcte?s? )?(?:réponses?|options?|choix)(?: (?:correctes?|exactes?|justes?|finales?))? (?:est|sont|serait)"
     r"|\b(?:respuestas?|opci[oó]n(?:es)?|soluci[oó]n)(?: (?:correctas?|finales?|adecuadas?))? (?:es|son|sería)"
@@ -294,7 +297,7 @@ CUE = re.compile(
 )
 """What stands before an answer in a sentence: "the correct option is"."""
 CHOOSING = re.compile(
-    r"\b(?:i|we|i'd|i'll|we'd|i've|i'm|we're|let's|you should|you can)\b(?: (?:would|will|shall|must|therefore|thus|have|had|am|are|was|to|rather|still|also|finally|personally|simply|decided|choosing|going|leaning|say|forced))*[ \t]"
+    r"\b(?:i|we|i'd|i'll|we'd|i've|i'm|we're|let's|you should|you can)\b(?: (?:would|will|shall|must|therefore|thus|have|had|am|are|was|to|rather|still|also|finally|personally|simply|decided|choosing|going|leaning|say|forced))* "
     r"(?:choose|chose|chosen|pick(?:ed)?|select(?:ed)?|answer(?:ed)?(?: with)?|go(?:ing)? (?:with|for)|went (?:with|for)|opt(?:ed)? for|vote(?:d)? for|say|guess(?:ed)?|bet(?: on)?|settled? (?:on|for)|prefer"
     r"|lean(?:ing)? (?:toward|towards|to)|stick(?:ing)? with|mark(?:ed)?|conclude|believe|think|feel|take|suggest|recommend|identif(?:y|ied))"
     r"(?: that)?(?: (?:it|this|that)(?: is|'s| must be| has to be| should be| would be| to be))?\b"
@@ -310,17 +313,17 @@ _GOOD = _words(
     "reasonable plausible single most more better fitting probable"
 )
 CALLED_ANSWER = re.compile(
-    rf"(?P<said>{SUBJECT})[ \t,]{{0,2}}(?:{_COPULA}|seems?|looks?(?: like)?|appears?|(?:is|are) (?:likely|probably|most likely|clearly|definitely) to be|(?:is|are) considered|as|being)"
-    rf"[ \t]{{1,2}}(?:(?:thus|therefore|then|clearly|indeed|definitely|probably|also|both|all|likely|now|still|to be|hence|obviously|certainly|the|our|my|your|two|by far) ){{0,4}}(?:(?:a|an) (?=(?:more|better|most|best) ))?(?:{_GOOD} ){{0,3}}{_AS_ANSWER}\b"
-    rf"|\b(?:leav(?:es|ing)|mak(?:es|ing)|giv(?:es|ing)|yield(?:s|ing))[ \t](?:us[ \t](?:with[ \t])?|only[ \t]|just[ \t]|with[ \t]|the[ \t])*(?P<left>{LISTED})"
-    rf"|\b(?:matches|corresponds to|points to|indicates|is equivalent to|is the same as)[ \t](?:the )?(?P<matched>{characters(LABEL, BOTH)})",
+    rf"(?P<said>{SUBJECT})[ ,]{{0,2}}(?:{_COPULA}|seems?|looks?(?: like)?|appears?|(?:is|are) (?:likely|probably|most likely|clearly|definitely) to be|(?:is|are) considered|as|being)"
+    rf" (?:(?:thus|therefore|then|clearly|indeed|definitely|probably|also|both|all|likely|now|still|to be|hence|obviously|certainly|the|our|my|your|two|by far) ){{0,4}}(?:(?:a|an) (?=(?:more|better|most|best) ))?(?:{_GOOD} ){{0,3}}{_AS_ANSWER}\b"
+    rf"|\b(?:leav(?:es|ing)|mak(?:es|ing)|giv(?:es|ing)|yield(?:s|ing)) (?:us (?:with )?|only |just |with |the )*(?P<left>{LISTED})"
+    rf"|\b(?:matches|corresponds to|points to|indicates|is equivalent to|is the same as) (?:the )?(?P<matched>{characters(LABEL, BOTH)})",
     _I,
 )
 """Options that are called the answer: "B is the correct option", "which leaves C"."""
 CONCLUDED = re.compile(
-    rf"(?:\b(?:so|thus|therefore|hence|consequently|in conclusion|ie,?|namely|(?:it|this|that)(?:'s| is| must be| has to be| should be)(?: therefore| thus| clearly)?|donc|por lo tanto)[ \t,:]{{1,3}}|(?:→|->|=>)[ \t]?)"
-    rf"(?:(?:it|this)(?:'s| is| must be) |the |option |only |both |clearly )*(?P<said>{LISTED})(?=[ \t]?(?:[.!)⟧]|\n|\Z|,? (?:because|since|as|for|which|given)\b))"
-    rf"|\b(?:is|are|be)[ \t]{{1,2}}(?P<marked>{characters(LABEL, BOTH)}(?:{_JOINED}{characters(LABEL, BOTH)})*)(?=[ \t]?(?:[.!⟧]|\n|\Z))",
+    rf"(?:\b(?:so|thus|therefore|hence|consequently|in conclusion|ie,?|namely|(?:it|this|that)(?:'s| is| must be| has to be| should be)(?: therefore| thus| clearly)?|donc|por lo tanto)[ \t,:]{{1,3}}|(?:→|->|=>) ?)"
+    rf"(?:(?:it|this)(?:'s| is| must be) |the |option |only |both |clearly )*(?P<said>{LISTED})(?= ?(?:[.!)⟧]|\n|\Z|,? (?:because|since|as|for|which|given)\b))"
+    rf"|(?:^|(?<=[.!?]\s)|(?<=\n))[^.!?\n{ANY[1:-1]}]{{0,300}}\b(?:is|are|be) (?P<marked>{characters(LABEL, BOTH)}(?:{_JOINED}{characters(LABEL, BOTH)})*)(?= ?(?:[.!⟧]|\n|\Z))",
     _I,
 )
 """Options that a sentence comes down to: "so B.", "is (D)."."""
@@ -328,7 +331,7 @@ CORRECTION = (
     r"(?:\bactually|\bwait|(?:(?<=[.!?] )|(?<=\n)|^)no(?=[,.;!-])|\bcorrection|\bon second thoughts?|\bsorry|\boops|\brather|\bhmm+|\bor rather|\bin fact|\bupon (?:reflection|reconsideration)|\bon reflection)"
 )
 CORRECTED = re.compile(
-    rf"{CORRECTION}[ \t]?[,:;.!-]{{0,3}}[ \t\n]{{0,2}}(?:(?:i (?:think|believe|mean|meant)|make (?:that|it)|it(?:'s| is| should be| must be| has to be)|that(?:'s| is)|the answer is|let's go with|go with|no|actually|wait)[ \t,]{{1,2}}){{0,3}}(?P<said>{LISTED})(?!\?)",
+    rf"{CORRECTION} ?[,:;.!-]{{0,3}}[ \t\n]{{0,2}}(?:(?:i (?:think|believe|mean|meant)|make (?:that|it)|it(?:'s| is| should be| must be| has to be)|that(?:'s| is)|the answer is|let's go with|go with|no|actually|wait)[ ,]{{1,2}}){{0,3}}(?P<said>{LISTED})(?!\?)",
     _I,
 )
 """An answer that corrects another: "Actually, B covers all three"."""
@@ -339,17 +342,17 @@ RETRACTED = re.compile(
     _IM,
 )
 """Words that take back what was said before."""
-_CALLED = r"(?:correct|right|true|accurate|valid|yes|richtig|korrekt|vrai|correct[ao]s?|verdader[ao]s?|the best|best|the (?:most|closest|nearest|best)(?: \w{2,14})?|the strongest|(?:most )?likely|probable|正确|对)"
+_CALLED = r"(?:correct|right|true|accurate|valid|yes|richtig|korrekt|vrai|correct[ao]s?|verdader[ao]s?|(?:the )?(?:best|closest|nearest|strongest)|(?:the )?most (?:likely|appropriate|accurate|suitable|plausible|correct|probable|reasonable|logical|fitting|relevant)|(?:most )?likely|probable|正确|对)"
 CALLED_RIGHT = re.compile(
-    rf"(?P<said>{SUBJECT})[ \t)]{{0,2}}(?:(?:[:(-]|->|→)[ \t]?(?:is |are |this is |it is |it's )?|\.[ \t](?=(?:true|correct|yes|right)[ \t.!]{{0,3}}(?:\n|\Z))|[ \t](?:(?:is|are|was|were|seems?|appears?|looks?|must be|would be|holds?|ist|sind|est|sont|es|son)[ \t]){{1,2}}|[ \t]{{0,2}}(?=\(correct\))|\?[ \t]{{0,2}})"
-    rf"(?:(?:the|both|all|also|most likely|probably|clearly|definitely|only|indeed|therefore|thus|likely|each|certainly|in fact|the only|\()[ \t]?){{0,3}}{_CALLED}(?!\w)(?![ \t]?(?:/|or|only|if|when|unless)\b)",
+    rf"(?P<said>{SUBJECT})[ \t)]{{0,2}}(?:(?:[:(-]|->|→) ?(?:is |are |this is |it is |it's )?|\. (?=(?:true|correct|yes|right)[ .!]{{0,3}}(?:\n|\Z))| (?:(?:is|are|was|were|seems?|appears?|looks?|must be|would be|holds?|ist|sind|est|sont|es|son) ){{1,2}}| ?(?=\(correct\))|\? ?)"
+    rf"(?:(?:the|both|all|also|most likely|probably|clearly|definitely|only|indeed|therefore|thus|likely|each|certainly|in fact|the only|\() ?){{0,3}}{_CALLED}(?!\w)(?! ?(?:/|or|only|if|when|unless)\b)",
     _I,
 )
 """Options that are called right, one by one or together."""
-MARKED_RIGHT = re.compile(rf"^[ \t]*(?P<said>{ONE})[^\n{ANY[1:-1]}]{{0,300}}(?:\(correct\)|[.:;-] (?:this is )?(?:correct|true|right))[ \t.!]*$", _IM)
-MARKED_WRONG = re.compile(rf"^[ \t]*(?P<said>{ONE})[^\n{ANY[1:-1]}]{{0,300}}(?:\(incorrect\)|[.:;-] (?:this is )?(?:incorrect|false|wrong|not correct))[ \t.!]*$", _IM)
+MARKED_RIGHT = re.compile(rf"^ ?(?P<said>{ONE})[^\n{ANY[1:-1]}]{{0,300}}(?:\(correct\)|[.:;-] (?:this is )?(?:correct|true|right|yes))[ .!]*$", _IM)
+MARKED_WRONG = re.compile(rf"^ ?(?P<said>{ONE})[^\n{ANY[1:-1]}]{{0,300}}(?:\(incorrect\)|[.:;-] (?:this is )?(?:incorrect|false|wrong|not correct|no))[ .!]*$", _IM)
 FITS = re.compile(
-    rf"(?P<said>{SUBJECT})[ \t](?:best (?:fits?|matches|describes?|answers?|explains?|represents?|completes?|suits?|captures?)|(?:fits?|matches|suits?|works?|applies|apply|holds?)(?: (?:the )?best| perfectly| better)?(?=[ \t]?(?:[.,;!]|\n|\Z| the| this| here| because| since))|makes? (?:the most )?sense|(?:comes?|is|seems) (?:the )?(?:closest|nearest)|(?:is|are) the only\b(?! (?:\w+ )?(?:wrong|incorrect|false)))|\bonly (?:option )?(?P<only>{ONE})(?=[ \t]\w)",
+    rf"(?P<said>{SUBJECT}) (?:best (?:fits?|matches|describes?|answers?|explains?|represents?|completes?|suits?|captures?)|(?:fits?|matches|suits?|works?|applies|apply|holds?)(?: (?:the )?best| perfectly| better)?(?= ?(?:[.,;!]|\n|\Z| the| this| here| because| since))|makes? (?:the most )?sense|(?:comes?|is|seems) (?:the )?(?:closest|nearest)|(?:is|are) the only\b(?! (?:\w+ )?(?:wrong|incorrect|false)))|\bonly (?:option )?(?P<only>{ONE})(?= \w)",
     _I,
 )
 

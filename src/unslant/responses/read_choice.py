@@ -51,14 +51,14 @@ _LEAD = (
     r"(?:(?:both|only|just|so|thus|therefore|hence|it's|it is|this is|probably|i think|i believe|i'd say|yes|ok|okay|sure|clearly|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's|that is|certainly|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
 )
 _TAIL = (
-    rf"(?:[ \t]?,?[ \t]?(?:and not|but not|not|rather than|instead of|over)[ \t](?:option[ \t])?{words.ANY}|[ \t]?[(,-]?[ \t]?(?:confidence|probability|certainty)?[ \t:]{{0,3}}\d{{1,3}}(?:\.\d+)?[ \t]?%[ \t\w]{{0,12}}|[ \t]it is|(?: and)? only(?: {words.ONE})?|[ \t]alone)?"
-    r"[ \t.!;:,)\]}>⟧\"']{0,6}$"
+    rf"(?: ?,? ?(?:and not|but not|not|rather than|instead of|over) (?:option )?{words.ANY}| ?\([^()\n]{{0,40}}\)|,? (?:confidence|probability|certainty)[ \t:]{{0,3}}[\d.]{{1,5}} ?%?| it is|(?: and)? only(?: {words.ONE})?| alone)?"
+    r"[ \t.!;:,)\]}>⟧\"'-]{0,6}$"
 )
-_BARE_LINE = re.compile(rf"^[ \t]*{_LEAD}{words.SLOT}{_TAIL}", re.IGNORECASE)
-_LAST_SENTENCE = re.compile(rf"[.!?:;-][ \t]{{1,2}}(?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
+_BARE_LINE = re.compile(rf"^ ?{_LEAD}{words.SLOT}{_TAIL}", re.IGNORECASE)
+_LAST_SENTENCE = re.compile(rf"[.!?:;-] (?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
 _OPENING = re.compile(
-    rf"[ \t]*(?:{_LEAD})[\"'(\[]{{0,2}}(?P<said>{words.SUBJECT})"
-    rf"(?:(?<={words.ONE}{words.ONE})[ \t]{{1,2}}(?:are|were|have)\b|[ \t]{{0,2}}[.:,;()\]!\n-]|[ \t]{{0,2}}\Z|[ \t]+(?:because|since|as|for|due|given|but|although|though|while)\b|(?<={words.BOTH_ONLY})[ \t])",
+    rf" ?(?:{_LEAD})[\"'(\[]{{0,2}}(?P<said>{words.SUBJECT})"
+    rf"(?:(?<={words.ONE}{words.ONE}) (?:are|were|have)\b| ?[.:,;()\]!\n-]| ?\Z| (?:because|since|as|for|due|given|but|although|though|while)\b|(?<={words.BOTH_ONLY}) )",
     re.IGNORECASE,
 )
 _OPENED_LINE = re.compile(rf"^[ \t\"'(]{{0,4}}(?P<said>{words.ONE})", re.MULTILINE)
@@ -69,7 +69,16 @@ _UNSURE = re.compile(
 _SHORT, _LONG = 200, 700
 """Characters up to which a lone mention is trusted, and up to which an option's text in the first sentence is."""
 _CUT_OFF = re.compile(r"[\s\n]*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", re.IGNORECASE)
-_LAST_WORD = re.compile(rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈)[ \t]{{1,2}}(?:the |an? |approximately |about |called |only )*(?P<said>{words.ONE})[ \t]{{0,2}}(?:\w{{1,12}}[ \t]{{0,2}}){{0,2}}[.!]?\Z")
+_CONTRAST = re.compile(
+    rf"^(?:while|whereas|although|though|unlike)\b[^,\n]{{0,200}},"
+    rf"|(?<={words.ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but)\b.*",
+    re.IGNORECASE,
+)
+_CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", re.IGNORECASE)
+_LAST_WORD = re.compile(rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:the |an? |approximately |about |called |only )*(?P<said>{words.ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+
+
+_UNKNOWN_LABEL = re.compile(r" ?(?:,|and\b|&|/) ?(?:and )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)")
 
 
 class _Claim(NamedTuple):
@@ -113,7 +122,7 @@ class _Reading:
     def __init__(self, shown: Collapser, collapsed: str) -> None:
         self.n = len(shown.labels)
         self.shown = shown
-        collapsed = re.sub(r"⟧[ \t]*(?:,|and|&)[ \t]*⟦", ", ", collapsed)
+        collapsed = re.sub(r"⟧ ?(?:,|and|&) ?⟦", ", ", collapsed)
         self.plain = re.sub(rf'"[^"\n{words.ANY[1:-1]}]{{12,200}}"', '"…"', collapsed)
         self.text = masked(self.plain)
 
@@ -131,9 +140,9 @@ class _Reading:
             self.opening,
             self.statement_verdicts,
             self.none_stated,
+            self.concluded,
             self.option_text,
             self.part_of_text,
-            self.cut_off,
             self.both,
             self.only_mention,
         ):
@@ -163,10 +172,10 @@ class _Reading:
         return chosen
 
     def _none(self) -> frozenset[int]:
-        return frozenset(i for i, text in enumerate(self.shown.texts) if words.NONE_TEXT.fullmatch(text.rstrip(" .")))
+        return frozenset(i for i, text in enumerate(self.shown.options.texts) if words.NONE_TEXT.fullmatch(text.rstrip(" .")))
 
     def _all(self) -> frozenset[int]:
-        said = frozenset(i for i, text in enumerate(self.shown.texts) if words.ALL_TEXT.fullmatch(text.rstrip(" .")))
+        said = frozenset(i for i, text in enumerate(self.shown.options.texts) if words.ALL_TEXT.fullmatch(text.rstrip(" .")))
         return said or frozenset(range(self.n))
 
     # ------------------------------------------------------------------------------------------ 1. explicit answers
@@ -175,19 +184,26 @@ class _Reading:
         """The last answer that is said to be one."""
         claims = sorted(self._claims())
         claims += self._last_line(claims)
-        retracted = max((m.end() for m in words.RETRACTED.finditer(self.text)), default=-1)
+        retracted = self._retracted()
         if claims and all(claim.start < retracted for claim in claims):
             raise _Unreadable("retracted")
         claims = [claim for claim in claims if claim.start >= retracted]
         if not claims:
             return None
         last = claims[-1]
+        if re.search(r"\b(?:another|second|additional|other) (?:correct|right|valid|possible)", self.text[max(0, last.start - 12) : last.start + 24], re.IGNORECASE):
+            raise _Unreadable("one of several")
         chosen = self.options(last.said, as_label=last.rule in ("answer field", "last line"))
         fields = [self.options(claim.said) for claim in claims if claim.rule == "answer field"]
         if last.rule == "answer field" and len(set(fields)) > 1 and self.text[last.start] == "⟦":
             raise _Unreadable("contradiction")
         if len({self.options(claim.said) for claim in claims if claim.rule in ("answer field", "cue")}) > 2:
             raise _Unreadable("contradiction")
+        if _UNKNOWN_LABEL.match(self.text, last.end):
+            raise _Unreadable("label that was not shown")
+        in_conflict = frozenset(map(option_of, re.findall(characters(CONFLICT), self.text)))
+        if in_conflict & chosen and last.rule not in ("answer field", "last line"):
+            raise _Unreadable("label and text of different options")
         if self.text[last.start] == "⟦":
             return chosen, last.rule
         for match in words.CALLED_RIGHT.finditer(self.text, last.end):
@@ -197,6 +213,10 @@ class _Reading:
                     raise _Unreadable("contradiction")
                 chosen |= more
         return chosen, last.rule
+
+    def _retracted(self) -> int:
+        """Up to where the reply is taken back."""
+        return max((match.end() for match in words.RETRACTED.finditer(self.text)), default=0)
 
     def _claims(self) -> Iterator[_Claim]:
         for rule, pattern in (("answer field", words.FIELD_CUE), ("cue", words.CUE), ("choice", words.CHOOSING)):
@@ -261,55 +281,46 @@ class _Reading:
 
     def called_right(self) -> tuple[frozenset[int], str] | None:
         """Options that are called right and not later called wrong."""
-        last: dict[int, tuple[int, bool]] = {}
+        right: frozenset[int] = frozenset()
         for pattern in (words.CALLED_RIGHT, words.FITS, words.MARKED_RIGHT):
-            for match in pattern.finditer(self.text):
-                for option in self.options(match[match.lastgroup or 0]):
-                    last[option] = max(last.get(option, (-1, False)), (match.start(), True))
-        if not last:
-            return None
-        for match in _ANY.finditer(self.text):
-            if kind_of(match.group()) == WRONG and option_of(match.group()) in last:
-                option = option_of(match.group())
-                last[option] = max(last[option], (match.start(), False))
-        right = frozenset(option for option, (_, good) in last.items() if good)
-        if not right:
+            for match in pattern.finditer(self.text, self._retracted()):
+                right |= self.options(match[match.lastgroup or 0])
+        if right & self._asserted(WRONG):
             raise _Unreadable("contradiction")
-        return right, "called right"
+        return (right, "called right") if right else None
 
     # -------------------------------------------------------------------------------------------------- 3. bare lines
 
     def line(self) -> tuple[frozenset[int], str] | None:
         """Lines that are nothing but an answer, where they agree."""
-        runs: list[list[str]] = []
-        joined = False
-        for line in self.text.split("\n"):
-            if not line.strip():
-                continue
+        runs: list[list[tuple[int, str]]] = []
+        apart = True
+        for number, line in enumerate(self.text.split("\n")):
             match = _BARE_LINE.match(line)
-            if match is None:
-                joined = False
-                continue
-            if not joined:
-                runs.append([])
-            runs[-1].append(match["slot"])
-            joined = True
+            if match is not None:
+                runs += [[]] if apart else []
+                runs[-1].append((number, match["slot"]))
+            apart = match is None and (apart or bool(line.strip()))
         if not runs:
             return None
-        answers = {frozenset().union(*(self.options(said) for said in run)) for run in runs}
-        longest = max(runs, key=len)
-        texts = [m for said in longest for m in _ONE.findall(said)]
-        if len(texts) == self.n > 1 and all(kind_of(m) in (BOTH, TEXT) for m in texts):
-            raise _Unreadable("all options listed")
+        answers = {frozenset().union(*(self.options(said) for _, said in run)) for run in runs}
+        if any(map(self._is_listing, runs)):
+            raise _Unreadable("options listed")
         if len(answers) > 1:
             raise _Unreadable("contradiction")
         (chosen,) = answers
-        if not self._opened() <= chosen and (len(longest) > 1 or not self._set_apart(chosen)):
+        if not self._opened() <= chosen and (len(runs) > 1 or len(runs[0]) > 1 or not self._set_apart(chosen)):
             raise _Unreadable("options listed")
-        first = "\n".join("".join(_ONE.findall(line)) for line in self.text.split("\n")[: len(longest)])
-        if len(longest) > 1 and list(map(option_of, first.replace("\n", ""))) == list(range(len(longest))) and "\n\n" not in first:
-            raise _Unreadable("options listed")  # the first options, one a line, as in a listing cut off
         return chosen, "line"
+
+    def _is_listing(self, run: list[tuple[int, str]]) -> bool:
+        """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
+        said = [m for _, line in run for m in _ONE.findall(line)]
+        shown = [option_of(m) for m in said]
+        if len(shown) < 2 or any(kind_of(m) not in (BOTH, TEXT) for m in said):
+            return False
+        in_order = shown == list(range(shown[0], shown[0] + len(shown))) and (shown[0] == 0 or len(shown) > 2)
+        return len(set(shown)) == self.n or (in_order and len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1)
 
     def _set_apart(self, chosen: frozenset[int]) -> bool:
         """Whether a line of text that names no option stands between the answer at the top and the options below."""
@@ -341,6 +352,9 @@ class _Reading:
         chosen = self.options(said)
         if not self._opened() <= chosen and not self._set_apart(chosen):
             raise _Unreadable("options listed")
+        line = self.text[match.end("said") :].split("\n")[0]
+        if not frozenset(map(option_of, re.findall(characters(LABEL, BOTH), line))) <= chosen:
+            raise _Unreadable("options listed")
         if len(chosen) == self.n > 1 and kinds == {BOTH}:
             raise _Unreadable("all options listed")
         if kinds <= {BARE, AMBIGUOUS} and not self._asserted(LABEL, BOTH, TEXT) <= chosen:
@@ -354,7 +368,7 @@ class _Reading:
 
     def statement_verdicts(self) -> tuple[frozenset[int], str] | None:
         """The option that lists the verdicts which a reply gives on numbered statements."""
-        verdicts = {i: re.findall(r"true|false", text.casefold()) for i, text in enumerate(self.shown.texts)}
+        verdicts = {i: re.findall(r"true|false", text.casefold()) for i, text in enumerate(self.shown.options.texts)}
         said = re.findall(r"\bstatement (?:\d|[ivIV]{1,3})\W{1,4}(?:is )?(true|false)\b", self.plain.casefold())
         chosen = frozenset(i for i, listed in verdicts.items() if len(listed) > 1 and listed == said)
         return (chosen, "statement verdicts") if len(chosen) == 1 else None
@@ -366,8 +380,9 @@ class _Reading:
         if self._asserted(CONFLICT) or len(self._opened()) > 1 or _UNSURE.search(self.text) or len(self.text) > _LONG:
             return None
         for sentence in re.split(r"(?<=[.!?])\s|\n", self.text):
+            sentence = _CONTRAST.sub(lambda m: m["rest"] or "", sentence)
             asserted = re.findall(characters(TEXT, BOTH, LABEL), sentence)
-            if asserted:
+            if asserted and set(map(kind_of, asserted)) != {LABEL}:
                 chosen = frozenset(option_of(m) for m in asserted)
                 together = re.search(words.SUBJECT, sentence)
                 if len(chosen) == 1 or (together and chosen == frozenset(map(option_of, _ONE.findall(together.group())))):
@@ -383,23 +398,27 @@ class _Reading:
         """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
         if _ANY.search(self.text) or len(self.text) > _SHORT or "\n" in self.text:
             return None
-        parts = self.shown.containing(self.text) or self.shown.containing(re.split("[,.!]", self.text)[0], only=("yes", "no"))
+        word = re.match(r"\W*(yes|no)\b", self.text, re.IGNORECASE)
+        parts = self.shown.options.containing(self.text) or (self.shown.options.beginning(word[1]) if word else frozenset())
         return (parts, "part of text") if len(parts) == 1 else None
 
-    def cut_off(self) -> tuple[frozenset[int], str] | None:
-        """The option that the last sentence comes to, where the reply ends before its label or after a conclusion."""
+    def concluded(self) -> tuple[frozenset[int], str] | None:
+        """The one option in a last sentence that draws a conclusion, or that leads up to an answer cut off."""
         cue = _CUT_OFF.search(self.text)
-        text = self.text[: cue.start()] if cue else self.text
-        sentence = re.split(r"(?<=[.!?])\s|\n", text.rstrip())[-1]
-        match = _LAST_WORD.search(sentence)
-        concluded = re.match(r"(?:so|thus|therefore|hence|consequently|in conclusion)\b", sentence, re.IGNORECASE)
-        if match is None or not (cue or (concluded and sentence.endswith("."))):
+        sentences = re.split(r"(?<=[.!?])\s|\n", (self.text[: cue.start()] if cue else self.text).rstrip())
+        sentence = sentences[-1]
+        if not (cue or _CONCLUDES.match(sentence)):
             return None
-        return self.options(match["said"]), "cut off"
+        for kinds in ((LABEL, BOTH), (TEXT,)):
+            said = re.findall(characters(*kinds), sentence)
+            if len(set(map(option_of, said))) == 1:
+                return self.options(said[0]), "conclusion"
+        match = _LAST_WORD.search(sentence)
+        return (self.options(match["said"]), "conclusion") if match else None
 
     def both(self) -> tuple[frozenset[int], str] | None:
         """The one option that begins with "both", where a short reply says that both are."""
-        both = [i for i, text in enumerate(self.shown.texts) if words.BOTH_TEXT.match(text)]
+        both = [i for i, text in enumerate(self.shown.options.texts) if words.BOTH_TEXT.match(text)]
         said = re.search(r"\A\W*both\W*\Z|\bboth (?:of (?:them|these|those)|are|do|is)\b", self.text, re.IGNORECASE)
         return (frozenset(both), "both") if said and len(both) == 1 and len(self.text) <= _SHORT else None
 
@@ -418,7 +437,9 @@ class _Reading:
         """The only label in a short reply."""
         if len(self.text) > _SHORT or _UNSURE.search(self.text) or self._asserted(CONFLICT, AMBIGUOUS):
             return None
-        named = self._asserted(LABEL, BOTH)
+        named = self._asserted(LABEL, BOTH) or frozenset(
+            i for i in self._asserted(BARE) if self.shown.labels[i].isupper() and self.shown.labels[i] not in "AI"
+        )
         every = frozenset(option_of(m) for m in _ANY.findall(self.text) if kind_of(m) != WORD)
         return (named, "only mention") if len(named) == 1 == len(every) else None
 

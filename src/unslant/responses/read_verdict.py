@@ -41,10 +41,13 @@ _PHRASES: tuple[tuple[str, int | None, int], ...] = (
     (rf"\b{_NOT} (?:have |provide |give |contain |offer |get )?(?:us )?(?:with )?(?:enough|sufficient|adequate|any)(?: \w+)? (?:information|facts|evidence|data|details?|context|premises)\b(?:[^.\n]{{0,120}}\b(?:whether|if|to)\b[^.\n]{{0,160}})?|\b(?:insufficient|inadequate|lack of|too little)(?: \w+)? (?:information|evidence|facts|data|context)\b(?:[^.\n]{{0,120}}\b(?:whether|if|to)\b[^.\n]{{0,160}})?", UNKNOWN, WORD),
     (rf"\b(?:do|does|did|is|are|was|were)(?: not|n't) {_SAYS}(?:d|ed|n)?\b[^.\n]{{0,160}}|\bno (?:\w+ )?(?:information|mention|indication|data|details?|way (?:of|to))\b[^.\n]{{0,160}}|\b(?:is|are|was|were)(?: not|n't) (?:explicitly |directly |clearly |specifically )?(?:mentioned|stated|specified|given|provided|addressed|known|clear|indicated|settled|said|included)\b[^.\n]{{0,160}}", UNKNOWN, WORD),
     (r"\b(?:we|one|you|it) (?:do|does)(?: not|n't) know\b[^.\n]{0,160}|\b(?:do|does)(?: not|n't) know (?:whether|if)\b[^.\n]{0,160}|\b(?:unclear|not clear) (?:whether|if)\b[^.\n]{0,160}|\bleaves?\b[^.\n]{0,40}\b(?:open|undetermined|unanswered|unsettled)\b", UNKNOWN, WORD),
+    (r"\bnothing (?:is|was|in|about|on|to|here)\b[^.\n]{0,80}|\b(?:says?|states?|tells? us|mentions?|reveals?) nothing\b[^.\n]{0,80}|\b(?:not sufficient|insufficient|not enough|too little) (?:to|for)\b[^.\n]{0,120}|\b(?:more|further|additional) (?:information|context|facts|data|details)\b[^.\n]{0,20}\b(?:needed|required|necessary)\b|\bneed(?:s|ed)? (?:more|further|additional) (?:information|context|facts|data|details)\b[^.\n]{0,120}|\bdo(?:es)?(?: not|n't) follow\b[^.\n]{0,60}\bnor\b[^.\n]{0,60}\bnegation\b|\bsilent (?:on|about)\b[^.\n]{0,80}|\b(?:is|remains|stays|left|leaves it|question) open\b|\bnot clear\b[^.\n]{0,80}", UNKNOWN, WORD),
+    (r"(?:\bnot|n't) (?:the |a |quite )?(?:correct|right) (?:answer|choice|option|one)\b", FALSE, WORD),
     (r"\bwhether\b[^.,;\n]{0,120}", None, 0),
     (r"\btrue,?\s?(?:/|or|,|and|\|)\s?false\b(?:,?\s?(?:/|or|,|and|\||or/)\s?(?:unknown|uncertain))?|\b(?:true|false),? (?:false|true),? or unknown", None, 0),
     (r"\b(?:can|could|may|might)(?: also| well| still)? be (?:true|false|correct|incorrect|right|wrong)\b(?! in\b)", None, 0),
-    (r"\bnot (?:necessarily|entirely|completely|always|fully|wholly|quite|strictly|exactly|only|just) (?:true|false|correct|right|accurate|wrong|incorrect)|\bpart(?:ial)?ly (?:true|false|correct|right|incorrect)|\b(?:half|sometimes) true", None, 0),
+    (r"(?:\b(?:is|are|was|be) ?)?(?:\bnot|n't) (?:necessarily|entirely|completely|always|fully|wholly|quite|strictly|exactly|only|just) (?:true|false|correct|right|accurate|wrong|incorrect)|\b(?:part(?:ial)?ly|mostly|largely|half|sometimes|somewhat) (?:true|false|correct|right|incorrect|accurate)", None, 0),
+    (r"\banswer (?:is|would be|can|should)(?:n't| not|not) (?:be )?(?:true|false|unknown)\b(?! but)", None, 0),
     (rf"\b(?:is |are )?(?:{_NOT}|isn't|doesn't|does not|cannot be|can't be) (?:\w+ly )?(?:be )?(?:false|incorrect|wrong|untrue|inaccurate|contradict\w*|refuted?|disproved|disproven|supported|entailed|implied|follow\w*|proven|proved|justified)\b", None, 0),
     (r"\b(?:correct|right|proper|wrong|the (?:true|incorrect|false)) (?:answers?|options?|choices?|conclusions?|sentences?|statements?|verdicts?|version|form)\b", None, 0),
     (r"\b(?:true|false|correct|incorrect|wrong|right|yes|no) (?:that|to say)\b", None, 0),
@@ -54,7 +57,7 @@ _PHRASES: tuple[tuple[str, int | None, int], ...] = (
     (r"\b(?:wrong|refuted|disproved|disproven|contradicted|contradicts|contradict|contradictory|does(?: not|n't) hold|fails to hold)\b", FALSE, WORD),
     (r"\b(?:no|nope|nein|non)\b", FALSE, BARE),
     (r"\b(?:true|correct|wahr|richtig|vraie?|verdader[ao]|ciert[ao])\b|正确|真(?!的)|(?<!不)对(?![于])", TRUE, LABEL),
-    (r"\b(?:accurate|proved|proven|entailed|right|valid|holds|supported|follows (?:logically|directly|from)|logically follows|is (?:implied|confirmed))\b", TRUE, WORD),
+    (r"\b(?:accurate|proved|proven|entailed|right|valid|holds|supported|(?:conclusion|statement|it|claim) follows(?! (?:that|the))|follows (?:logically|directly|from)|logically follows|(?:entails?|proves?|supports?|implies|imply|confirms?|establish(?:es)?) (?:the|this) (?:conclusion|statement|claim|hypothesis|proposition)|is (?:implied|confirmed))\b", TRUE, WORD),
     (r"\b(?:yes|yep|ja|oui|sí)\b", TRUE, BARE),
 )
 _PHRASE = re.compile("|".join(f"({pattern})" for pattern, _, _ in _PHRASES), _I)
@@ -76,7 +79,7 @@ _QUOTED_PART = re.compile(r"\b(?:premises?|statement|sentence|fact|antecedent|co
 _NUMBERED = re.compile(rf"\b(?:statement|sentence|premise|fact|step|claim) ?\(?(?:\d{{1,2}}|(?-i:[A-Z]))\b\)?[^.\n]{{0,3}}(?: (?:is|are))?[^.\n]{{0,20}}{_SAID}|\b(?:premises?|antecedent|consequent|converse|inverse|first part|second part) (?:is|are)(?: \w+ly)? {_SAID}", _I)
 _SLOT = rf"[\s:=,\"'(\[{{⟦→*-]{{0,6}}(?:(?:the|a|that|it is|is|statement is|therefore|most likely|probably|definitely|clearly|logically) ){{0,3}}[\"'(\[]{{0,2}}(?P<said>{_SAID})"
 _FIELD = re.compile(
-    rf"(?:{words.FIELD_CUE.pattern}|(?:^|(?<=\n)|(?<=[.!?] ))[ \t(]{{0,3}}(?:(?:my|the|final|overall) ){{0,2}}(?:verdict|judge?ment|label|truth value|evaluation|status|determination)[ \t]?[:=-])" + _SLOT,
+    rf"(?:{words.FIELD_CUE.pattern}|(?:^|(?<=\n)|(?<=[.!?] ))[ \t(]{{0,3}}(?:(?:my|the|final|overall) ){{0,2}}(?:verdict|judge?ment|label|truth value|evaluation|status|determination) ?[:=-])" + _SLOT,
     _IM,
 )
 _CUE = re.compile(
@@ -85,17 +88,17 @@ _CUE = re.compile(
     _IM,
 )
 _BARE_LINE = re.compile(
-    rf"^[ \t\"'(\[⟦]{{0,4}}(?:(?:so|thus|therefore|hence|the|answer|it|is|statement|claim|conclusion|this|i think|i say|verdict|clearly)[ ,:]{{1,3}}){{0,5}}[\"'(\[]{{0,2}}(?P<said>{_WORD})(?:[ \t,]{{0,2}}(?P<twice>{_WORD}))?[ \t.!)\]\"'⟧;:]{{0,5}}$",
+    rf"^[ \t\"'(\[⟦]{{0,4}}(?:(?:so|thus|therefore|hence|the|answer|it|is|statement|claim|conclusion|this|i think|i say|verdict|clearly)[ ,:]{{1,3}}){{0,5}}[\"'(\[]{{0,2}}(?P<said>{_WORD})(?:[ ,]{{0,2}}(?P<twice>{_WORD}))?[ \t.!)\]\"'⟧;:]{{0,5}}$",
     _IM,
 )
 _CONCLUDED = re.compile(
     rf"\b(?:therefore|thus|hence|so|consequently|accordingly|in conclusion|in summary|we (?:can )?conclude(?: that)?|it follows that|makes?|making|→|daher|donc|por lo tanto)\b,?[^.;\n{_SAID[1:-1]}]{{0,160}}?(?:{_BE}|\b(?:statement|claim|conclusion|it))[ \t\"'(]{{1,3}}(?:{_ADVERBS} ){{0,4}}[\"'(]?(?P<said>{_SAID})"
-    rf"|→[ \t]?(?P<arrow>{_SAID})|\b{_STATEMENT} (?:is|must be|has to be) (?:therefore|thus|hence) (?P<then>{_SAID})",
+    rf"|→ ?(?P<arrow>{_SAID})|\b{_STATEMENT} (?:is|must be|has to be) (?:therefore|thus|hence) (?P<then>{_SAID})",
     _I,
 )
-_OPENING = re.compile(rf"[ \t\"'(\[]{{0,4}}(?:(?:the|statement|it|is|this|answer|well|ok|so|i think|i would say|i believe)[ ,:]{{1,2}}){{0,4}}(?P<said>{_WORD})[\"')\]]{{0,2}}(?=[ \t]{{0,2}}(?:[.,;:!\n-]|\Z|\b(?:because|since|as|for|the)\b))", _I)
+_OPENING = re.compile(rf"[ \t\"'(\[]{{0,4}}(?:(?:the|statement|it|is|this|answer|well|ok|so|i think|i would say|i believe)[ ,:]{{1,2}}){{0,4}}(?P<said>{_WORD})[\"')\]]{{0,2}}(?= ?(?:[.,;:!\n-]|\Z|\b(?:because|since|as|for|the)\b))", _I)
 _STATED = re.compile(rf"\b{_STATEMENT}(?: [^.,;:\n{_SAID[1:-1]}]{{0,60}}?)? ?{_BE}[ \t\"'(]{{0,3}}(?:{_ADVERBS} ){{0,4}}[\"'(]?(?P<said>{_SAID})|\b{_STATEMENT}(?: \w+){{0,3}}? (?P<verb>{characters(WORD)})", _I)
-_OPENED_LINES = re.compile(rf"^[ \t]*(?:\d{{1,2}}[.)] )?(?P<said>{_STRONG})[ \t]?[:.]", _M := re.MULTILINE)
+_OPENED_LINES = re.compile(rf"^ ?(?:\d{{1,2}}[.)] )?(?P<said>{_STRONG}) ?[:.]", _M := re.MULTILINE)
 
 
 class _Unreadable(Exception):
@@ -152,14 +155,16 @@ def _explicit(text: str) -> tuple[int, str] | None:
         raise _Unreadable("contradiction")
     start, rule, match = claims[-1]
     verdict = option_of(match["said"])
-    if re.match(rf"[ \t]{{0,2}},[ \t]?{_STRONG}", text[match.end() :]):
+    if re.match(rf" ?, ?{_STRONG}", text[match.end() :]):
         raise _Unreadable("contradiction")
     return verdict, rule
 
 
 def _last_line(text: str) -> tuple[int, str] | None:
+    if len({option_of(m["said"]) for m in _OPENED_LINES.finditer(text)}) > 1:
+        raise _Unreadable("contradiction")
     lines = text.rstrip().split("\n")
-    match = _BARE_LINE.match(lines[-1])
+    match = _BARE_LINE.match(lines[-1]) or _BARE_LINE.match(re.split(r"[.!?:;] ", lines[-1].rstrip())[-1])
     if match is None:
         return None
     if match["twice"] and option_of(match["twice"]) != option_of(match["said"]):
@@ -177,17 +182,14 @@ def _conclusion(text: str) -> tuple[int, str] | None:
 
 def _stated(text: str) -> tuple[int, str] | None:
     """The verdict a reply opens with, or those on the statement, if they agree."""
-    opened = {option_of(m["said"]) for m in _OPENED_LINES.finditer(text)}
-    if len(opened) > 1:
-        raise _Unreadable("contradiction")
     opening = _OPENING.match(text)
     stated = {option_of(m[m.lastgroup or 0]) for m in _STATED.finditer(text)}
     if opening is not None:
         verdict = option_of(opening["said"])
         if re.match(r"[ ,]{1,2}i(?:'m| am)\b", text[opening.end() :], _I):
             return None
-        grounds = {option_of(m) for m in re.findall(characters(WORD), text)}
-        if stated - {verdict, UNKNOWN} or (UNKNOWN in stated | grounds and re.match(characters(BARE), opening["said"])):
+        unknown = mention(UNKNOWN, LABEL) in text or mention(UNKNOWN, WORD) in text
+        if stated - {verdict, UNKNOWN} or (unknown and re.match(characters(BARE), opening["said"])):
             raise _Unreadable("contradiction")
         return verdict, "opening"
     if len(stated) > 1:

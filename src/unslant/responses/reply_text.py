@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
+from typing import Any
 
 LIMIT = 30_000
 """Characters of a cleaned reply that are read. Of a longer one, the first third and the last two thirds of these."""
@@ -35,7 +38,8 @@ _LATEX = (
     (re.compile(r"\\(?:to|(?:long)?rightarrow|Rightarrow|implies)\b"), "→"),
     (re.compile(r"\\times\b"), "×"),
     (re.compile(r"\\(?:checkmark)\b"), "✓"),
-    (re.compile(r"\\[,;:! ]|\\\\|\\[()\[\]]|\$"), " "),
+    (re.compile(r"\\[,;:! ]|\\\\|\\[\[\]]"), " "),
+    (re.compile(r"\\[()]|\$"), ""),
     (re.compile(r"\\(?=[%#&_{}])"), ""),
 )
 _BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
@@ -55,18 +59,28 @@ _NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
+_CELL = re.compile(r"(?<!\|)\|(?!\|)")
+_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$|\s\|\s.*\s\|\s")
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
 def clean(reply: str) -> str:
     """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
-    text = plain(_shortened(_last_turn(without_thinking(reply))))
+    text = plain(_json_as_lines(_shortened(_last_turn(without_thinking(reply)))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", text)
-    text = _without_markdown(text)
-    text = re.sub(r"\b([ie])\.\s?([eg])\.", r"\1\2", text)
+    return _tidy(_without_markdown(text))
+
+
+def option_text(option: str) -> str:
+    """An option's text, written as :func:`clean` writes replies."""
+    return _tidy(_without_markdown(plain(option)))
+
+
+def _tidy(text: str) -> str:
+    text = re.sub(r"\b(?:(i)\.\s?(e)|(e)\.\s?(g)|(vs|etc|approx))\.", lambda m: "".join(filter(None, m.groups())), text)
     return re.sub(r"[ \t]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
 
 
@@ -123,13 +137,35 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LIMIT else text[: LIMIT // 3] + "\n\n" + text[-2 * LIMIT // 3 :]
 
 
+def _json_as_lines(text: str) -> str:
+    """The text with its JSON objects written as lines: ``key: value``, or the value as a field for the answer."""
+    for opening in list(re.finditer(r"\{\s{0,20}\"", text))[:3]:
+        try:
+            record, end = json.JSONDecoder().raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        return text[: opening.start()] + "\n" + "\n".join(_json_lines(record)) + "\n" + text[end:]
+    return text
+
+
+def _json_lines(record: dict[str, Any]) -> Iterator[str]:
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from _json_lines(value)
+        elif re.fullmatch(_KEY, key, re.IGNORECASE):
+            values = value if isinstance(value, list) else [value]
+            yield f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}" if value is not None else f"{FIELD}none{END_FIELD}"
+        else:
+            yield f"{key}: {value}"
+
+
 def _json_field(match: re.Match[str]) -> str:
     value = re.sub(r"\A[\[\"'\s]+|[\]\"'\s,]+\Z", "", match["value"]).replace('"', "")
     return f"\n{FIELD}{_NOTHING.get(value, value)}{END_FIELD}\n"
 
 
 def _without_markdown(text: str) -> str:
-    text = "\n".join(_row(line) if line.count("|") > 1 else line for line in text.split("\n"))
+    text = "\n".join(_row(line) if _ROW.search(line) else line for line in text.split("\n"))
     text = re.sub(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)", _mark, text)
     text = _BULLET.sub("", text)
     text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} ({'incorrect' if m[2] == ' ' else 'correct'})", text)
@@ -140,7 +176,7 @@ def _without_markdown(text: str) -> str:
 
 def _row(line: str) -> str:
     """A table's row as ``cell: cell: cell``; the rule below its head as nothing."""
-    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    cells = [cell.strip() for cell in _CELL.split(line.strip().strip("|"))]
     return "" if all(re.fullmatch(r":?-*:?", cell) for cell in cells) else ": ".join(cells)
 
 
