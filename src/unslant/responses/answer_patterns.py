@@ -135,7 +135,7 @@ NONE = (
     r"(?:(?:that |there (?:is|are) )?(?:"
     rf"(?:no,? )?none(?:{_OF_THEM})?(?: (?:is|are|seems?(?: to be)?) {_RIGHT}| {_RIGHT})?"
     rf"|no (?:single |one )?(?:{_RIGHT} {_OPTION}|{_OPTION}(?: (?:is|are) {_RIGHT}| {_RIGHT})?)"
-    rf"|nothing|neither(?:{_OF_THEM})?|not any(?:{_OF_THEM})?|not {_LISTED}[^.\n]{{0,60}}"
+    rf"|nothing|neither(?:{_OF_THEM})?|not any(?:{_OF_THEM})?|not {_LISTED}[^.,\n]{{0,60}}"
     rf"|all (?:of )?(?:the |these )?(?:\w{{1,12}} )?{_OPTION}{_NAMED} are (?:wrong|incorrect|false|not {_RIGHT})"
     r"|n/a|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|empty(?: set)?|null"
     r"|keine?(?: (?:der|von) \w{1,20})?(?: \w{1,20})?|aucune?(?: (?:de|des) \w{1,20})?|ninguna?(?: de \w{1,20}(?: \w{1,20})?)?|以上(?:都|皆|均)(?:不对|不是|不正确|错误|非|错)|都不对|无正确(?:答案|选项)|没有正确(?:答案|选项)"
@@ -148,6 +148,7 @@ NONE_STATED = re.compile(
     rf"|\ball (?:of )?(?:the |these )?(?:\w{{1,12}} )?{_OPTION}{_NAMED} are (?:wrong|incorrect|false|not {_RIGHT})"
     rf"|\b(?:neither|not one|not any) of (?:the|these) (?:\w{{1,12}} )?{_OPTION}"
     rf"|(?:\bnot|n't) (?:a|any|one) (?:single )?{_RIGHT} {_OPTION}|(?:not|n't) (?:think|believe) (?:that )?any of (?:the|these|them)\b[^.\n]{{0,30}}{_RIGHT}"
+    rf"|\A(?:no,? )?there (?:isn't|is not|aren't|are not) (?:one|any)\b(?! \w)"
     rf"|\ball (?:of )?(?:the|these|them)(?: \w{{1,12}})? are (?:wrong|incorrect|false|not {_RIGHT})|{_OPTION}[^.\n]{{0,40}} (?:do|does)(?:n't| not) (?:include|contain|list|have|show) (?:the|a|any) (?:correct|right)"
     rf"|\banswer\b[^.\n]{{0,60}} (?:is|are|was)(?: not|n't) (?:actually )?{_LISTED}"
     rf"|\b(?:keine der|aucune (?:des|de ces)|ninguna de (?:las|estas)) \w{{1,20}}|以上(?:都|皆|均)(?:不对|不是|不正确|错误)|没有正确(?:答案|选项)",
@@ -209,9 +210,9 @@ _WRONG = _words(
 )
 _FIT = _words(
     "correct right true valid accurate answers? options? choices? fit apply match work hold make_sense suitable appropriate "
-    "applicable best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne it this_one"
+    "applicable likely best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne it this_one"
 )
-_UP_TO = r"[\])}:]{0,2} ?(?:[(-] ?|, (?=which|that|it|this))?(?:(?:which|that|it|this) )?"
+_UP_TO = r"[\])}:]{0,2}(?:, (?=(?:is|are|was|were|which|that|it|this)\b))? ?(?:[(-] ?|, (?=which|that|it|this))?(?:(?:which|that|it|this) )?"
 WRONG_AFTER = re.compile(
     rf"(?P<said>{EITHER}){_UP_TO}(?:{_BE}{{0,3}}(?:{_ADVERBS} ){{0,3}}{_WRONG}(?!\w)"
     rf"| ?\? ?(?:no|nope|wrong|incorrect)\b|{_BE}{{0,2}}{_NOT} (?:be |been |to be |actually |really |quite |necessarily |as |entirely |so )*(?:the |an? |our |my )?"
@@ -272,7 +273,7 @@ SLOT = rf"{_OPENING}{_FILLER}{_OPENING}(?P<slot>{NONE}|{ALL}|{LISTED})"
 """What stands where an answer is expected."""
 
 _NOUN = (
-    r"(?:answers?|options?|choices?|solutions?|responses?|conclusion|verdict|selections?|pick|guess|vote|(?:letter|label)(?! of)|(?:correct|right|best|only) (?:ones?|statements?|letters?|labels?)"
+    r"(?:answers?|options?|choices?|conclusion|verdict|selections?|pick|guess|vote|(?:letter|label)(?! of)|(?:correct|right|best|only) (?:ones?|statements?|letters?|labels?)"
     r"|(?:closest|nearest|best|most \w{2,15})(?: (?:one|match|option|choice|answer|fit|approximation|candidate|statement))?)"
 )
 _COPULA = (
@@ -286,7 +287,7 @@ FIELD_CUE = re.compile(
 )
 """A field for the answer: "Answer:", ``\\boxed{}``, JSON."""
 CUE = re.compile(
-    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},) ?(?:\b{_COPULA}\b|=|->|→)"
+    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},) ?\b{_COPULA}\b| ?(?:=|->|→)"
     rf"|\b(?:(?:correct|right|best|final) {_NOUN}|{_NOUN}[^.,;:\n{ANY[1:-1]}]{{0,60}} (?:correct|right|best))[^.,;:\n?!{ANY[1:-1]}]{{0,60}}:"
     r"|\b(?:the |my |our )(?:correct|right|best|final|true)(?: (?:answers?|options?|choices?))?,?(?= " + MARKED[:0] + rf"{LABELLED})"
     r"|(?:\b(?:richtige?n?|korrekte?n?)? ?(?:antwort(?:en)?|lösung|option) (?:ist|lautet|sind|lauten|wäre)|\b(?:richtig|korrekt) (?:ist|sind))"
@@ -328,7 +329,7 @@ CONCLUDED = re.compile(
 )
 """Options that a sentence comes down to: "so B.", "is (D)."."""
 CORRECTION = (
-    r"(?:\bactually|\bwait|(?:(?<=[.!?] )|(?<=\n)|^)no(?=[,.;!-])|\bcorrection|\bon second thoughts?|\bsorry|\boops|\brather|\bhmm+|\bor rather|\bin fact|\bupon (?:reflection|reconsideration)|\bon reflection)"
+    rf"(?:\bactually|\bwait|(?:(?<=[.!?] )|(?<=\n)|^)no(?=[,.;!-]{{1,3}} ?(?:\w{{1,8}} ){{0,3}}{LABELLED})|\bcorrection|\bon second thoughts?|\bsorry|\boops|\brather|\bhmm+|\bor rather|\bin fact|\bupon (?:reflection|reconsideration)|\bon reflection)"
 )
 CORRECTED = re.compile(
     rf"{CORRECTION} ?[,:;.!-]{{0,3}}[ \t\n]{{0,2}}(?:(?:i (?:think|believe|mean|meant)|make (?:that|it)|it(?:'s| is| should be| must be| has to be)|that(?:'s| is)|the answer is|let's go with|go with|no|actually|wait)[ ,]{{1,2}}){{0,3}}(?P<said>{LISTED})(?!\?)",

@@ -36,6 +36,7 @@ _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choice|answer|label) ?)?")
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
+_SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
 
 
@@ -85,7 +86,7 @@ class Collapser:
         # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]| ?=)",
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|\. [A-Z]\. ?[A-Z]| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -113,6 +114,9 @@ class Collapser:
             elif len(written) > 1 and list(written) == sorted(set(written)):
                 together = tuple(self._index[letter.casefold() if self._fold else letter] for letter in written)
                 yield match.start(), _Label(match.end(), together)
+        for option, (label, own) in enumerate(zip(self.labels, self.options.texts, strict=False)):
+            if own[:1].isdigit() and (start := text.find(f"{label}.{own}")) >= 0:
+                yield start, _Label(start + len(label), (option,))
         for match in ORDINAL.finditer(text):
             yield match.start(), _Label(match.end(), self._placed(match))
 
@@ -167,6 +171,11 @@ class Collapser:
         own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
         if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
             return end_of(text, own_stop), mention(option, BOTH)
+        part = _SEGMENT.match(text, gap.end())
+        if part is not None and gap.group().strip() and len(part.group()) < 120:
+            owners = self.options.containing(part.group())
+            if owners:
+                return part.end(), mention(option, BOTH if option in owners else CONFLICT)
         apart = "\n" in gap.group() or not gap.group().strip()
         if complete and not (apart and ("\n" in gap.group() or _WORDY.fullmatch(text[start:end]))):
             return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)

@@ -132,6 +132,15 @@ class OptionTexts:
         said = f" {' '.join(_kept(found))} "
         return frozenset(o for o, own in enumerate(self._stems) if is_telling(found) and said in f" {' '.join(own)} ")
 
+    def told_apart(self, text: str) -> frozenset[int]:
+        """The option all of whose own words ``text`` has, where it has no word that only other options have."""
+        said = {token.stem for token in tokens(text)}
+        words = [{t.stem for t in found if is_telling([t]) or t.exact[0].isdigit()} for found in self.tokens]
+        shared = set.intersection(*words) if words else set()
+        own = [some - shared for some in words]
+        met = [o for o, some in enumerate(own) if some & said]
+        return frozenset(met if len(met) == 1 and own[met[0]] <= said else ())
+
     def beginning(self, word: str) -> frozenset[int]:
         """Options whose text begins with ``word``."""
         return frozenset(o for o, own in enumerate(self.tokens) if own and own[0].exact == word.strip().casefold())

@@ -45,7 +45,10 @@ from unslant.responses.reply_text import before_next_question, clean
 
 _ONE = re.compile(words.ONE)
 _ANY = re.compile(words.ANY)
-_SLOT = re.compile(words.SLOT, re.IGNORECASE)
+_SAID = tuple(
+    (rule, re.compile(f"(?:{cue.pattern}){words.SLOT}", cue.flags))
+    for rule, cue in (("answer field", words.FIELD_CUE), ("cue", words.CUE), ("choice", words.CHOOSING))
+)
 _NONE = re.compile(words.NONE, re.IGNORECASE)
 _LEAD = (
     r"(?:(?:both|only|just|so|thus|therefore|hence|it's|it is|this is|probably|i think|i believe|i'd say|yes|ok|okay|sure|clearly|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's|that is|certainly|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
@@ -55,7 +58,7 @@ _TAIL = (
     r"[ \t.!;:,)\]}>⟧\"'-]{0,6}$"
 )
 _BARE_LINE = re.compile(rf"^ ?{_LEAD}{words.SLOT}{_TAIL}", re.IGNORECASE)
-_LAST_SENTENCE = re.compile(rf"[.!?:;-] (?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
+_LAST_SENTENCE = re.compile(rf"(?:[.!?;-]|\w{{3}}:) (?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
 _OPENING = re.compile(
     rf" ?(?:{_LEAD})[\"'(\[]{{0,2}}(?P<said>{words.SUBJECT})"
     rf"(?:(?<={words.ONE}{words.ONE}) (?:are|were|have)\b| ?[.:,;()\]!\n-]| ?\Z| (?:because|since|as|for|due|given|but|although|though|while)\b|(?<={words.BOTH_ONLY}) )",
@@ -71,9 +74,11 @@ _SHORT, _LONG = 200, 700
 _CUT_OFF = re.compile(r"[\s\n]*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", re.IGNORECASE)
 _CONTRAST = re.compile(
     rf"^(?:while|whereas|although|though|unlike)\b[^,\n]{{0,200}},"
-    rf"|(?<={words.ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but)\b.*",
+    rf"|(?<={words.ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but|because|since|than|compared)\b.*",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|no|neither|nor|without|unlike|cannot)\b|n't\b", re.IGNORECASE)
 _CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", re.IGNORECASE)
 _LAST_WORD = re.compile(rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:the |an? |approximately |about |called |only )*(?P<said>{words.ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 
@@ -199,6 +204,8 @@ class _Reading:
             raise _Unreadable("contradiction")
         if len({self.options(claim.said) for claim in claims if claim.rule in ("answer field", "cue")}) > 2:
             raise _Unreadable("contradiction")
+        if re.match(rf"[.)]? {words.LABELLED}[.)]?(?:\n|\Z)", self.text[last.end :]):
+            raise _Unreadable("contradiction")
         if _UNKNOWN_LABEL.match(self.text, last.end):
             raise _Unreadable("label that was not shown")
         in_conflict = frozenset(map(option_of, re.findall(characters(CONFLICT), self.text)))
@@ -219,11 +226,9 @@ class _Reading:
         return max((match.end() for match in words.RETRACTED.finditer(self.text)), default=0)
 
     def _claims(self) -> Iterator[_Claim]:
-        for rule, pattern in (("answer field", words.FIELD_CUE), ("cue", words.CUE), ("choice", words.CHOOSING)):
-            for cue in pattern.finditer(self.text):
-                slot = _SLOT.match(self.text, cue.end())
-                if slot is not None:
-                    yield self._claimed(rule, cue.start(), slot)
+        for rule, pattern in _SAID:
+            for match in pattern.finditer(self.text):
+                yield self._claimed(rule, match)
         for rule, pattern in (
             ("called the answer", words.CALLED_ANSWER),
             ("conclusion", words.CONCLUDED),
@@ -241,16 +246,18 @@ class _Reading:
         before = next((line for line in reversed(lines[:-1]) if line.strip()), "")
         texts = match is not None and any(kind_of(m) in (BOTH, TEXT, WORD) for m in _ONE.findall(match["slot"]))
         listed = texts and len(self._opened()) > 1
-        if match is not None and before and not listed and not _BARE_LINE.match(before):
+        continued = len(lines) > 1 and (above := _OPENED_LINE.match(lines[-2])) and kind_of(above["said"]) != BARE
+        if match is not None and before and not (listed or continued) and not _BARE_LINE.match(before):
             yield _Claim(len(self.text) - len(lines[-1]), len(self.text), "last line", match["slot"])
         elif match is None and (match := _LAST_SENTENCE.search(lines[-1])) is not None:
             start = len(self.text) - len(lines[-1]) + match.start("slot")
-            if not any(claim.start <= start < claim.end for claim in claims):
+            if not any("\n" not in self.text[claim.start : start] for claim in claims):
                 yield _Claim(start, len(self.text), "last line", match["slot"])
 
-    def _claimed(self, rule: str, start: int, slot: re.Match[str]) -> _Claim:
+    def _claimed(self, rule: str, slot: re.Match[str]) -> _Claim:
         """A slot; where it starts a line, all the lines that open with an option."""
-        below = "\n" in self.text[slot.start() : slot.start("slot")]
+        start = slot.start()
+        below = "\n" in self.text[start + 1 : slot.start("slot")]
         if not below or not _ONE.match(slot["slot"]):
             return _Claim(start, slot.end(), rule, slot["slot"])
         said, end = "", slot.start("slot")
@@ -260,8 +267,8 @@ class _Reading:
                 break
             said += opened["said"] if opened else ""
             end += len(line) + 1
-        if len(said) <= 1 or len(said) < len(slot["slot"]):
-            return _Claim(start, slot.end(), rule, slot["slot"])
+        inline = "".join(_ONE.findall(slot["slot"]))
+        said, end = (said, end) if len(said) > len(inline) else (inline, slot.end())
         if len(set(said)) == self.n > 1 and all(kind_of(m) == BOTH for m in said):
             raise _Unreadable("all options listed")
         return _Claim(start, end, rule, said)
@@ -386,7 +393,8 @@ class _Reading:
                 chosen = frozenset(option_of(m) for m in asserted)
                 together = re.search(words.SUBJECT, sentence)
                 if len(chosen) == 1 or (together and chosen == frozenset(map(option_of, _ONE.findall(together.group())))):
-                    if len(chosen) == 1 and re.search(r"\bboth\b", sentence, re.IGNORECASE):
+                    before = re.sub(rf"(?i)\bnot [^.,]*?{characters(MASKED)}", "", sentence[: sentence.index(asserted[0])])
+                    if _NEGATED.search(before) or (len(chosen) == 1 and re.search(r"\bboth\b", sentence, re.IGNORECASE)):
                         return None
                     return (chosen, "option text") if len(chosen) < self.n or self.n == 1 else None
                 return None
@@ -399,7 +407,10 @@ class _Reading:
         if _ANY.search(self.text) or len(self.text) > _SHORT or "\n" in self.text:
             return None
         word = re.match(r"\W*(yes|no)\b", self.text, re.IGNORECASE)
-        parts = self.shown.options.containing(self.text) or (self.shown.options.beginning(word[1]) if word else frozenset())
+        said = re.sub(r"\A\W*\w{1,3}[.)] ", "", self.text)
+        parts = self.shown.options.containing(said) or (self.shown.options.beginning(word[1]) if word else frozenset())
+        if not parts and not _NEGATED.search(self.text) and not _UNSURE.search(self.text) and not self.text.endswith("?"):
+            parts = self.shown.options.told_apart(self.text)
         return (parts, "part of text") if len(parts) == 1 else None
 
     def concluded(self) -> tuple[frozenset[int], str] | None:
@@ -407,9 +418,10 @@ class _Reading:
         cue = _CUT_OFF.search(self.text)
         sentences = re.split(r"(?<=[.!?])\s|\n", (self.text[: cue.start()] if cue else self.text).rstrip())
         sentence = sentences[-1]
-        if not (cue or _CONCLUDES.match(sentence)):
+        alone = len(sentences) == 1 == len(_ANY.findall(sentence)) and sentence.endswith(".") and len(sentence) <= _SHORT
+        if not (cue or alone or _CONCLUDES.match(sentence)):
             return None
-        for kinds in ((LABEL, BOTH), (TEXT,)):
+        for kinds in () if alone and not _CONCLUDES.match(sentence) else ((LABEL, BOTH), (TEXT,)):
             said = re.findall(characters(*kinds), sentence)
             if len(set(map(option_of, said))) == 1:
                 return self.options(said[0]), "conclusion"
@@ -427,7 +439,8 @@ class _Reading:
     def none_stated(self) -> tuple[frozenset[int], str] | None:
         """A sentence that no option is right, or every option called wrong."""
         wrong = frozenset(option_of(m) for m in re.findall(characters(WRONG), self.text))
-        if words.NONE_STATED.search(self.plain) or (len(wrong) == self.n > 1):
+        stated = (m.start() for m in words.NONE_STATED.finditer(self.plain))
+        if any(not _SUPPOSED.search(self.plain[max(0, at - 80) : at]) for at in stated) or (len(wrong) == self.n > 1):
             return self._none(), "none stated"
         return None
 
