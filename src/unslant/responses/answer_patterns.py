@@ -173,7 +173,7 @@ NO_OPTION_AHEAD = re.compile(r"(?:no|not|all|any) (?:single |one |other )?(?:opt
 NONE_TEXT = re.compile(r"(?:none|neither)(?: (?:of )?(?:the|these|those|them)?(?: (?:above|options?|choices?|answers?))*)?(?: (?:is|are) (?:correct|right|true))?", _I)
 NONE_GOES_ON = re.compile(r"(?: of (?:the|these|those|them)\b(?: (?:above|options?|choices?|answers?|given|listed)\b)*)?(?: (?:is|are) (?:correct|right|true)\b)?", _I)
 ALL_TEXT = re.compile(r"all (?:of )?(?:the )?(?:above|these|them|options)(?: options)?(?: are (?:correct|right|true))?", _I)
-BOTH_TEXT = re.compile(r"both\b", _I)
+BOTH_TEXT = re.compile(r"(?:both|all|neither|none|either)\b", _I)
 
 # ---------------------------------------------------------------------------------------------------------- masks
 
@@ -250,6 +250,8 @@ CONDITION = re.compile(
 )
 """What is supposed and not said; a choice somebody is forced to make is one."""
 QUESTION = re.compile(r"[^.!?\n]{0,400}\?(?! ?(?:yes|yep|correct|right)\b)", _I)
+CONCEDED = re.compile(r"(?:^|(?<=[.!?\n] )|(?<=\n))(?:while|although|though|even though|whereas|despite)\b[^,.\n]{0,200},", _IM)
+"""What is conceded before the point is made."""
 REPORTED = re.compile(
     r"\b(?:(?:i |we )?(?:at first|initially|originally|first(?:ly)?),? (?:i |we )?(?:thought|said|picked|chose|considered|assumed|believed|guessed)"
     r"|my (?:first|initial) (?:thought|guess|instinct|answer|choice|reaction)|at first(?: glance| sight)?|(?:some|many|one|people|students|you|someone)(?: people| students)? (?:may|might|would|could) "
@@ -264,7 +266,7 @@ _FILLER = (
     r"(?:(?:"
     + _words(
         "therefore thus clearly definitely likely most_likely probably indeed then actually simply both only either_of just "
-        "still now as_follows given_by options? choices? letters? the an? by far_and_away also all that labels? numbers? statements? la le les el los las die der das number"
+        "still now as_follows given_by options? choices? letters? the an? by far_and_away also all that approximately about roughly around labels? numbers? statements? la le les el los las die der das number"
     )[3:-1]
     + r")\b[ \t,:]{0,3})*"
 )
@@ -287,7 +289,7 @@ FIELD_CUE = re.compile(
 )
 """A field for the answer: "Answer:", ``\\boxed{}``, JSON."""
 CUE = re.compile(
-    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},) ?\b{_COPULA}\b| ?(?:=|->|→)"
+    rf"\b{_NOUN}(?:\((?:s|es)\))?(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{ANY[1:-1]}]){{0,80}}?|,[^.;:\n?!{ANY[1:-1]}]{{0,60}},)? ?(?:\b{_COPULA}\b|(?:=|->|→))"
     rf"|\b(?:(?:correct|right|best|final) {_NOUN}|{_NOUN}[^.,;:\n{ANY[1:-1]}]{{0,60}} (?:correct|right|best))[^.,;:\n?!{ANY[1:-1]}]{{0,60}}:"
     r"|\b(?:the |my |our )(?:correct|right|best|final|true)(?: (?:answers?|options?|choices?))?,?(?= " + MARKED[:0] + rf"{LABELLED})"
     r"|(?:\b(?:richtige?n?|korrekte?n?)? ?(?:antwort(?:en)?|lösung|option) (?:ist|lautet|sind|lauten|wäre)|\b(?:richtig|korrekt) (?:ist|sind))"
@@ -298,7 +300,7 @@ CUE = re.compile(
 )
 """What stands before an answer in a sentence: "the correct option is"."""
 CHOOSING = re.compile(
-    r"\b(?:i|we|i'd|i'll|we'd|i've|i'm|we're|let's|you should|you can)\b(?: (?:would|will|shall|must|therefore|thus|have|had|am|are|was|to|rather|still|also|finally|personally|simply|decided|choosing|going|leaning|say|forced))* "
+    r"\b(?:i|we|i'd|i'll|we'd|i've|i'm|we're|let's|you should|you can|is)\b(?: (?:would|will|shall|must|therefore|thus|have|had|am|are|was|to|rather|still|also|finally|personally|simply|decided|choosing|going|leaning|say|forced))* "
     r"(?:choose|chose|chosen|pick(?:ed)?|select(?:ed)?|answer(?:ed)?(?: with)?|go(?:ing)? (?:with|for)|went (?:with|for)|opt(?:ed)? for|vote(?:d)? for|say|guess(?:ed)?|bet(?: on)?|settled? (?:on|for)|prefer"
     r"|lean(?:ing)? (?:toward|towards|to)|stick(?:ing)? with|mark(?:ed)?|conclude|believe|think|feel|take|suggest|recommend|identif(?:y|ied))"
     r"(?: that)?(?: (?:it|this|that)(?: is|'s| must be| has to be| should be| would be| to be))?\b"
@@ -339,11 +341,11 @@ CORRECTED = re.compile(
 RETRACTED = re.compile(
     r"\b(?:wait|hmm+|no|actually|oops|hold on)\b[^\n.!?]{0,20}(?:(?:that|this|it)(?:'s| is| was|) (?:wrong|not right|incorrect|a mistake|not correct)|i (?:made|was|got|misread|misunderstood))"
     r"|\bscratch that\b|\bon second thoughts?\b|\bi (?:made|have made|just made) (?:a mistake|an error)\b|\blet me (?:re-?consider|re-?think|correct (?:myself|that)|revise|re-?check|start over|re-?evaluate)|\bcorrection\b|\bi take that back\b"
-    r"|(?:^|[.!?\n-] ?)(?:wait|hold on)\b",
+    r"|(?:^|[.!?\n-] ?)(?:wait|hold on)\b|\b(?:looking|thinking|checking|reading)(?: it| this)? (?:again|more closely)\b",
     _IM,
 )
 """Words that take back what was said before."""
-_CALLED = r"(?:correct|right|true|accurate|valid|yes|richtig|korrekt|vrai|correct[ao]s?|verdader[ao]s?|(?:the )?(?:best|closest|nearest|strongest)|(?:the )?most (?:likely|appropriate|accurate|suitable|plausible|correct|probable|reasonable|logical|fitting|relevant)|(?:most )?likely|probable|正确|对)"
+_CALLED = r"(?:correct|right|true|accurate|valid|yes|richtig|korrekt|vrai|correct[ao]s?|verdader[ao]s?|(?:the )?(?:best|closest|nearest|strongest)|acceptable|an? (?:valid|correct|right|acceptable) (?:answer|option|choice)|(?:the )?most (?:likely|appropriate|accurate|suitable|plausible|correct|probable|reasonable|logical|fitting|relevant)|(?:most )?likely|probable|正确|对)"
 CALLED_RIGHT = re.compile(
     rf"(?P<said>{SUBJECT})[ \t)]{{0,2}}(?:(?:[:(-]|->|→) ?(?:is |are |this is |it is |it's )?|\. (?=(?:true|correct|yes|right)[ .!]{{0,3}}(?:\n|\Z))| (?:(?:is|are|was|were|seems?|appears?|looks?|must be|would be|holds?|ist|sind|est|sont|es|son) ){{1,2}}| ?(?=\(correct\))|\? ?)"
     rf"(?:(?:the|both|all|also|most likely|probably|clearly|definitely|only|indeed|therefore|thus|likely|each|certainly|in fact|the only|\() ?){{0,3}}{_CALLED}(?!\w)(?! ?(?:/|or|only|if|when|unless)\b)",

@@ -30,8 +30,9 @@ from unslant.responses.option_texts import OptionTexts, Token, end_of, tokens
 from unslant.responses.reply_text import option_text, plain
 
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
-_GAP = re.compile(r"[ ]?[)\]}>\"']{0,3} ?(?:[.:=,→]|-(?=\s)|->|ie,?|which is|that is,?)? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?")
+_GAP = re.compile(r"[ ]?[)\]}>\"']{0,3} ?(?:,? ?which is|that is,?|ie,?|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?")
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
+_GOES_ON = re.compile(r" (?:is|are|was|were|has|have|does|do|can|would)\b")
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choice|answer|label) ?)?")
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
@@ -168,17 +169,21 @@ class Collapser:
         own_end, _ = self.options.at(reply.tokens, i, option) if named else (i, ())
         other_end, others = self.options.at(reply.tokens, i) if named else (i, ())
         complete = bool(others) and _COMPLETE.match(text, reply.tokens[other_end - 1].end) is not None
+        asserted = bool(others) and _GOES_ON.match(text, reply.tokens[other_end - 1].end) is not None
         own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
         if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
             return end_of(text, own_stop), mention(option, BOTH)
-        part = _SEGMENT.match(text, gap.end())
-        if part is not None and gap.group().strip() and len(part.group()) < 120:
-            owners = self.options.containing(part.group())
-            if owners:
-                return part.end(), mention(option, BOTH if option in owners else CONFLICT)
-        apart = "\n" in gap.group() or not gap.group().strip()
-        if complete and not (apart and ("\n" in gap.group() or _WORDY.fullmatch(text[start:end]))):
+        below, joined = "\n" in gap.group(), bool(gap.group().strip())
+        if below:
+            complete = complete and text[reply.tokens[other_end - 1].end] == ":" if other_end > i else False
+        elif not joined:
+            complete = complete and not _WORDY.fullmatch(text[start:end])
+        if complete or (asserted and joined and not below):
             return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)
+        part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
+        owners = self.options.containing(part.group()) if part else frozenset()
+        if part is not None and owners:
+            return part.end(), mention(option, BOTH if option in owners else CONFLICT)
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:

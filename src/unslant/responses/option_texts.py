@@ -40,7 +40,8 @@ def tokens(text: str) -> list[Token]:
         if exact == "-" and _joins_words(text, start):
             continue
         if exact[-1].isdigit():
-            exact = stem = exact.replace(",", "") if exact[0] != "." else "0" + exact
+            exact = exact.replace(",", "") if exact[0] != "." else "0" + exact
+            stem = re.sub(r"\.0+\Z|(?<=\.\d)0+\Z", "", exact)
         else:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.
@@ -135,11 +136,15 @@ class OptionTexts:
     def told_apart(self, text: str) -> frozenset[int]:
         """The option all of whose own words ``text`` has, where it has no word that only other options have."""
         said = {token.stem for token in tokens(text)}
-        words = [{t.stem for t in found if is_telling([t]) or t.exact[0].isdigit()} for found in self.tokens]
+        words = [{token.stem for token in found if is_telling([token])} for found in self.tokens]
+        others = [{token.stem for token in found if not token.exact.isalpha()} for found in self.tokens]
         shared = set.intersection(*words) if words else set()
-        own = [some - shared for some in words]
-        met = [o for o, some in enumerate(own) if some & said]
-        return frozenset(met if len(met) == 1 and own[met[0]] <= said else ())
+        met = [o for o, own in enumerate(words) if (own - shared) & said]
+        return frozenset(
+            o
+            for o in met
+            if len(met) == 1 and others[o] <= said and (words[o] - shared <= said or len((words[o] - shared) & said) > 1)
+        )
 
     def beginning(self, word: str) -> frozenset[int]:
         """Options whose text begins with ``word``."""

@@ -58,7 +58,7 @@ _TAIL = (
     r"[ \t.!;:,)\]}>⟧\"'-]{0,6}$"
 )
 _BARE_LINE = re.compile(rf"^ ?{_LEAD}{words.SLOT}{_TAIL}", re.IGNORECASE)
-_LAST_SENTENCE = re.compile(rf"(?:[.!?;-]|\w{{3}}:) (?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
+_LAST_SENTENCE = re.compile(rf"(?:[.!?;-]|\b(?:answers?|elimination|choose|correct|pick|guess|conclusion|therefore|so|thus):) (?:{_LEAD}){words.SLOT}{_TAIL}", re.IGNORECASE)
 _OPENING = re.compile(
     rf" ?(?:{_LEAD})[\"'(\[]{{0,2}}(?P<said>{words.SUBJECT})"
     rf"(?:(?<={words.ONE}{words.ONE}) (?:are|were|have)\b| ?[.:,;()\]!\n-]| ?\Z| (?:because|since|as|for|due|given|but|although|though|while)\b|(?<={words.BOTH_ONLY}) )",
@@ -74,9 +74,11 @@ _SHORT, _LONG = 200, 700
 _CUT_OFF = re.compile(r"[\s\n]*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", re.IGNORECASE)
 _CONTRAST = re.compile(
     rf"^(?:while|whereas|although|though|unlike)\b[^,\n]{{0,200}},"
-    rf"|(?<={words.ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but|because|since|than|compared)\b.*",
+    rf"|(?<={words.ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but|because|since|than|compared|(?:and )?not)\b.*",
     re.IGNORECASE,
 )
+_PAST = re.compile(r"\b(?:chose|picked|selected|went|answered)\b", re.IGNORECASE)
+_PART_OF_LIST = re.compile(rf"\w,? (?:and|or) {words.ONE}|{words.ONE},? (?:and|or) (?:the )?\w", re.IGNORECASE)
 _SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:not|never|no|neither|nor|without|unlike|cannot)\b|n't\b", re.IGNORECASE)
 _CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", re.IGNORECASE)
@@ -166,7 +168,8 @@ class _Reading:
         """
         mentions = _ONE.findall(said)
         if not mentions or _NONE.match(said):
-            return self._none() if _NONE.match(said) else self._all()
+            nothing = self.shown.options.beginning(said)
+            return nothing or self._none() if _NONE.match(said) else self._all()
         kinds = {kind_of(m) for m in mentions}
         chosen = frozenset(option_of(m) for m in mentions)
         by_label = {option_of(m) for m in mentions if kind_of(m) in (LABEL, BARE, BOTH, AMBIGUOUS)}
@@ -198,16 +201,24 @@ class _Reading:
         last = claims[-1]
         if re.search(r"\b(?:another|second|additional|other) (?:correct|right|valid|possible)", self.text[max(0, last.start - 12) : last.start + 24], re.IGNORECASE):
             raise _Unreadable("one of several")
-        chosen = self.options(last.said, as_label=last.rule in ("answer field", "last line"))
-        fields = [self.options(claim.said) for claim in claims if claim.rule == "answer field"]
-        if last.rule == "answer field" and len(set(fields)) > 1 and self.text[last.start] == "⟦":
+        if self._conditional(last) and len({claim.said for claim in claims}) > 1:
             raise _Unreadable("contradiction")
-        if len({self.options(claim.said) for claim in claims if claim.rule in ("answer field", "cue")}) > 2:
+        chosen = self.options(last.said, as_label=last.rule in ("answer field", "last line"))
+        fields = {self.options(claim.said) for claim in claims if self.text[claim.start] == "⟦"}
+        if len(fields) > 1:
+            raise _Unreadable("contradiction")
+        said = [frozenset(map(option_of, _ONE.findall(claim.said))) for claim in claims if claim.rule in ("answer field", "cue", "choice")]
+        if len(set(said)) > 2:
             raise _Unreadable("contradiction")
         if re.match(rf"[.)]? {words.LABELLED}[.)]?(?:\n|\Z)", self.text[last.end :]):
             raise _Unreadable("contradiction")
         if _UNKNOWN_LABEL.match(self.text, last.end):
             raise _Unreadable("label that was not shown")
+        if last.rule == "choice" and len(set(said)) > 1 and _PAST.search(self.text, last.start, last.end):
+            raise _Unreadable("contradiction")
+        final = last.rule in ("answer field", "last line") or kind_of(_ONE.findall(last.said + mention(0, BOTH))[0]) == BOTH
+        if not final and any(kind_of(m) == CONFLICT for claim in claims for m in _ONE.findall(claim.said)):
+            raise _Unreadable("label and text of different options")
         in_conflict = frozenset(map(option_of, re.findall(characters(CONFLICT), self.text)))
         if in_conflict & chosen and last.rule not in ("answer field", "last line"):
             raise _Unreadable("label and text of different options")
@@ -220,6 +231,9 @@ class _Reading:
                     raise _Unreadable("contradiction")
                 chosen |= more
         return chosen, last.rule
+
+    def _conditional(self, claim: _Claim) -> bool:
+        return re.match(r"\W{0,3}(?:if|provided|unless|assuming)\b", self.text[claim.end :], re.IGNORECASE) is not None
 
     def _retracted(self) -> int:
         """Up to where the reply is taken back."""
@@ -318,7 +332,16 @@ class _Reading:
         (chosen,) = answers
         if not self._opened() <= chosen and (len(runs) > 1 or len(runs[0]) > 1 or not self._set_apart(chosen)):
             raise _Unreadable("options listed")
+        if len(runs) == 1 and self._cut_off_at_first(chosen):
+            raise _Unreadable("cut off")
         return chosen, "line"
+
+    def _cut_off_at_first(self, chosen: frozenset[int]) -> bool:
+        """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""
+        return chosen == {0} and len(self.text) > 100 and not self._complete()
+
+    def _complete(self) -> bool:
+        return self.text[-1] in ".!?)]\"'⟧:;" or _ANY.match(self.text[-1]) is not None
 
     def _is_listing(self, run: list[tuple[int, str]]) -> bool:
         """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
@@ -364,6 +387,8 @@ class _Reading:
             raise _Unreadable("options listed")
         if len(chosen) == self.n > 1 and kinds == {BOTH}:
             raise _Unreadable("all options listed")
+        if self._cut_off_at_first(chosen):
+            raise _Unreadable("cut off")
         if kinds <= {BARE, AMBIGUOUS} and not self._asserted(LABEL, BOTH, TEXT) <= chosen:
             return None
         return chosen, "opening"
@@ -386,31 +411,37 @@ class _Reading:
         """The one option (or the options joined by "and") whose text the first sentence to name one asserts."""
         if self._asserted(CONFLICT) or len(self._opened()) > 1 or _UNSURE.search(self.text) or len(self.text) > _LONG:
             return None
+        elsewhere = False
         for sentence in re.split(r"(?<=[.!?])\s|\n", self.text):
             sentence = _CONTRAST.sub(lambda m: m["rest"] or "", sentence)
             asserted = re.findall(characters(TEXT, BOTH, LABEL), sentence)
             if asserted and set(map(kind_of, asserted)) != {LABEL}:
                 chosen = frozenset(option_of(m) for m in asserted)
                 together = re.search(words.SUBJECT, sentence)
-                if len(chosen) == 1 or (together and chosen == frozenset(map(option_of, _ONE.findall(together.group())))):
+                if len(chosen) == 1 and self._part_of_other(*chosen):
+                    return None
+                if elsewhere and self._asserted(TEXT, BOTH, LABEL) != chosen:
+                    return None
+                if re.search(r"\b(?:too|as well|also)\W*\Z", sentence) or len(chosen) == 1 or (together and chosen == frozenset(map(option_of, _ONE.findall(together.group())))):
                     before = re.sub(rf"(?i)\bnot [^.,]*?{characters(MASKED)}", "", sentence[: sentence.index(asserted[0])])
-                    if _NEGATED.search(before) or (len(chosen) == 1 and re.search(r"\bboth\b", sentence, re.IGNORECASE)):
+                    if _NEGATED.search(before) or (len(chosen) == 1 and _PART_OF_LIST.search(sentence)) or (len(chosen) == 1 and re.search(r"\bboth\b", sentence, re.IGNORECASE)):
                         return None
                     return (chosen, "option text") if len(chosen) < self.n or self.n == 1 else None
                 return None
-            if not _ANY.search(sentence):
-                return None
+            elsewhere = elsewhere or not _ANY.search(sentence)
         return None
 
     def part_of_text(self) -> tuple[frozenset[int], str] | None:
         """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
-        if _ANY.search(self.text) or len(self.text) > _SHORT or "\n" in self.text:
+        if _ONE.search(self.text) or len(self.text) > _SHORT or "\n" in self.text:
             return None
         word = re.match(r"\W*(yes|no)\b", self.text, re.IGNORECASE)
         said = re.sub(r"\A\W*\w{1,3}[.)] ", "", self.text)
         parts = self.shown.options.containing(said) or (self.shown.options.beginning(word[1]) if word else frozenset())
+        clauses = re.split(r"[,;.] ", self.text.rstrip("."))
+        parts = parts or frozenset().union(*map(self.shown.options.containing, clauses))
         if not parts and not _NEGATED.search(self.text) and not _UNSURE.search(self.text) and not self.text.endswith("?"):
-            parts = self.shown.options.told_apart(self.text)
+            parts = self.shown.options.told_apart(words.CONCEDED.sub("", self.text))
         return (parts, "part of text") if len(parts) == 1 else None
 
     def concluded(self) -> tuple[frozenset[int], str] | None:
@@ -430,9 +461,14 @@ class _Reading:
 
     def both(self) -> tuple[frozenset[int], str] | None:
         """The one option that begins with "both", where a short reply says that both are."""
-        both = [i for i, text in enumerate(self.shown.options.texts) if words.BOTH_TEXT.match(text)]
+        both = [i for i, text in enumerate(self.shown.options.texts) if text[:4].casefold() == "both"]
         said = re.search(r"\A\W*both\W*\Z|\bboth (?:of (?:them|these|those)|are|do|is)\b", self.text, re.IGNORECASE)
         return (frozenset(both), "both") if said and len(both) == 1 and len(self.text) <= _SHORT else None
+
+    def _part_of_other(self, option: int) -> bool:
+        """Whether the text is a part of another option's that does not just join the two."""
+        others = self.shown.options.containing(self.shown.options.texts[option]) - {option}
+        return any(not words.BOTH_TEXT.match(self.shown.options.texts[other]) for other in others)
 
     # --------------------------------------------------------------------------------------------- 7. no option is right
 
@@ -440,7 +476,7 @@ class _Reading:
         """A sentence that no option is right, or every option called wrong."""
         wrong = frozenset(option_of(m) for m in re.findall(characters(WRONG), self.text))
         stated = (m.start() for m in words.NONE_STATED.finditer(self.plain))
-        if any(not _SUPPOSED.search(self.plain[max(0, at - 80) : at]) for at in stated) or (len(wrong) == self.n > 1):
+        if any(not _SUPPOSED.search(self.plain[max(0, at - 80) : at]) for at in stated) or (len(wrong) == self.n > 1 and self._complete()):
             return self._none(), "none stated"
         return None
 
@@ -465,6 +501,7 @@ def masked(text: str) -> str:
         (words.CONDITION, MASKED),
         (words.QUESTION, MASKED),
         (words.REPORTED, MASKED),
+        (words.CONCEDED, MASKED),
         (words.WRONG_BEFORE, WRONG),
         (words.WRONG_AFTER, WRONG),
         (words.DENIED_BEFORE, MASKED),

@@ -36,10 +36,9 @@ _PHRASES: tuple[tuple[str, int | None, int], ...] = (
     (r"\bneither (?:true|proved|proven|confirmed|supported|provable|verified) nor (?:false|disproved|disproven|refuted|contradicted|disprovable)", UNKNOWN, LABEL),
     (r"\bneither (?:\w+ )?(?:entails?|supports?|confirms?|proves?|says?|states?|implies|imply)[^.\n]{0,60}\bnor\b[^.\n]{0,20}(?:contradicts?|refutes?|rules?|disproves?|den(?:y|ies)|excludes?)(?: it)?(?: out)?", UNKNOWN, WORD),
     (rf"\b(?:cannot|can't|can not|could not|couldn't|can neither|(?:is|it's|it is)? ?(?:not|im)[ ]?possible to|(?:am|are|is)? ?(?:unable|not able) to|no way (?:to|of)|hard to) (?:be )?(?:\w+ly )?{_DETERMINED}\b(?: (?:whether|if)\b[^.\n]{{0,120}})?(?: (?:to be |as )?(?:true|false)(?:,? (?:or|nor) (?:true|false|not))?)?", UNKNOWN, LABEL),
-    (r"\b(?:is|remains|as|be|are) (?:therefore |still |thus )?(?:un(?:known|certain|determined|decided|resolved|settled|provable|verifiable|decidable)|indeterminate|inconclusive)\b", UNKNOWN, LABEL),
-    (r"\b(?:unknown|uncertain|undetermined|undecidable|indeterminate|indeterminable|unprovable|inconclusive|unverifiable|cannot tell|can't tell|unbekannt|inconnue?|indéterminée?|desconocid[ao]|indeterminad[ao])\b|未知|无法(?:确定|判断)|不(?:能)?确定", UNKNOWN, LABEL),
+    (r"\b(?:unknown|uncertain|undetermined|undecided|undecidable|unresolved|unanswerable|not answerable|indeterminate|indeterminable|unprovable|inconclusive|unverifiable|cannot tell|can't tell|unbekannt|inconnue?|indéterminée?|desconocid[ao]|indeterminad[ao])\b|未知|无法(?:确定|判断)|不(?:能)?确定", UNKNOWN, LABEL),
     (rf"\b{_NOT} (?:have |provide |give |contain |offer |get )?(?:us )?(?:with )?(?:enough|sufficient|adequate|any)(?: \w+)? (?:information|facts|evidence|data|details?|context|premises)\b(?:[^.\n]{{0,120}}\b(?:whether|if|to)\b[^.\n]{{0,160}})?|\b(?:insufficient|inadequate|lack of|too little)(?: \w+)? (?:information|evidence|facts|data|context)\b(?:[^.\n]{{0,120}}\b(?:whether|if|to)\b[^.\n]{{0,160}})?", UNKNOWN, WORD),
-    (rf"\b(?:do|does|did|is|are|was|were)(?: not|n't) {_SAYS}(?:d|ed|n)?\b[^.\n]{{0,160}}|\bno (?:\w+ )?(?:information|mention|indication|data|details?|way (?:of|to))\b[^.\n]{{0,160}}|\b(?:is|are|was|were)(?: not|n't) (?:explicitly |directly |clearly |specifically )?(?:mentioned|stated|specified|given|provided|addressed|known|clear|indicated|settled|said|included)\b[^.\n]{{0,160}}", UNKNOWN, WORD),
+    (rf"\b(?:do|does|did)(?: not|n't) {_SAYS}\b[^.\n]{{0,160}}|\bno (?:\w+ )?(?:information|mention|indication|data|details?|way (?:of|to))\b[^.\n]{{0,160}}|\b(?:is|are|was|were)(?: not|n't) (?:explicitly |directly |clearly |specifically )?(?:mentioned|stated|specified|given(?! enough)|provided|addressed|known|clear|indicated|settled|said|included)\b[^.\n]{{0,160}}", UNKNOWN, WORD),
     (r"\b(?:we|one|you|it) (?:do|does)(?: not|n't) know\b[^.\n]{0,160}|\b(?:do|does)(?: not|n't) know (?:whether|if)\b[^.\n]{0,160}|\b(?:unclear|not clear) (?:whether|if)\b[^.\n]{0,160}|\bleaves?\b[^.\n]{0,40}\b(?:open|undetermined|unanswered|unsettled)\b", UNKNOWN, WORD),
     (r"\bnothing (?:is|was|in|about|on|to|here)\b[^.\n]{0,80}|\b(?:says?|states?|tells? us|mentions?|reveals?) nothing\b[^.\n]{0,80}|\b(?:not sufficient|insufficient|not enough|too little) (?:to|for)\b[^.\n]{0,120}|\b(?:more|further|additional) (?:information|context|facts|data|details)\b[^.\n]{0,20}\b(?:needed|required|necessary)\b|\bneed(?:s|ed)? (?:more|further|additional) (?:information|context|facts|data|details)\b[^.\n]{0,120}|\bdo(?:es)?(?: not|n't) follow\b[^.\n]{0,60}\bnor\b[^.\n]{0,60}\bnegation\b|\bsilent (?:on|about)\b[^.\n]{0,80}|\b(?:is|remains|stays|left|leaves it|question) open\b|\bnot clear\b[^.\n]{0,80}", UNKNOWN, WORD),
     (r"(?:\bnot|n't) (?:the |a |quite )?(?:correct|right) (?:answer|choice|option|one)\b", FALSE, WORD),
@@ -47,12 +46,12 @@ _PHRASES: tuple[tuple[str, int | None, int], ...] = (
     (r"\btrue,?\s?(?:/|or|,|and|\|)\s?false\b(?:,?\s?(?:/|or|,|and|\||or/)\s?(?:unknown|uncertain))?|\b(?:true|false),? (?:false|true),? or unknown", None, 0),
     (r"\b(?:can|could|may|might)(?: also| well| still)? be (?:true|false|correct|incorrect|right|wrong)\b(?! in\b)", None, 0),
     (r"(?:\b(?:is|are|was|be) ?)?(?:\bnot|n't) (?:necessarily|entirely|completely|always|fully|wholly|quite|strictly|exactly|only|just) (?:true|false|correct|right|accurate|wrong|incorrect)|\b(?:part(?:ial)?ly|mostly|largely|half|sometimes|somewhat) (?:true|false|correct|right|incorrect|accurate)", None, 0),
-    (r"\banswer (?:is|would be|can|should)(?:n't| not|not) (?:be )?(?:true|false|unknown)\b(?! but)", None, 0),
+    (r"\banswer (?:is|would be|can|should)(?:n't| not|not) (?:be )?(?-i:True|False|Unknown)\b(?! but)", None, 0),
     (rf"\b(?:is |are )?(?:{_NOT}|isn't|doesn't|does not|cannot be|can't be) (?:\w+ly )?(?:be )?(?:false|incorrect|wrong|untrue|inaccurate|contradict\w*|refuted?|disproved|disproven|supported|entailed|implied|follow\w*|proven|proved|justified)\b", None, 0),
     (r"\b(?:correct|right|proper|wrong|the (?:true|incorrect|false)) (?:answers?|options?|choices?|conclusions?|sentences?|statements?|verdicts?|version|form)\b", None, 0),
     (r"\b(?:true|false|correct|incorrect|wrong|right|yes|no) (?:that|to say)\b", None, 0),
     # False, then True.
-    (rf"\b(?:(?:is|are|was|be|can|could|does|do|must|would)(?: also| therefore| simply| clearly)?(?: {_NOT}|n't)|isn't|{_NOT}|cannot|can't)(?: \w+ly)? (?:be )?(?:a |an |the )?(?:\w+ly )?(?:true|correct|right|accurate|valid)\b", FALSE, LABEL),
+    (rf"(?:\b(?:can|could|does|do|must|would)(?: {_NOT}|n't)|(?:\b|(?=n't)){_NOT}|\bcannot|\bcan't)(?: \w+ly)? (?:be )?(?:a |an |the )?(?:\w+ly )?(?:true|correct|right|accurate|valid)\b", FALSE, LABEL),
     (r"\b(?:untrue|false|incorrect|inaccurate|falsch|unwahr|faux|fausse|fals[ao])\b|错误|假(?!设)|不正确|不对", FALSE, LABEL),
     (r"\b(?:wrong|refuted|disproved|disproven|contradicted|contradicts|contradict|contradictory|does(?: not|n't) hold|fails to hold)\b", FALSE, WORD),
     (r"\b(?:no|nope|nein|non)\b", FALSE, BARE),
@@ -186,7 +185,7 @@ def _stated(text: str) -> tuple[int, str] | None:
     stated = {option_of(m[m.lastgroup or 0]) for m in _STATED.finditer(text)}
     if opening is not None:
         verdict = option_of(opening["said"])
-        if re.match(r"[ ,]{1,2}i(?:'m| am)\b", text[opening.end() :], _I):
+        if re.match(r"[ ,]{1,2}i(?:'m| am) (?:\w+ )?(?:sure|certain|confident|positive)\b", text[opening.end() :], _I):
             return None
         unknown = mention(UNKNOWN, LABEL) in text or mention(UNKNOWN, WORD) in text
         if stated - {verdict, UNKNOWN} or (unknown and re.match(characters(BARE), opening["said"])):
@@ -201,5 +200,4 @@ def _reason(text: str) -> tuple[int, str] | None:
     said = {option_of(m) for m in re.findall(characters(LABEL, WORD), text)}
     if len(said) == 1 and said == {UNKNOWN}:
         return UNKNOWN, "reason"
-    strong = {option_of(m) for m in re.findall(_STRONG, text)}
-    return (said.pop(), "reason") if len(said) == 1 and len(text) <= 200 else None
+    return (said.pop(), "reason") if len(said) == 1 and len(text) <= 100 else None
