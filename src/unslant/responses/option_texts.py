@@ -17,7 +17,8 @@ _SUFFIX = re.compile(r"(?:'s|ings?|ed|es|s|e)$")
 _SAME = {"&": "and", "×": "*", "·": "*"}
 _LETTERS = re.compile(r"[aA]\W{0,3}(?:and|or|\w)?\W{0,3}(?:\w\b|\Z)")
 _ARTICLES = ("a", "an", "the")
-_CLOSING = re.compile(r"(?:[.!?;]{0,3}[\"')\]}>]{1,3})?(?:[.!?;]{1,3}(?=[,;]| and\b))?")
+_CLOSING = re.compile(r"(?:[.!?;]{0,3}(?:[\"']| ?[)\]}>])[\"')\]}>]{0,2})?(?:[.!?;]{1,3}(?=[,;]| and\b))?")
+_EMPTY = re.compile(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|and\b|\Z))")
 _GOES_ON = re.compile(r"[\"')\]}]{0,2}(?:[,;]| and\b|[)\]}])")
 
 
@@ -120,7 +121,9 @@ class OptionTexts:
     def written_out(self, text: str, earliest: int, latest: int, option: int) -> int | None:
         """Where an option's text ends that stands to the letter between ``earliest`` and ``latest``, with its own
         brackets and stops but for a stop that ends the sentence; None if it does not."""
-        own = self.texts[option] if option < len(self.texts) else ""
+        own = self.texts[option] if option < len(self.texts) else None
+        if own == "" and (nothing := _EMPTY.match(text, earliest)):
+            return nothing.end()
         start = next((s for s in range(max(0, earliest), latest + 1) if own and text.startswith(own, s)), None)
         if start is None:
             return None
