@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unslant.responses.answer_patterns import (
+from unslant.responses.label_words import (
     AFTER_ANY_LABEL,
     AFTER_LABEL,
     BEFORE_NO_LABEL,
+    COMMON_WORDS,
+    ENDS,
     LABEL_KEYWORD,
     NO_OPTION_AHEAD,
     NONE_GOES_ON,
@@ -25,12 +27,16 @@ from unslant.responses.answer_patterns import (
     ORDINAL,
     ORDINALS,
 )
-from unslant.responses.mentions import AMBIGUOUS, BARE, BOTH, CONFLICT, LABEL, TEXT, WORD, mention
+from unslant.responses.mentions import AMBIGUOUS, ANY, BARE, BOTH, CONFLICT, LABEL, NOT_ANY, TEXT, WORD, mention
 from unslant.responses.option_texts import OptionTexts, Token, end_of, tokens
 from unslant.responses.reply_text import option_text, plain
 
+_INITIALS = re.compile(r"\. [A-Z]\. [A-Z][a-z]")
+"""A name goes on: "A. A. Milne"."""
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
-_GAP = re.compile(r"[ ]?[)\]}>\"']{0,3} ?(?:,? ?which is|that is,?|ie,?|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?")
+_GAP = re.compile(
+    r"[ ]?[)\]}>\"']{0,3} ?(?:,? ?which is|that is,?|ie,?|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?"
+)
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _GOES_ON = re.compile(r" (?:is|are|was|were|has|have|does|do|can|would)\b")
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
@@ -38,6 +44,10 @@ _LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choi
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
+_LONG_RUN = re.compile(
+    rf"((?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?){{60}})(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?)+"
+)
+"""More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
 
 
@@ -87,7 +97,7 @@ class Collapser:
         # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|\. [A-Z]\. ?[A-Z]| ?[=×*])",
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -104,12 +114,14 @@ class Collapser:
                 start, end, characters = written
                 pieces += [text[done : max(done, start)], characters]
                 done = end
-        return re.sub(r"\( ?\)| {2,}", " ", "".join([*pieces, text[done:]]))
+        return _LONG_RUN.sub(r"\1", re.sub(r"\( ?\)| {2,}", " ", "".join([*pieces, text[done:]])))
 
     def _labels(self, text: str) -> Iterator[tuple[int, _Label]]:
         for match in self._label.finditer(text):
             written = match.group()
             option = self._index.get(written.casefold() if self._fold else written)
+            if option is not None and _INITIALS.match(text, match.end()):
+                option = option if self.options.written_out(text, match.end(), match.end() + 2, option) else None
             if option is not None:
                 yield match.start(), _Label(match.end(), (option,), written in self._shown)
             elif len(written) > 1 and list(written) == sorted(set(written)):
@@ -178,6 +190,8 @@ class Collapser:
             complete = complete and text[reply.tokens[other_end - 1].end] == ":" if other_end > i else False
         elif not joined:
             complete = complete and not _WORDY.fullmatch(text[start:end])
+        if others and reply.tokens[i].exact in ("is", "are"):
+            complete = asserted = False
         if complete or (asserted and joined and not below):
             return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)
         part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
@@ -216,6 +230,7 @@ class Collapser:
             NUMBER_GOES_ON.match(text, stop)
             or NO_OPTION_AHEAD.match(text, start)
             or re.search(r"[\d/^*+.-]\Z", before)
+            or (reply.tokens[end - 1].exact in COMMON_WORDS and not ENDS.match(text, stop))
             or (stop - start == 1 and text[start] not in self.options.texts[option])  # "I" is no option "i"
         ):
             return None

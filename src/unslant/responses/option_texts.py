@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from unslant.responses.answer_patterns import COMMON_WORDS, SKIPPED
+from unslant.responses.label_words import COMMON_WORDS, SKIPPED
 
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
@@ -19,7 +19,7 @@ _LETTERS = re.compile(r"[aA]\W{0,3}(?:and|or|\w)?\W{0,3}(?:\w\b|\Z)")
 _ARTICLES = ("a", "an", "the")
 _CLOSING = re.compile(r"(?:[.!?;]{0,3}(?:[\"']| ?[)\]}>])[\"')\]}>]{0,2})?(?:[.!?;]{1,3}(?=[,;]| and\b))?")
 _EMPTY = re.compile(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|and\b|\Z))")
-_GOES_ON = re.compile(r"[\"')\]}]{0,2}(?:[,;]| and\b|[)\]}])")
+_GOES_ON = re.compile(r"[\"')\]}]{0,2} ?(?:[,;]| and\b|[)\]}])")
 
 
 class Token(NamedTuple):
@@ -30,6 +30,7 @@ class Token(NamedTuple):
     exact: str
     stem: str
     article: bool
+    after_stop: bool
 
 
 def tokens(text: str) -> list[Token]:
@@ -47,7 +48,8 @@ def tokens(text: str) -> list[Token]:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.
         article = exact in _ARTICLES and (match.group() != "A" or not found) and not _LETTERS.match(text, start)
-        found.append(Token(start, end, exact, stem, article))
+        stop = found and re.search(r"[.:;)\n]", text[found[-1].end : start])
+        found.append(Token(start, end, exact, stem, article, bool(stop)))
     return found
 
 
@@ -102,14 +104,15 @@ class OptionTexts:
         Returns:
             The token after it (``i`` if there is none), and the options whose text it is: several where texts are alike.
         """
-        node, end, options, k = self._trie, i, (), i
+        node, end, options, k, skipped = self._trie, i, (), i, 0
         while k < len(found):
             token, k = found[k], k + 1
             if token.stem not in node:
-                if token.article or (token.exact == "a" if k == i + 1 else token.exact in SKIPPED):
+                skipped += 1
+                if skipped < 4 and (k == i + 1 or not token.after_stop) and (token.article or (token.exact == "a" if k == i + 1 else token.exact in SKIPPED)):
                     continue
                 break
-            node = node[token.stem]
+            node, skipped = node[token.stem], 0
             here = node.get("", ())
             if here and (own is None or own in here):
                 end, options = k, here
@@ -121,10 +124,13 @@ class OptionTexts:
     def written_out(self, text: str, earliest: int, latest: int, option: int) -> int | None:
         """Where an option's text ends that stands to the letter between ``earliest`` and ``latest``, with its own
         brackets and stops but for a stop that ends the sentence; None if it does not."""
-        own = self.texts[option] if option < len(self.texts) else None
-        if own == "" and (nothing := _EMPTY.match(text, earliest)):
-            return nothing.end()
-        start = next((s for s in range(max(0, earliest), latest + 1) if own and text.startswith(own, s)), None)
+        if option >= len(self.texts):
+            return None
+        own = self.texts[option]
+        if not own:
+            nothing = _EMPTY.match(text, earliest)
+            return nothing.end() if nothing else None
+        start = next((s for s in range(max(0, earliest), latest + 1) if text.startswith(own, s)), None)
         if start is None:
             return None
         end = start + len(own)
@@ -146,7 +152,9 @@ class OptionTexts:
         return frozenset(
             o
             for o in met
-            if len(met) == 1 and others[o] <= said and (words[o] - shared <= said or len((words[o] - shared) & said) > 1)
+            if len(met) == 1
+            and others[o] <= said
+            and (words[o] - shared <= said or len((words[o] - shared) & said) > 1)
         )
 
     def beginning(self, word: str) -> frozenset[int]:

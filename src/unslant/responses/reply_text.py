@@ -24,7 +24,7 @@ _NEXT_QUESTION = re.compile(
     r"\n[ \t#*]*(?:(?:next )?question|q|user|human|problem|example)\b[ \t*]*\d*[ \t]*[:：]", re.IGNORECASE
 )
 
-_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶", "''\"\"\"\"\"\"\"\"\"------:")
+_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶", '\'\'"""""""""------:')
 _LATEX = (
     (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
     (
@@ -60,7 +60,9 @@ _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴�
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _CELL = re.compile(r"(?<!\|)\|(?!\|)")
-_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$|\s\|\s.*\s\|\s")
+_EMPHASIS = re.compile(
+    r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
+)
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
@@ -76,7 +78,7 @@ def clean(reply: str) -> str:
 
 def option_text(option: str) -> str:
     """An option's text, written as :func:`clean` writes replies."""
-    return _tidy(_without_markdown(plain(option)))
+    return _tidy(_without_emphasis(plain(option)))
 
 
 def _tidy(text: str) -> str:
@@ -99,12 +101,9 @@ def plain(text: str) -> str:
 
 def without_thinking(reply: str) -> str:
     """The reply outside its thinking tags. A tag never closed cuts what follows, one never opened what precedes."""
-    final = None
-    for final in _FINAL_CHANNEL.finditer(reply):
-        pass
-    if final is not None:
-        reply = reply[final.end() :]
-    said, start, depth = [], 0, 0
+    reply = reply[max((match.end() for match in _FINAL_CHANNEL.finditer(reply)), default=0) :]
+    said: list[str] = []
+    start = depth = 0
     for tag in _THINKING_TAG.finditer(reply):
         if "/" in tag.group():
             said = said if depth else []
@@ -154,7 +153,11 @@ def _json_lines(record: dict[str, Any]) -> Iterator[str]:
             yield from _json_lines(value)
         elif re.fullmatch(_KEY, key, re.IGNORECASE):
             values = value if isinstance(value, list) else [value]
-            yield f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}" if value is not None else f"{FIELD}none{END_FIELD}"
+            yield (
+                f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}"
+                if value is not None
+                else f"{FIELD}none{END_FIELD}"
+            )
         else:
             yield f"{key}: {value}"
 
@@ -165,13 +168,17 @@ def _json_field(match: re.Match[str]) -> str:
 
 
 def _without_markdown(text: str) -> str:
-    text = "\n".join(_row(line) if _ROW.search(line) else line for line in text.split("\n"))
-    text = re.sub(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)", _mark, text)
+    text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
+    text = _without_emphasis(text)
     text = _BULLET.sub("", text)
     text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} ({'incorrect' if m[2] == ' ' else 'correct'})", text)
-    text = _MARKED_LINE.sub(rf"\1\3 \2", text)
+    text = _MARKED_LINE.sub(r"\1\3 \2", text)
     text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", " (correct) ", text)
     return re.sub(rf"[{_WRONG_MARK}]\ufe0f?", " (incorrect) ", text)
+
+
+def _without_emphasis(text: str) -> str:
+    return _EMPHASIS.sub(_mark, text)
 
 
 def _row(line: str) -> str:
