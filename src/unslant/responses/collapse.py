@@ -207,7 +207,7 @@ class Collapser:
         if keyword:
             return LABEL
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
-            word = re.match(r" ([^\W\d_]{2,})", after) if _WORDY.fullmatch(written) else None
+            word = re.match(r" ([^\W\d_]{2,}|\w-)", after) if _WORDY.fullmatch(written) else None
             if word and word[1].casefold() not in {*AFTER_LABEL.get(written, AFTER_ANY_LABEL), *self._index}:
                 return None
             if BEFORE_NO_LABEL.search(before):

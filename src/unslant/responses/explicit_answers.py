@@ -43,15 +43,12 @@ _SAID = (("called the answer", CALLED_ANSWER), ("conclusion", CONCLUDED), ("corr
 
 _LEAD = (
     r"(?:(?:both|only|just|so|thus|therefore|hence|it's|it is|this is|probably|i think|i believe|i'd say|yes|ok|okay"
-    r"|sure|clearly"
-    r"|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's|that is"
-    r"|certainly"
-    r"|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
+    r"|sure|clearly|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's"
+    r"|that is|certainly|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
 )
 _TAIL = (
     rf"(?: ?,? ?(?:and not|but not|not|rather than|instead of|over) (?:option )?{ANY}| ?\([^()\n]{{0,40}}\)| it is"
-    rf"| alone"
-    rf"|,? (?:confidence|probability|certainty)[ :]{{0,3}}[\d.]{{1,5}} ?%?"
+    rf"| alone|,? (?:confidence|probability|certainty)[ :]{{0,3}}[\d.]{{1,5}} ?%?"
     rf"|(?: and)? only(?: {ONE})?)?[ .!;:,)\]}}>⟧\"'-]{{0,6}}$"
 )
 BARE_LINE = re.compile(rf"^ ?{_LEAD}{SLOT}{_TAIL}", _I)
@@ -92,12 +89,17 @@ def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
 
 
 def _claims(reading: Reading) -> Iterator[_Claim]:
+    cued: set[int] = set()
     for rule, pattern in _CUED:
         for match in pattern.finditer(reading.text):
-            yield _in_slot(reading, rule, match)
+            claim = _in_slot(reading, rule, match)
+            cued.update(range(claim.start, claim.end))
+            yield claim
     for rule, pattern in _SAID:
         for match in pattern.finditer(reading.text):
             group = match.lastgroup or 0
+            if match.start(group) in cued:
+                continue
             yield _Claim(match.start(group), match.end(), rule, match[group])
 
 
@@ -150,7 +152,7 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     text, last = reading.text, claims[-1]
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
     marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == FIELD}
-    if _ONE_OF_SEVERAL.search(text[max(0, last.start - 12) : last.start + 24]):
+    if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
         raise Unreadable("one of several")
     if (
         len(marked) > 1

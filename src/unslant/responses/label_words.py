@@ -18,14 +18,13 @@ _JOINING = (
 ).split()
 _VERBS = (
     "was were due given with appears looks remains would must should could can cannot does do has will if too also "
-    "which "
-    "for though although while however therefore fits makes holds applies matches works"
+    "which for though although while however therefore fits makes holds applies matches works"
 ).split()
 AFTER_ANY_LABEL = frozenset(
     [*_JOINING, *_VERBS, *"correct incorrect right wrong true false answer option choice".split()]
 )
 AFTER_LABEL = {"A": frozenset([*_JOINING, *_VERBS]), **dict.fromkeys(("a", "I", "i"), frozenset(_JOINING))}
-"""Words that may follow a label that is a word or number as well: of labels that are English words, and of any other."""
+"""Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
 
 LABEL_KEYWORD = re.compile(
     r"(?<!\w)(?:options?|choices?|letters?|alternatives?|markers?|marked|label(?:l?ed)?|#|no\."

@@ -30,8 +30,7 @@ _BE = (
     "(?:"
     + any_of(
         "is are was were seems? looks? appears? can could would will must do does did should may might be to_be been "
-        "has have "
-        "ist sind est es son sont"
+        "has have ist sind est es son sont"
     )
     + r"\b ?)"
 )
@@ -39,15 +38,12 @@ _NOT = r"(?:not|n't|cannot|never|nicht|no|ne|pas|(?:ca|is|are|was|does|do|wo|wou
 
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot(?! (?:only|just|merely|simply)\b)|n't|\b(?:cannot|never|nor|neither|rather than|instead of"
-    r"|except(?: for)?"
-    r"|excluding|other than|unlike|apart from|eliminat(?:e|es|ed|ing)\b|rul(?:es?|ed|ing) out|reject\w{0,4}"
-    r"|discard\w{0,4}"
-    r"|dismiss\w{0,4}|exclud\w{1,4}|cross\w{0,3} out|without|nicht|pas|no es|n'est pas)|不是|不选|排除)"
-    r"(?: ?(?:think|believe|choose|pick|select|go with|consider) )?(?: ?"
+    r"|except(?: for)?|excluding|other than|unlike|apart from|eliminat(?:e|es|ed|ing)\b|rul(?:es?|ed|ing) out"
+    r"|reject\w{0,4}|discard\w{0,4}|dismiss\w{0,4}|exclud\w{1,4}|cross\w{0,3} out|without|nicht|pas|no es|n'est pas)"
+    r"|不是|不选|排除)(?: ?(?:think|believe|choose|pick|select|go with|consider) )?(?: ?"
     + any_of(
         "be being the a an all any of either both options? choices? answers? letter by that it is it's as correct "
-        "right true "
-        "best only : really actually"
+        "right true best only : really actually"
     )
     + rf"(?!\w)){{0,5}} ?⟦?{_SAID}",
     _I,
@@ -62,23 +58,22 @@ _WRONG_BEFORE = re.compile(
 )
 """Options that are called wrong: "the incorrect options are B, C and D"."""
 _WRONG_AFTER = re.compile(
-    rf"{_SAID}(?:[\])}}:]{{0,2}}(?:, (?=(?:is|are|was|were|which|that|it|this)\b))? ?(?:[(-] ?)?(?:(?:which|that|it|this) )?"
-    rf"(?:{_BE}{{0,3}}(?:{_ADVERBS} ){{0,3}}"
+    rf"{_SAID}(?:[\])}}:]{{0,2}}(?:, (?=(?:is|are|was|were|which|that|it|this)\b))? ?(?:[(-] ?)?"
+    rf"(?:(?:which|that|it|this) )?(?:{_BE}{{0,3}}(?:{_ADVERBS} ){{0,3}}"
     + any_of(
         "wrong incorrect false untrue invalid inaccurate irrelevant inappropriate unsuitable implausible impossible "
-        "mistaken "
-        "ruled_out excluded eliminated rejected discarded out unrelated misleading no falsch faux fausse fals[ao]"
+        "mistaken ruled_out excluded eliminated rejected discarded out unrelated misleading no falsch faux fausse "
+        "fals[ao]"
     )
     + rf"(?!\w)|{_BE}{{0,2}}{_NOT} (?:be |been |to be |actually |really |quite |necessarily |as |entirely |so )*"
     r"(?:the |an? |our |my )?(?:most |more |best |only |good |likely |correct |right |suitable |appropriate |valid "
     r"|final )*"
     + any_of(
         "correct right true valid accurate answers? options? choices? fit apply match work hold make_sense suitable "
-        "likely "
-        "appropriate applicable best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne it "
-        "this_one"
+        "likely appropriate applicable best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne "
+        "it this_one"
     )
-    + r"(?!\w)(?! (?:only|just)\b))| ?\? ?(?:no|nope|wrong|incorrect)\b|是?(?:错误|不正确|错的|不对))",
+    + r"(?!\w)(?! (?:only|just)\b))| ?\? ?(?:no|nope|wrong|incorrect)\b|\. \(incorrect\)|是?(?:错误|不正确|错的|不对))",
     _I,
 )
 """Options that are called wrong: "B is wrong", "C cannot be right", "D: incorrect"."""
@@ -91,21 +86,20 @@ _TEXT_DENIED = re.compile(
 """Option texts of which something is denied: "Paris is not in Norway"."""
 
 _HEDGED_BEFORE = re.compile(
-    r"\b(?:perhaps|maybe|possibly|potentially|(?:might|may|could|can)(?: also| well)? be|not (?:\w{1,12} )?sure|unsure"
-    r"|consider(?:ing)?|suppos(?:e|ing)|assum(?:e|ing)|let's (?:try|consider|check|look at|examine|test|see)"
-    r"|look(?:ing)? at"
-    r"|compar(?:e|ing)|try(?:ing)?|test(?:ing)?|evaluat(?:e|ing)|analy[sz](?:e|ing)|regarding|as for|such as"
-    r"|vielleicht|peut-être|quizás?|可能是|也许是?)[ ,:]{1,3}"
-    rf"(?:(?:the|a|an|if|about|that|it|it's|is|whether|options?|choices?|answer|statement|correct|right"
+    rf"\b(?:perhaps|maybe|possibly|potentially|(?:might|may|could|can)(?: also| well)? be|not (?:\w{{1,12}} )?sure"
+    rf"|unsure|consider(?:ing)?|suppos(?:e|ing)|assum(?:e|ing)|let's (?:try|consider|check|look at|examine|test|see)"
+    rf"|look(?:ing)? at|compar(?:e|ing)|try(?:ing)?|test(?:ing)?|evaluat(?:e|ing)|analy[sz](?:e|ing)|regarding|as for"
+    rf"|such as|vielleicht|peut-être|quizás?|可能是|也许是?)[ ,:]{{1,3}}(?:(?:the|a|an|if|about|that|it|it's|is|whether"
+    rf"|options?|choices?|answer|statement|correct|right"
     rf"|only) ){{0,4}}{_SAID}",
     _I,
 )
 """Options that are only considered."""
 _HEDGED_AFTER = re.compile(
-    rf"{_SAID}[ ,]{{0,2}}(?:(?:might|may|could|can|would)(?: also| well| at first)? (?:be|have been|seem|look|appear)\b"
-    r"|(?:cannot|can't) be (?:ruled out|excluded|eliminated|dismissed)|(?:is|are|seems?|looks?) (?:also |all |both "
-    r"|only )?"
-    r"(?:possible|plausible|tempting|a (?:possibility|common (?:mistake|misconception|error))|partially|partly"
+    rf"{_SAID}[ ,]{{0,2}}(?:(?:might|may|could|can)(?: also| well| at first)? (?:be|have been|seem|look|appear)\b"
+    rf"|(?:cannot|can't) be (?:ruled out|excluded|eliminated|dismissed)|(?:is|are|seems?|looks?) (?:also |all |both "
+    rf"|only )?(?:possible|plausible|tempting|a (?:possibility|common (?:mistake|misconception|error))|partially"
+    rf"|partly"
     r"|half)\b)",
     _I,
 )
@@ -119,8 +113,8 @@ _ALTERNATIVES = re.compile(
 
 _CONDITION = re.compile(
     rf"\bif\b(?!{FORCED})(?:[^.;,\n]{{0,200}}(?:,|\bthen\b) ?(?:then )?{ONE}(?=[.;\n]|\Z)"
-    rf"|[^.;,\n]{{0,200}}{ONE}[^.;\n]{{0,200}})"
-    rf"|\b(?:if(?!{FORCED})|unless|whether|suppos(?:e|ing)|assuming|provided|in case|wenn|falls|si)\b"
+    rf"|[^.;,\n]{{0,200}}{ONE}[^.;\n]{{0,200}})|\b(?:if(?!{FORCED})|unless|whether|suppos(?:e|ing)|assuming|provided"
+    rf"|in case|wenn|falls|si)\b"
     r"[^.;!?\n]{0,200}?(?:,|\bthen\b|(?=[.;!?\n])|\Z)",
     _I,
 )
@@ -149,9 +143,9 @@ _MASKS = (
     (_WRONG_BEFORE, WRONG),
     (_WRONG_AFTER, WRONG),
     (_DENIED_BEFORE, MASKED),
+    (_ALTERNATIVES, MASKED),
     (_HEDGED_BEFORE, MASKED),
     (_HEDGED_AFTER, MASKED),
-    (_ALTERNATIVES, MASKED),
 )
 
 

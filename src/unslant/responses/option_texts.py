@@ -102,14 +102,18 @@ class OptionTexts:
         """The longest text from token ``i`` on (with ``own``, the longest that is this option's).
 
         Returns:
-            The token after it (``i`` if there is none), and the options whose text it is: several where texts are alike.
+            The token after it (``i`` if there is none), and whose text it is: several options' where texts are alike.
         """
         node, end, options, k, skipped = self._trie, i, (), i, 0
         while k < len(found):
             token, k = found[k], k + 1
             if token.stem not in node:
                 skipped += 1
-                if skipped < 4 and (k == i + 1 or not token.after_stop) and (token.article or (token.exact == "a" if k == i + 1 else token.exact in SKIPPED)):
+                if (
+                    skipped < 4
+                    and (k == i + 1 or not token.after_stop)
+                    and (token.article or (token.exact == "a" if k == i + 1 else token.exact in SKIPPED))
+                ):
                     continue
                 break
             node, skipped = node[token.stem], 0

@@ -60,9 +60,8 @@ _SHORT, _LONG = 200, 700
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _OPENING = re.compile(
     rf" ?(?:(?:both|only|just|so|it's|it is|this is|probably|i think|i believe|yes|ok|sure|options?|the"
-    rf"|answer)\b[ ,:!.]{{0,3}}){{0,3}}"
-    rf"[\"'(\[]{{0,2}}(?P<said>{SUBJECT})(?:(?<={ONE}{ONE}) (?:are|were|have)\b| ?[.:,;()\]!\n-]| ?\Z"
-    rf"|(?<={characters(BOTH)}) "
+    rf"|answer)\b[ ,:!.]{{0,3}}){{0,3}}[\"'(\[]{{0,2}}(?P<said>{SUBJECT})(?:(?<={ONE}{ONE}) (?:are|were|have)\b"
+    rf"| ?[.:,;()\]!\n-]| ?\Z|(?<={characters(BOTH)}) "
     r"| (?:because|since|as|for|due|given|but|although|though|while)\b)",
     _I,
 )
@@ -71,7 +70,7 @@ _SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", _I)
 _UNSURE = re.compile(
     r"\b(?:not (?:\w{1,12} )?sure|unsure|don't know|do not know|no idea|uncertain|hard to say|unclear|can't decide"
     r"|cannot decide"
-    r"|confused|cannot (?:determine|say|tell)|depends on)\b",
+    r"|confused|it depends|cannot (?:determine|say|tell)|depends on)\b",
     _I,
 )
 _REASONING = re.compile(r"\b(?:let's|let us|step \d|step by step|break(?:ing)? down|analy[sz]e|examine)\b", _I)
@@ -84,15 +83,16 @@ _CONTRAST = re.compile(
     _I,
 )
 _IN_SERIES = re.compile(rf"\w,? (?:and|or) {ONE}|{ONE},? (?:and|or) (?:the )?\w|\bboth\b", _I)
+_ASIDE = re.compile(r"\b(?:about|between|like|such as|than|of|from|to|with) (?:both )?(?:the |an? )?\Z", _I)
 _CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", _I)
 _CUT_OFF = re.compile(
     r"\s*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", _I
 )
 _COMES_TO = re.compile(
-    r"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:the |an? |approximately |about |called "
-    r"|only )*"
-    rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z"
+    rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:(?:the|an?|approximately|about|called"
+    rf"|only) )*({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z"
 )
+_ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 
 
 def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
@@ -229,8 +229,10 @@ def concluded(reading: Reading) -> Found:
         said = mentions(last, *kinds)
         if len(options_of(said)) == 1:
             return reading.chosen(said[0]), "conclusion"
-    alone = len(sentences) == 1 == len(re.findall(ANY, last)) and last.endswith(".") and len(last) <= _SHORT
-    match = _COMES_TO.search(last) if draws or alone else None
+    single = len(re.findall(ANY, last)) == 1
+    ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
+    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, WORD))
+    match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.chosen(match[1]), "conclusion") if match else None
 
 
@@ -263,23 +265,24 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     if len(chosen) > 1:
         together = re.search(SUBJECT, sentence)
         joined = together is not None and options_of(mentions(together.group())) == chosen
-        return joined or re.search(r"\b(?:too|as well|also)\W*\Z", sentence) is not None
+        return (joined and not _ASIDE.search(before)) or re.search(r"\b(?:too|as well|also)\W*\Z", sentence) is not None
     (option,) = chosen
     others = reading.options.containing(reading.options.texts[option]) - chosen
     part_of_other = any(not BOTH_TEXT.match(reading.options.texts[other]) for other in others)
-    return not part_of_other and not _IN_SERIES.search(sentence)
+    predicate = sentence.rstrip(" .!").endswith(said[-1])
+    return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
 
 
 def part_of_text(reading: Reading) -> Found:
     """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
     text, options = reading.text, reading.options
-    if mentions(text) or len(text) > _SHORT or "\n" in text:
+    if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
         return None
     found = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
     word = re.match(r"\W*(yes|no)\b", text, _I)
     found = found or (options.beginning(word[1]) if word else frozenset())
     found = found or frozenset().union(*(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip("."))))
-    if not found and not (_NEGATED.search(text) or _UNSURE.search(text) or text.endswith("?")):
+    if not found and not (_NEGATED.search(text) or text.endswith("?")):
         found = options.told_apart(CONCEDED.sub("", text))
     return (found, "part of text") if len(found) == 1 else None
 

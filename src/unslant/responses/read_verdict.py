@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from unslant.questions.question import JudgingQuestion
-from unslant.responses.answer_patterns import BEGIN, FIELD_CUE, REFUSAL
+from unslant.responses.answer_patterns import BEGIN, FIELD_CUE, REFUSAL, RETRACTED
 from unslant.responses.extracted import Extracted
 from unslant.responses.label_words import any_of
 from unslant.responses.masks import QUESTION, REPORTED
@@ -32,10 +32,10 @@ _ANY = characters(SAID, YES_NO, GROUNDS)
 _NOT_ANY = _ANY[1:-1]
 _WORD = characters(SAID, YES_NO)
 _STATEMENT = (
-    r"(?:(?:the|this|that|given|proposed|suggested|original|above|first|second|following)"
-    r"(?: (?:given|proposed|suggested|original|above|user's))* )?(?:statement(?: judged)?|claim|conclusion|hypothesis"
-    r"|proposition"
-    r"|(?<!first )(?<!second )sentence|assertion|inference|answer|it|this|aussage|affirmation|afirmación)"
+    r"(?:(?:the|this|that|given|proposed|suggested|original|above|first|second"
+    r"|following)(?: (?:given|proposed|suggested|original|above|user's))* )?(?:statement(?: judged)?|claim|conclusion"
+    r"|hypothesis|proposition|(?<!first )(?<!second )sentence|assertion|inference|answer|it|this|aussage|affirmation"
+    r"|afirmación)"
 )
 _BE = (
     r"(?:is|'s|are|must be|has to be|would be|would have to be|seems|ist|est|es|:|="
@@ -45,30 +45,29 @@ _ADVERBS = (
     "(?:"
     + any_of(
         "therefore thus then clearly definitely also logically vacuously necessarily indeed certainly trivially hence "
-        "so judged "
-        "considered to_be actually simply factually in_fact proven most_likely likely probably an?"
+        "so judged considered to_be actually simply factually in_fact proven most_likely likely probably an?"
     )
     + " ){0,4}"
 )
 
 _CONDITION = re.compile(
-    r"\b(?:if|unless|when|suppos(?:e|ing)|assum(?:e|ing)|in order for|for (?:the|this) (?:statement|claim|conclusion"
-    r"|it) to be"
+    r"\bif\b[^.;!?\n]{0,240}\bthen\b[^.;!?\n]{0,160}|\b(?:if|unless|when|suppos(?:e|ing)|assum(?:e|ing)|in order for"
+    r"|for (?:the|this) (?:statement|claim|conclusion|it) to be"
     r"|would (?:only )?be|needs? to be|wenn|falls)\b[^.;!?\n]{0,240}?(?:,|\bthen\b|(?=[.;!?\n])|\Z)",
     _I,
 )
 _PREMISE = re.compile(
-    r"\b(?:statement|sentence|premise|fact|step|claim) ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: (?:is"
-    r"|are))?[^.\n]{0,20}"
-    rf"{_ANY}|\b(?:premises?|antecedent|consequent|converse|inverse|first part|second part) (?:is"
+    rf"\b(?:statement|sentence|premise|fact|step|claim) ?\(?(?:\d{{1,2}}|(?-i:[A-Z]))\b\)?[^.\n]{{0,3}}(?: (?:is"
+    rf"|are))?[^.\n]{{0,20}}{_ANY}|\b(?:premises?|antecedent|consequent|converse|inverse|first part|second part) (?:is"
     rf"|are)(?: \w+ly)? {_ANY}",
     _I,
 )
 """Verdicts on something else than the statement."""
 
 _SLOT = (
-    r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:(?:the|a|that|it is|is|statement is|therefore|most likely|probably|definitely|clearly|logically) ){0,3}"
-    rf"[\"'(\[]{{0,2}}(?P<said>{_ANY})"
+    r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:"
+    + any_of("the a that it_is is statement_is therefore most_likely probably definitely clearly logically")
+    + rf" ){{0,3}}[\"'(\[]{{0,2}}(?P<said>{_ANY})"
 )
 _ANSWERS = (
     (
@@ -82,12 +81,11 @@ _ANSWERS = (
     (
         "cue",
         re.compile(
-            r"(?:\b(?:answers?|options?|choices?|verdict|judge?ment|label|result|response|truth value|antwort|réponse"
-            r"|respuesta)"
-            rf"(?: (?:to|for|of|here) [^.:;\n{_NOT_ANY}]{{0,80}})?,? (?:is|are|would be|must be|should be|ist|lautet"
-            rf"|est|es)"
-            r"(?: therefore| thus| clearly)?|\bi(?:'d| would| will|'ll)?(?: therefore| thus)? "
-            r"(?:choose|chose|pick|select|say|answer|judge it|conclude(?: that (?:it|the statement) is)?|go with)"
+            rf"(?:\b(?:answers?|options?|choices?|verdict|judge?ment|label|result|response|truth value|antwort|réponse"
+            rf"|respuesta)(?: (?:to|for|of|here) [^.:;\n{_NOT_ANY}]{{0,80}})?,? (?:is|are|would be|must be|should be"
+            rf"|ist|lautet|est|es)(?: therefore| thus| clearly)?|\bi(?:'d| would| will|'ll)?(?: therefore"
+            rf"| thus)? (?:choose|chose|pick|select|say|answer|judge it|conclude(?: that (?:it|the statement) is)?"
+            rf"|go with)"
             rf"|(?:答案|判断)(?:是|为)?){_SLOT}",
             _IM,
         ),
@@ -102,11 +100,9 @@ _BARE_LINE = re.compile(
 )
 _VERDICT_LINE = re.compile(rf"^ ?(?:\d{{1,2}}[.)] )?({characters(SAID)}) ?[:.]", re.MULTILINE)
 _CONCLUDED = re.compile(
-    r"\b(?:therefore|thus|hence|so|consequently|accordingly|in conclusion|in summary|we (?:can )?conclude(?: that)?"
-    r"|it follows that"
-    rf"|makes?|making|daher|donc|por lo tanto)\b,?[^.;\n{_NOT_ANY}]{{0,160}}?(?:{_BE}|\b(?:statement|claim|conclusion"
-    rf"|it))"
-    rf"[ \"'(]{{1,3}}{_ADVERBS}[\"'(]?(?P<said>{_ANY})|→ ?(?P<arrow>{_ANY})"
+    rf"\b(?:therefore|thus|hence|so|consequently|accordingly|in conclusion|in summary|we (?:can )?conclude(?: that)?"
+    rf"|it follows that|makes?|making|daher|donc|por lo tanto)\b,?[^.;\n{_NOT_ANY}]{{0,160}}?(?:{_BE}"
+    rf"|\b(?:statement|claim|conclusion|it))[ \"'(]{{1,3}}{_ADVERBS}[\"'(]?(?P<said>{_ANY})|→ ?(?P<arrow>{_ANY})"
     rf"|\b{_STATEMENT} (?:is|must be|has to be) (?:therefore|thus|hence) (?P<then>{_ANY})",
     _I,
 )
@@ -121,8 +117,8 @@ _STATED = re.compile(
     rf"|\b{_STATEMENT}(?: \w+){{0,3}}? (?P<grounds>{characters(GROUNDS)})",
     _I,
 )
-_FEW, _SHORT = 20, 100
-"""Characters of a line that can only be a verdict; of a reply whose grounds alone say true or false."""
+_FEW, _SHORT, _LONG = 20, 100, 400
+"""Characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false, as unknown."""
 
 
 def extract_verdict(reply: str) -> Extracted:
@@ -166,12 +162,21 @@ def last_line(text: str) -> Found:
     if len(options_of(_VERDICT_LINE.findall(text))) > 1:
         raise Unreadable("contradiction")
     line = text.rstrip().split("\n")[-1]
-    match = _BARE_LINE.match(line) or _BARE_LINE.match(re.split(r"[.!?:;] ", line)[-1])
+    match = _BARE_LINE.match(line)
     if match is None:
-        return None
+        match = _BARE_LINE.match(re.split(r"[.!?:;] ", line)[-1])
+        if match is None or (not RETRACTED.search(text) and _before(text) - {option_of(match["said"])}):
+            return None
     if match["twice"] and option_of(match["twice"]) != option_of(match["said"]):
         raise Unreadable("contradiction")
     return option_of(match["said"]), "last line"
+
+
+def _before(text: str) -> frozenset[int]:
+    """The verdicts that a reply opens with or gives on the statement before the last sentence."""
+    opening = _OPENING.match(text)
+    stated = (match[match.lastgroup or 0] for match in _STATED.finditer(text))
+    return options_of([*stated, *([opening["said"]] if opening else [])])
 
 
 def conclusion(text: str) -> Found:
@@ -190,7 +195,10 @@ def stated(text: str) -> Found:
     if opening is None:
         if len(verdicts) > 1:
             raise Unreadable("contradiction")
-        return (next(iter(verdicts)), "statement") if verdicts else None
+        by_grounds = verdicts == {UNKNOWN} and mention(UNKNOWN, SAID) not in text
+        return (next(iter(verdicts)), "statement") if verdicts and not (by_grounds and len(text) > _LONG) else None
+    last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
+    verdicts |= {option_of(last["said"])} if last else set()
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
     if _SURE.match(text, opening.end()):
         return None
@@ -203,7 +211,7 @@ def stated(text: str) -> Found:
 def reason(text: str) -> Found:
     """The one verdict that what is said amounts to."""
     verdicts = options_of(mentions(text, SAID, GROUNDS))
-    if len(verdicts) != 1 or (verdicts != {UNKNOWN} and len(text) > _SHORT):
+    if len(verdicts) != 1 or len(text) > (_LONG if verdicts == {UNKNOWN} else _SHORT):
         return None
     return next(iter(verdicts)), "reason"
 

@@ -29,6 +29,11 @@ _JOINED_FIELDS = re.compile(r"⟧ ?(?:,|and|&) ?⟦")
 _QUOTATION = re.compile(rf'"[^"\n{NOT_ANY}]{{12,200}}"')
 
 
+def _unquoted(match: re.Match[str]) -> str:
+    """A quotation, of the question for example, says nothing; but "none of these" may be quoted."""
+    return match.group() if _NONE.match(match.group(), match.start() + 1) else '"…"'
+
+
 class Unreadable(Exception):
     """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options."""
 
@@ -47,7 +52,7 @@ class Reading:
         self.labels = shown.labels
         self.options = shown.options
         self.n = len(shown.labels)
-        self.plain = _QUOTATION.sub('"…"', _JOINED_FIELDS.sub(", ", shown.collapse(reply)))
+        self.plain = _QUOTATION.sub(_unquoted, _JOINED_FIELDS.sub(", ", shown.collapse(reply)))
         self.text = masked(self.plain)
 
     def chosen(self, said: str, *, as_label: bool = True) -> frozenset[int]:

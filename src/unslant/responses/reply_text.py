@@ -60,9 +60,7 @@ _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴�
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _CELL = re.compile(r"(?<!\|)\|(?!\|)")
-_EMPHASIS = re.compile(
-    r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
-)
+_EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
@@ -73,7 +71,7 @@ def clean(reply: str) -> str:
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", text)
-    return _tidy(_without_markdown(text))
+    return _shortened(_tidy(_without_markdown(_shortened(text))))
 
 
 def option_text(option: str) -> str:

@@ -1,4 +1,4 @@
-"""The phrases that say a verdict (true, false, unknown), each collapsed to one character, as mentions of options are."""
+"""The phrases that say a verdict, each collapsed to one character, as mentions of options are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _REST = r"\b[^.\n]{0,160}"
 _DO_NOT = r"\b(?:do|does|did)(?: not|n't)"
 _DETERMINED = any_of(
     "determined? infer(?:red)? concluded? known? decided? proved? proven verif(?:y|ied) confirm(?:ed)? deduced? "
-    "establish(?:ed)? "
-    "judged? evaluated? reached said say told tell derived? ascertain(?:ed)? assess(?:ed)? resolved? settled? answered"
+    "establish(?:ed)? judged? evaluated? reached said say told tell derived? ascertain(?:ed)? assess(?:ed)? resolved? "
+    "settled? answered"
 )
 _SAYS = any_of(
     "provide give contain include mention state say specify tell address indicate offer settle determine establish "
@@ -49,15 +49,14 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
         (
             r"\bneither (?:true|proved|proven|confirmed|supported|provable|verified) nor "
             r"(?:false|disproved|disproven|refuted|contradicted|disprovable)",
-            r"\b(?:can(?:not|'t| not| neither)|could(?: not|n't)|(?:not |im)possible to|(?:unable|not able) to"
-            r"|no way (?:to|of)|hard to)"
-            rf" (?:be )?(?:\w+ly )?{_DETERMINED}\b(?: (?:whether|if)\b[^.\n]{{0,120}})?"
+            rf"\b(?:can(?:not|'t| not| neither)|could(?: not|n't)|(?:not |im)possible to|(?:unable|not able) to"
+            rf"|no way (?:to|of)|hard to) (?:be )?(?:\w+ly )?{_DETERMINED}\b(?: (?:whether|if)\b[^.\n]{{0,120}})?"
             r"(?: (?:to be |as )?(?:true|false)(?:,? (?:or|nor) (?:true|false|not))?)?",
             r"\b"
             + any_of(
                 "unknown uncertain undetermined undecided undecidable unresolved (?:not_|un)answerable indeterminate "
-                "indeterminable "
-                "unprovable inconclusive unverifiable unbekannt inconnue? indéterminée? desconocid[ao] indeterminad[ao]"
+                "indeterminable unprovable inconclusive unverifiable unbekannt inconnue? indéterminée? desconocid[ao] "
+                "indeterminad[ao]"
             )
             + r"\b|未知|无法(?:确定|判断)|不(?:能)?确定",
         ),
@@ -77,7 +76,8 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
             rf"\b(?:we|one|you|it) (?:do|does)(?: not|n't) know{_REST}|{_DO_NOT} know (?:whether|if){_REST}",
             rf"\b(?:unclear (?:whether|if)|not clear){_REST}|\bleaves?\b[^.\n]{{0,40}}\b(?:open|undetermined"
             rf"|unanswered|unsettled)\b",
-            r"\bnothing (?:is|was|in|about|on|to|here)\b[^.\n]{0,80}|\b(?:says?|states?|tells? us|mentions?"
+            r"\bno conclusions? (?:can|could)\b[^.\n]{0,80}|\bnothing (?:is|was|in|about|on|to|here)\b[^.\n]{0,80}"
+            r"|\b(?:says?|states?|tells? us|mentions?"
             r"|reveals?) nothing\b[^.\n]{0,80}",
             r"\b(?:not sufficient|insufficient|not enough|too little) (?:to|for)\b[^.\n]{0,120}|\bsilent (?:on"
             r"|about)\b[^.\n]{0,80}",
@@ -93,8 +93,8 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
         SAID,
         (
             r"\bwhether\b[^.,;\n]{0,120}",
-            r"\btrue,?\s?(?:/|or|,|and|\|)\s?false\b(?:,?\s?(?:/|or|,|and|\|)\s?(?:unknown|uncertain))?",
-            r"\b(?:true|false),? (?:false|true),? or unknown",
+            r"\b(?:not )?true,?\s?(?:/|or|,|and|\|)\s?false\b(?:,?\s?(?:(?:/|or|,|and|\|)\s?){1,2}(?:un\w+|neither))?",
+            r"\b(?:true|false),? (?:false|true),? or un\w+",
             r"\b(?:can|could|may|might)(?: also| well| still)? be (?:true|false|correct|incorrect|right"
             r"|wrong)\b(?! in\b)",
             r"(?:\b(?:is|are|was|be) ?)?(?:\bnot|n't) "
@@ -104,8 +104,7 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
             rf"\b(?:is |are )?(?:{_NOT}|isn't|doesn't|does not|cannot be|can't be) (?:\w+ly )?(?:be )?"
             + any_of(
                 "false incorrect wrong untrue inaccurate contradict\\w* refuted? disproved disproven supported "
-                "entailed implied "
-                "follow\\w* proven proved justified"
+                "entailed implied follow\\w* proven proved justified"
             )
             + r"\b",
             r"\b(?:correct|right|proper|wrong|the (?:true|incorrect|false)) "
