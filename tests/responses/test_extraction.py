@@ -140,8 +140,8 @@ def test_contents_of_an_answer():
 # Recorded by the authors of MMLU-Pro with their own patterns (first "answer is (X)", else "Answer: X", else the last
 # capital). Where ours differs we looked at each:
 DIFFERENT = {
-    # "The answer is (B), but the correct answer is (D) if ...": two answers; the last one counts with us.
-    "Mistral-7B-Instruct-v0.2/1824": "D",
+    # "The answer is (B), but the correct answer is (D) if ...": two answers, so left to a judge.
+    "Mistral-7B-Instruct-v0.2/1824": None,
     # "The answer is (H) and (J).": two options were chosen; the recording keeps the first.
     "Mistral-7B-Instruct-v0.2/9811": "HJ",
     # "The correct answer is (A). ... The answer is (B).": the last one counts with us.
@@ -158,6 +158,12 @@ FOUND_MORE = {
     "Phi-3-mini-4k-instruct/705": "A",
     # "The statement that best represents the criticism ... is (D)."
     "Phi-3-mini-4k-instruct/4941": "D",
+    # "The answer is not in the options": labelled so by reading.
+    "Phi-3-mini-4k-instruct/11768": "",
+    # "Therefore, the best experiment would be to remove ants and measure subsequent leaf damage (I)."
+    "Mistral-7B-Instruct-v0.2/3215": "I",
+    # "Therefore, judgment should be for (D) Neither, because ...", cut off.
+    "Phi-3-mini-4k-instruct/1558": "D",
 }
 
 

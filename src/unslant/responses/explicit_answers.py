@@ -1,0 +1,185 @@
+"""The answers that a reply says to be its answer; the last one counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from unslant.responses.answer_patterns import (
+    CALLED_ANSWER,
+    CALLED_RIGHT,
+    CHOOSING,
+    CONCLUDED,
+    CORRECTED,
+    CUE,
+    FIELD_CUE,
+    SLOT,
+)
+from unslant.responses.mentions import (
+    ANY,
+    BARE,
+    BOTH,
+    CONFLICT,
+    LABEL,
+    LABELLED,
+    ONE,
+    TEXT,
+    WORD,
+    kind_of,
+    mentions,
+    options_of,
+)
+from unslant.responses.reading import Reading, Unreadable
+from unslant.responses.reply_text import FIELD
+
+_I = re.IGNORECASE
+_IM = re.IGNORECASE | re.MULTILINE
+_CUED = tuple(
+    (rule, re.compile(cue + SLOT, _IM))
+    for rule, cue in (("answer field", FIELD_CUE), ("cue", CUE), ("choice", CHOOSING))
+)
+_SAID = (("called the answer", CALLED_ANSWER), ("conclusion", CONCLUDED), ("correction", CORRECTED))
+
+_LEAD = (
+    r"(?:(?:both|only|just|so|thus|therefore|hence|it's|it is|this is|probably|i think|i believe|i'd say|yes|ok|okay"
+    r"|sure|clearly|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's"
+    r"|that is|certainly|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
+)
+_TAIL = (
+    rf"(?: ?,? ?(?:and not|but not|not|rather than|instead of|over) (?:option )?{ANY}| ?\([^()\n]{{0,40}}\)| it is"
+    rf"| alone|,? (?:confidence|probability|certainty)[ :]{{0,3}}[\d.]{{1,5}} ?%?"
+    rf"|(?: and)? only(?: {ONE})?)?[ .!;:,)\]}}>⟧\"'-]{{0,6}}$"
+)
+BARE_LINE = re.compile(rf"^ ?{_LEAD}{SLOT}{_TAIL}", _I)
+"""A line that is nothing but an answer."""
+_BARE_SENTENCE = re.compile(
+    rf"(?:[.!?;-]|\b(?:answers?|elimination|choose|correct|pick|guess|conclusion|therefore|so"
+    rf"|thus):) {_LEAD}{SLOT}{_TAIL}",
+    _I,
+)
+_CONDITIONAL = re.compile(r"\W{0,3}(?:if|provided|unless|assuming)\b", _I)
+_ONE_OF_SEVERAL = re.compile(r"\b(?:another|second|additional|other) (?:correct|right|valid|possible)", _I)
+_ALSO = re.compile(r"\b(?:also|too|as well)\b", _I)
+_PAST = re.compile(r"\b(?:chose|picked|selected|went|answered)\b", _I)
+_ANOTHER_LABEL = re.compile(rf"[.)]? {LABELLED}[.)]?(?:\n|\Z)")
+_UNKNOWN_LABEL = re.compile(r" ?(?:,|and\b|&|/) ?(?:and )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)")
+
+
+class _Claim(NamedTuple):
+    start: int
+    end: int
+    rule: str
+    said: str
+
+
+def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
+    """The last answer that is said to be one, unless others contradict it."""
+    claims = sorted(_claims(reading))
+    claims += _last_line(reading, claims)
+    standing = [claim for claim in claims if claim.start >= reading.retracted()]
+    if claims and not standing:
+        raise Unreadable("retracted")
+    if not standing:
+        return None
+    last = standing[-1]
+    chosen = reading.chosen(last.said, as_label=_stands_alone(last))
+    _check(reading, standing, chosen)
+    return _with_additions(reading, last, chosen), last.rule
+
+
+def _claims(reading: Reading) -> Iterator[_Claim]:
+    cued: set[int] = set()
+    for rule, pattern in _CUED:
+        for match in pattern.finditer(reading.text):
+            claim = _in_slot(reading, rule, match)
+            cued.update(range(claim.start, claim.end))
+            yield claim
+    for rule, pattern in _SAID:
+        for match in pattern.finditer(reading.text):
+            group = match.lastgroup or 0
+            if match.start(group) in cued:
+                continue
+            yield _Claim(match.start(group), match.end(), rule, match[group])
+
+
+def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
+    """The answer after a cue; where it starts a line, all the lines that open with an option."""
+    inline, text = "".join(mentions(match["slot"])), reading.text
+    if not inline or "\n" not in text[match.start() + 1 : match.start("slot")]:
+        return _Claim(match.start(), match.end(), rule, match["slot"])
+    below, end = "", match.start("slot")
+    for line in text[end:].split("\n"):
+        opening = reading.opening(line)
+        if opening is None and line.strip():
+            break
+        below += opening or ""
+        end += len(line) + 1
+    said, end = (below, end) if len(below) > len(inline) else (inline, match.end())
+    if len(options_of(said)) == reading.n > 1 and all(kind_of(one) == BOTH for one in said):
+        raise Unreadable("options listed")
+    return _Claim(match.start(), end, rule, said)
+
+
+def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
+    """The last line, or the last sentence in it, if it is nothing but an answer."""
+    *above, line = reading.text.rstrip().split("\n")
+    start = len(reading.text.rstrip()) - len(line)
+    match = BARE_LINE.match(line)
+    if match is None:
+        match = _BARE_SENTENCE.search(line)
+        if match is not None and not any(claim.end > start for claim in claims):
+            told = set(map(kind_of, mentions(match["slot"]))) & {TEXT, WORD}
+            if not told or len(reading.asserted(LABEL, BOTH, TEXT)) == 1:
+                yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
+        return
+    before = next((line for line in reversed(above) if line.strip()), "")
+    told = set(map(kind_of, mentions(match["slot"]))) & {BOTH, TEXT, WORD}
+    opening = reading.opening(above[-1]) if above else None
+    goes_on = opening is not None and kind_of(opening) != BARE
+    if before and not BARE_LINE.match(before) and not goes_on and not (told and len(reading.listed()) > 1):
+        yield _Claim(start, len(reading.text), "last line", match["slot"])
+
+
+def _stands_alone(claim: _Claim) -> bool:
+    return claim.rule in ("answer field", "last line")
+
+
+def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> None:
+    """Raises:
+    Unreadable: if the claims leave open which one is meant, or what the last one names.
+    """
+    text, last = reading.text, claims[-1]
+    different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
+    marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == FIELD}
+    if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
+        raise Unreadable("one of several")
+    if (
+        len(marked) > 1
+        or len(different) > 2
+        or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)
+        or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
+        or _ANOTHER_LABEL.match(text, last.end)
+    ):
+        raise Unreadable("contradiction")
+    if _UNKNOWN_LABEL.match(text, last.end):
+        raise Unreadable("label that was not shown")
+    if not _stands_alone(last):
+        earlier = any(kind_of(one) == CONFLICT for claim in claims for one in mentions(claim.said))
+        by_both = any(kind_of(one) == BOTH for one in mentions(last.said))
+        if (earlier and not by_both) or reading.asserted(CONFLICT) & chosen:
+            raise Unreadable("label and text of different options")
+
+
+def _with_additions(reading: Reading, last: _Claim, chosen: frozenset[int]) -> frozenset[int]:
+    """The answer with the options that are called correct as well after it."""
+    text = reading.text
+    if text[last.start] == FIELD:
+        return chosen
+    for match in CALLED_RIGHT.finditer(text, last.end):
+        more = reading.chosen(match["said"])
+        if not more <= chosen and re.search(r"\b(?:correct|right)\b", match.group()):
+            if not _ALSO.search(text[max(0, match.start() - 12) : match.end()]):
+                raise Unreadable("contradiction")
+            chosen |= more
+    return chosen

@@ -1,0 +1,323 @@
+"""Read which labels a reply chooses, or that no option is right.
+
+The reply is cleaned (:mod:`reply_text`), every mention of an option becomes one character (:mod:`collapse`), and the
+mentions that are denied, hedged, supposed or asked about are masked (:mod:`masks`). Then the first rule that applies
+reads it:
+
+1. An explicit answer; the last one counts (:mod:`explicit_answers`): ``answer field`` ("Answer: A", ``\\boxed{A}``,
+   JSON), ``cue`` ("the correct options are A and C"), ``choice`` ("I chose B"), ``called the answer`` ("which makes D
+   the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
+2. ``all but``: "all except B are correct".
+3. ``called right``: options called right, one by one or marked so ("A: correct", "C is right").
+4. ``line``: lines that are nothing but an answer.
+5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
+6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
+7. ``none stated``: a sentence that no option is right, or every option called wrong.
+8. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
+9. ``option text``: the option whose text the first sentence to name one asserts.
+10. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
+11. ``both``: "both of them do", where one option begins so.
+12. ``only mention``: the only label in a short reply.
+
+What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, whatever else might be made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from unslant.responses.answer_patterns import ALL_BUT, CALLED_RIGHT, FITS, MARKED_RIGHT, NONE_STATED, REFUSAL, SUBJECT
+from unslant.responses.collapse import collapser
+from unslant.responses.explicit_answers import BARE_LINE, explicit
+from unslant.responses.extracted import Extracted
+from unslant.responses.label_words import BOTH_TEXT
+from unslant.responses.masks import CONCEDED
+from unslant.responses.mentions import (
+    AMBIGUOUS,
+    ANY,
+    BARE,
+    BOTH,
+    CONFLICT,
+    LABEL,
+    MASKED,
+    ONE,
+    TEXT,
+    WORD,
+    WRONG,
+    characters,
+    kind_of,
+    mentions,
+    option_of,
+    options_of,
+)
+from unslant.responses.reading import Reading, Unreadable
+from unslant.responses.reply_text import before_next_question, clean
+
+_I = re.IGNORECASE
+_SHORT, _LONG = 200, 700
+"""Characters up to which a lone mention is trusted, and up to which an option's text in a sentence is."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_OPENING = re.compile(
+    rf" ?(?:(?:both|only|just|so|it's|it is|this is|probably|i think|i believe|yes|ok|sure|options?|the"
+    rf"|answer)\b[ ,:!.]{{0,3}}){{0,3}}[\"'(\[]{{0,2}}(?P<said>{SUBJECT})(?:(?<={ONE}{ONE}) (?:are|were|have)\b"
+    rf"| ?[.:,;()\]!\n-]| ?\Z|(?<={characters(BOTH)}) "
+    r"| (?:because|since|as|for|due|given|but|although|though|while)\b)",
+    _I,
+)
+_STATEMENT_VERDICT = re.compile(r"\bstatement (?:\d|[iv]{1,3})\W{1,4}(?:is )?(true|false)\b")
+_SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", _I)
+_UNSURE = re.compile(
+    r"\b(?:not (?:\w{1,12} )?sure|unsure|don't know|do not know|no idea|uncertain|hard to say|unclear|can't decide"
+    r"|cannot decide"
+    r"|confused|it depends|cannot (?:determine|say|tell)|depends on)\b",
+    _I,
+)
+_REASONING = re.compile(r"\b(?:let's|let us|step \d|step by step|break(?:ing)? down|analy[sz]e|examine)\b", _I)
+_NEGATED = re.compile(r"\b(?:not|never|no|neither|nor|without|unlike|cannot)\b|n't\b", _I)
+_DENIED_MENTION = re.compile(rf"\bnot [^.,]*?{characters(MASKED)}", _I)
+_CONTRAST = re.compile(
+    rf"(?<={ONE})(?P<rest>[^\n]*?)[,;]? (?:while|whereas|although|though|unlike|as opposed to|in contrast to|but"
+    rf"|because|since"
+    r"|than|compared|(?:and )?not)\b.*|^unlike\b[^,\n]{0,200},",
+    _I,
+)
+_IN_SERIES = re.compile(rf"\w,? (?:and|or) {ONE}|{ONE},? (?:and|or) (?:the )?\w|\bboth\b", _I)
+_ASIDE = re.compile(r"\b(?:about|between|like|such as|than|of|from|to|with) (?:both )?(?:the |an? )?\Z", _I)
+_CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", _I)
+_CUT_OFF = re.compile(
+    r"\s*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", _I
+)
+_COMES_TO = re.compile(
+    rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:(?:the|an?|approximately|about|called"
+    rf"|only) )*({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z"
+)
+_ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+
+
+def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
+    """The set of ``labels`` that a reply chooses.
+
+    Args:
+        labels: every label that is an answer, as shown; letters may come back in either case.
+        options: text under each of the first labels, so that an answer given as an option's text is understood.
+    """
+    text = clean(reply)
+    if not text:
+        return Extracted("unparsed", rule="empty")
+    reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
+    try:
+        found = next((found for rule in RULES if (found := rule(reading)) is not None), None)
+    except Unreadable as why:
+        return Extracted("unparsed", rule=str(why))
+    if found is not None:
+        chosen, rule = found
+        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
+    if REFUSAL.search(text):
+        return Extracted("refused", rule="refusal")
+    return Extracted("unparsed", rule="no answer found")
+
+
+Found = tuple[frozenset[int], str] | None
+"""The options chosen and the name of the rule; None if the rule does not apply."""
+
+
+def all_but(reading: Reading) -> Found:
+    """Every option but some: "all except B are correct", "everything but B is wrong"."""
+    match = ALL_BUT.search(reading.plain)
+    if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
+        return None
+    named = options_of(mentions(match["said"], *range(MASKED + 1)))
+    wrong = re.search(r"\b(?:wrong|incorrect|false|not)\b", f"{match['before']} {match['after']}", _I)
+    return named if wrong else frozenset(range(reading.n)) - named, "all but"
+
+
+def called_right(reading: Reading) -> Found:
+    """Options that are called right and nowhere wrong."""
+    right: frozenset[int] = frozenset()
+    for pattern in (CALLED_RIGHT, FITS, MARKED_RIGHT):
+        for match in pattern.finditer(reading.text, reading.retracted()):
+            right |= reading.chosen(match[match.lastgroup or 0])
+    if right & reading.asserted(WRONG):
+        raise Unreadable("contradiction")
+    return (right, "called right") if right else None
+
+
+def bare_lines(reading: Reading) -> Found:
+    """Lines that are nothing but an answer, where they agree."""
+    runs: list[list[tuple[int, str]]] = []
+    apart = True
+    for number, line in enumerate(reading.text.split("\n")):
+        match = BARE_LINE.match(line)
+        if match is not None:
+            runs += [[]] if apart else []
+            runs[-1].append((number, match["slot"]))
+        apart = match is None and (apart or bool(line.strip()))
+    if not runs:
+        return None
+    answers = {frozenset().union(*(reading.chosen(said) for _, said in run)) for run in runs}
+    if any(_is_listing(reading, run) for run in runs):
+        raise Unreadable("options listed")
+    if len(answers) > 1:
+        raise Unreadable("contradiction")
+    (chosen,) = answers
+    if not reading.listed() <= chosen and (sum(map(len, runs)) > 1 or not reading.set_apart(chosen)):
+        raise Unreadable("options listed")
+    if len(runs) == 1 and reading.breaks_off_at_first(chosen):
+        raise Unreadable("cut off")
+    return chosen, "line"
+
+
+def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
+    """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
+    said = [one for _, line in run for one in mentions(line)]
+    shown = list(map(option_of, said))
+    if len(shown) < 2 or any(kind_of(one) not in (BOTH, TEXT) for one in said):
+        return False
+    in_order = shown == list(range(shown[0], shown[0] + len(shown))) and (shown[0] == 0 or len(shown) > 2)
+    adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
+    return len(set(shown)) == reading.n or (in_order and adjacent)
+
+
+def opening(reading: Reading) -> Found:
+    """The answer a reply opens with."""
+    match = _OPENING.match(reading.text)
+    named = mentions(match["said"]) if match else []
+    kinds = set(map(kind_of, named))
+    if match is None or kinds <= {TEXT, WORD}:
+        return None
+    chosen = reading.chosen(match["said"])
+    same_line = reading.text[match.end("said") :].split("\n")[0]
+    if (
+        not (reading.listed() <= chosen or reading.set_apart(chosen))
+        or not options_of(mentions(same_line, LABEL, BOTH)) <= chosen
+        or (len(chosen) == reading.n > 1 and kinds == {BOTH})
+    ):
+        raise Unreadable("options listed")
+    if reading.breaks_off_at_first(chosen):
+        raise Unreadable("cut off")
+    if kinds <= {BARE, AMBIGUOUS} and not reading.asserted(LABEL, BOTH, TEXT) <= chosen:
+        return None
+    return chosen, "opening"
+
+
+def statement_verdicts(reading: Reading) -> Found:
+    """The option that lists the verdicts which a reply gives on numbered statements."""
+    said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
+    listed = [re.findall("true|false", text.casefold()) for text in reading.options.texts]
+    chosen = frozenset(i for i, verdicts in enumerate(listed) if len(verdicts) > 1 and verdicts == said)
+    return (chosen, "statement verdicts") if len(chosen) == 1 else None
+
+
+def none_stated(reading: Reading) -> Found:
+    """A sentence that no option is right, or every option called wrong."""
+    stated = (match.start() for match in NONE_STATED.finditer(reading.plain))
+    if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
+        return reading.none(), "none stated"
+    if len(reading.asserted(WRONG)) == reading.n > 1 and reading.complete():
+        return reading.none(), "none stated"
+    return None
+
+
+def concluded(reading: Reading) -> Found:
+    """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
+    cue = _CUT_OFF.search(reading.text)
+    sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
+    last = sentences[-1]
+    draws = cue is not None or _CONCLUDES.match(last) is not None
+    for kinds in ((LABEL, BOTH), (TEXT,)) if draws else ():
+        said = mentions(last, *kinds)
+        if len(options_of(said)) == 1:
+            return reading.chosen(said[0]), "conclusion"
+    single = len(re.findall(ANY, last)) == 1
+    ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
+    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, WORD))
+    match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
+    return (reading.chosen(match[1]), "conclusion") if match else None
+
+
+def option_text(reading: Reading) -> Found:
+    """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
+    if len(reading.text) > _LONG or _UNSURE.search(reading.text):
+        return None
+    if reading.asserted(CONFLICT) or len(reading.listed()) > 1:
+        return None
+    late = False
+    for whole in _SENTENCE_END.split(reading.text):
+        sentence = _CONTRAST.sub(lambda match: match["rest"] or "", whole)
+        said = mentions(sentence, TEXT, BOTH, LABEL)
+        if said and {kind_of(one) for one in said} != {LABEL}:
+            chosen = options_of(said)
+            elsewhere = reading.asserted(TEXT, BOTH, LABEL) != chosen or _REASONING.search(reading.text)
+            if (late and elsewhere) or len(chosen) == reading.n > 1 or not _asserts(reading, sentence, said):
+                return None
+            return chosen, "option text"
+        late = late or not re.search(ANY, sentence)
+    return None
+
+
+def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
+    """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
+    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])])
+    if _NEGATED.search(before):
+        return False
+    chosen = options_of(said)
+    if len(chosen) > 1:
+        together = re.search(SUBJECT, sentence)
+        joined = together is not None and options_of(mentions(together.group())) == chosen
+        return (joined and not _ASIDE.search(before)) or re.search(r"\b(?:too|as well|also)\W*\Z", sentence) is not None
+    (option,) = chosen
+    others = reading.options.containing(reading.options.texts[option]) - chosen
+    part_of_other = any(not BOTH_TEXT.match(reading.options.texts[other]) for other in others)
+    predicate = sentence.rstrip(" .!").endswith(said[-1])
+    return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
+
+
+def part_of_text(reading: Reading) -> Found:
+    """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
+    text, options = reading.text, reading.options
+    if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
+        return None
+    found = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
+    word = re.match(r"\W*(yes|no)\b", text, _I)
+    found = found or (options.beginning(word[1]) if word else frozenset())
+    found = found or frozenset().union(*(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip("."))))
+    if not found and not (_NEGATED.search(text) or text.endswith("?")):
+        found = options.told_apart(CONCEDED.sub("", text))
+    return (found, "part of text") if len(found) == 1 else None
+
+
+def both(reading: Reading) -> Found:
+    """The one option that begins with "both", where a short reply says that both are."""
+    options = reading.options.beginning("both")
+    said = re.search(r"\A\W*both\W*\Z|\bboth (?:of (?:them|these|those)|are|do|is)\b", reading.text, _I)
+    return (options, "both") if said and len(options) == 1 and len(reading.text) <= _SHORT else None
+
+
+def only_mention(reading: Reading) -> Found:
+    """The only label in a short reply."""
+    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(CONFLICT, AMBIGUOUS):
+        return None
+    capitals = (i for i in reading.asserted(BARE) if reading.labels[i].isupper() and reading.labels[i] not in "AI")
+    named = reading.asserted(LABEL, BOTH) or frozenset(capitals)
+    every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != WORD)
+    if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
+        return None
+    return named, "only mention"
+
+
+RULES: tuple[Callable[[Reading], Found], ...] = (
+    explicit,
+    all_but,
+    called_right,
+    bare_lines,
+    opening,
+    statement_verdicts,
+    none_stated,
+    concluded,
+    option_text,
+    part_of_text,
+    both,
+    only_mention,
+)
+"""In the order in which they are tried."""
