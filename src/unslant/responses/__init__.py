@@ -1,5 +1,32 @@
-"""What came back."""
+"""What came back, and how it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from unslant.responses.table import SCHEMA, STATUSES, Response, Responses, text_ranks
 
-__all__ = ["SCHEMA", "STATUSES", "Response", "Responses", "text_ranks"]
+if TYPE_CHECKING:
+    from unslant.responses.extraction import Extracted, chosen_contents, extract, extract_labels, extract_verdict
+
+__all__ = [
+    "SCHEMA",
+    "STATUSES",
+    "Extracted",
+    "Response",
+    "Responses",
+    "chosen_contents",
+    "extract",
+    "extract_labels",
+    "extract_verdict",
+    "text_ranks",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The readers of replies, imported when first asked for: their patterns take time to compile."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from unslant.responses import extraction
+
+    return getattr(extraction, name)
