@@ -61,6 +61,7 @@ NONE = (
     "None of these options is right.",
 )
 SAYS_NONE = re.compile(r"\s*(?:none|neither)\b", re.IGNORECASE)
+LISTS_NUMBERS = re.compile(r"[\d, ]+")
 AWKWARD = re.compile(
     r"\s*(?:none|not|no|false|true|both|all|neither|nothing)\b|.*[\[{|#*_$]|\s*[-+.\d]|\W*\Z", re.I | re.S
 )
@@ -80,7 +81,10 @@ def misread(asked: Sequence[tuple[str, list[str]]], per_question: int, seed: int
     """Replies on ``asked`` that are not read as the answer they were made of."""
     rng = random.Random(seed)
     for question, options in asked:
-        labels = ALPHABETS[rng.choice("AAAa1I")][: len(options)]
+        style = rng.choice("AAAa1I")
+        if style == "1" and all(LISTS_NUMBERS.fullmatch(option) for option in options):
+            style = "A"  # "3. 1,2, 4. 1,4" can be read in several ways
+        labels = ALPHABETS[style][: len(options)]
         for name in rng.sample(sorted(FORMATS), per_question):
             for k in {1, rng.randint(2, max(2, len(options) - 1))} - {len(options)}:
                 chosen = sorted(rng.sample(range(len(options)), k))

@@ -83,7 +83,9 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
-        self.options = OptionTexts([option_text(option) for option in options[: len(labels)]])
+        texts = [option_text(option) for option in options[: len(labels)]]
+        self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
+        self.options = OptionTexts([" ".join(text.split()) for text in texts])
         shown = [plain(label).strip() for label in labels]
         folded = {label.casefold(): i for i, label in enumerate(shown)}
         # Two labels that differ by case alone are told apart by it.
@@ -103,6 +105,8 @@ class Collapser:
 
     def collapse(self, text: str) -> str:
         """``text`` with one character in place of every mention."""
+        for lines, line in self._broken:
+            text = text.replace(lines, line)
         found = tokens(text)
         reply = _Reply(text, found, [token.start for token in found], dict(self._labels(text)))
         pieces, done = [], 0
@@ -229,9 +233,14 @@ class Collapser:
         if not telling and (
             NUMBER_GOES_ON.match(text, stop)
             or NO_OPTION_AHEAD.match(text, start)
+            or re.search(r"\bno (?:\w{1,8} )?\Z", before, re.IGNORECASE)
             or re.search(r"[\d/^*+.-]\Z", before)
             or (reply.tokens[end - 1].exact in COMMON_WORDS and not ENDS.match(text, stop))
-            or (stop - start == 1 and text[start] not in self.options.texts[option])  # "I" is no option "i"
+            or (stop - start == 1 and (text[start] not in self.options.texts[option] or not ENDS.match(text, stop)))
+            or (
+                text[start:stop].casefold() in ("correct", "incorrect", "right", "wrong")
+                and before[-3:] in ("is ", "re ")
+            )
         ):
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)

@@ -17,7 +17,9 @@ _SUFFIX = re.compile(r"(?:'s|ings?|ed|es|s|e)$")
 _SAME = {"&": "and", "×": "*", "·": "*"}
 _LETTERS = re.compile(r"[aA]\W{0,3}(?:and|or|\w)?\W{0,3}(?:\w\b|\Z)")
 _ARTICLES = ("a", "an", "the")
-_CLOSING = re.compile(r"(?:[.!?;]{0,3}(?:[\"']| ?[)\]}>])[\"')\]}>]{0,2})?(?:[.!?;]{1,3}(?=[,;]| and\b))?")
+_CLOSING = re.compile(
+    r"(?:[.!?;]{0,3}(?:[\"']|\s?[)\]}>])[\"')\]}>]{0,2})?(?:[.!?;]{1,3}(?=[,;]| and\b)|\s{1,2}(?=[,;])|\n ?(?=and\b))?"
+)
 _EMPTY = re.compile(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|and\b|\Z))")
 _GOES_ON = re.compile(r"[\"')\]}]{0,2} ?(?:[,;]| and\b|[)\]}])")
 
@@ -138,6 +140,8 @@ class OptionTexts:
         if start is None:
             return None
         end = start + len(own)
+        if own[-1].isalnum() and text[end : end + 1].isalnum():
+            return None
         return end - 1 if own[-1] in ".!" and not _GOES_ON.match(text, end) else end
 
     def containing(self, text: str) -> frozenset[int]:
