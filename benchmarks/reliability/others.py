@@ -115,7 +115,10 @@ def use_scores(path: Path) -> None:
     from unslant.studies.probe.score_table import load_scores
 
     table = load_scores(path)
-    _ = list(table.rows()), table.missing, table.at(0.5, 0)
+    _ = table.missing, table.changed(0.5)
+    table.to_parquet(path.with_name("again.parquet"))
+    assert load_scores(path.with_name("again.parquet")).models == table.models
+    path.with_name("again.parquet").unlink()
 
 
 def use_accuracy(path: Path) -> None:

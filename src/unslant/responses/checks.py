@@ -152,7 +152,8 @@ def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: S
     if len(set(table.column_names)) < len(table.column_names):
         raise InputError.at(path, "not a table of responses: two columns have the same name")
     try:
-        table = table.select(schema.names).cast(schema).combine_chunks()
+        nullable = pa.schema([pa.field(field.name, field.type) for field in schema])  # so that nulls are found by row
+        table = table.select(schema.names).cast(nullable).combine_chunks()
     except (pa.ArrowException, ValueError) as error:
         raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
     try:
@@ -163,7 +164,7 @@ def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: S
     except _Bad as error:
         place = f"{path}, row {error.row + 1}"
         raise InputError.at(place, str(error), field=error.column) from None
-    return table
+    return table.cast(schema)
 
 
 def _check_nulls(table: pa.Table, schema: pa.Schema) -> None:
