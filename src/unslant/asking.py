@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from unslant.arrays import Floats
-from unslant.errors import InputError
+from unslant.arrays import Floats, are_logprobs
+from unslant.errors import InputError, ModelError
 from unslant.metrics import OrderScores
-from unslant.models import ChatModel, Cost, Reply, ScoringModel
+from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
@@ -51,10 +51,10 @@ def ask(
     shown = [presentation for _, presentation in asked]
     prompts = [[elicitation.prompts(presentation) for presentation in shown] for elicitation in elicitations]
     distinct = list(dict.fromkeys(prompt for rows in prompts for row in rows for prompt in row))
-    scores = dict(zip(distinct, score_all(model, distinct, progress=progress), strict=True))
+    scored = dict(zip(distinct, _try_all(model, distinct, progress, "scoring"), strict=True))
     return Responses.from_rows(
         (
-            Response.scored(question, presentation, way.name, way.read(presentation, [scores[p] for p in row]))
+            _scored_row(question, presentation, way, [scored[prompt] for prompt in row])
             for way, rows in zip(elicitations, prompts, strict=True)
             for (question, presentation), row in zip(asked, rows, strict=True)
         ),
@@ -65,13 +65,42 @@ def ask(
 def score_all(
     model: ScoringModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "scoring"
 ) -> list[Floats]:
-    """Scores of all prompts, in their order."""
-    scores: list[Floats] = [np.empty(0)] * len(prompts)
+    """Scores of all prompts, in their order.
+
+    Raises:
+        ModelError: if a prompt got none.
+    """
+    scored = _try_all(model, prompts, progress, phase)
+    failed = [result for result in scored if result.logprobs is None]
+    if failed:
+        raise ModelError(
+            f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
+            f"{prompts[failed[0].index].group!r}: {failed[0].error}"
+        )
+    return [result.logprobs for result in scored if result.logprobs is not None]
+
+
+def _try_all(model: ScoringModel, prompts: Sequence[Prompt], progress: Progress, phase: str) -> list[Scored]:
+    """What came of every prompt, in their order; what is no log-probability is a failure."""
+    scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
     progress(phase, 0, len(prompts))
     for done, result in enumerate(model.score(prompts), start=1):
-        scores[result.index] = result.logprobs
+        if result.logprobs is not None and not are_logprobs(result.logprobs):
+            result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
+        scored[result.index] = result
         progress(phase, done, len(prompts))
-    return scores
+    return scored
+
+
+def _scored_row(
+    question: Question, presentation: Presentation, elicitation: Elicitation, scored: Sequence[Scored]
+) -> Response:
+    """The row of one presentation: the log-probability of every label, or the status ``error``."""
+    failed = [result.error for result in scored if result.logprobs is None]
+    if failed:
+        return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
+    logprobs = [result.logprobs for result in scored if result.logprobs is not None]
+    return Response.scored(question, presentation, elicitation.name, elicitation.read(presentation, logprobs))
 
 
 def ask_for_replies(
@@ -216,10 +245,22 @@ class RecordedAsker(Asker):
 
     def __init__(self, scores: OrderScores) -> None:
         self.alphabet, self._cost = scores.labels, Cost()
-        self._known: dict[tuple[str, tuple[int, ...]], Floats] = {}
+        self._known: dict[tuple[str, Order], Floats] = {}
+        self._orders: dict[str, list[Order]] = {}
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
-                self._known |= {(name, tuple(c)): p for c, p in zip(contents.tolist(), probs, strict=True)}
+                self._orders[name] = [tuple(order) for order in contents.tolist()]
+                self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders of a question that were recorded.
+
+        Raises:
+            InputError: if none was.
+        """
+        if question.id not in self._orders:
+            raise InputError(f"question {question.id!r}: no orders were recorded")
+        return self._orders[question.id]
 
     @property
     def cost(self) -> Cost:

@@ -1,5 +1,7 @@
 """The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
 
+import re
+
 _LONGEST_NAME = 4096
 
 
@@ -51,3 +53,8 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's message, or its kind where it has none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return shortened(lines[0], 300) if lines else type(error).__name__
+
+
+def without_user_info(text: str) -> str:
+    """A message, or a word of a command, without the user and password that an address in it may hold."""
+    return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)

@@ -37,6 +37,7 @@ def ask(
         shown += [("reverse", back, labels)] * (back not in chosen)
         if relabelled:
             shown += [("labels-reversed", given, labels[::-1]), ("both-reversed", back, labels[::-1])]
+            shown += [("labels-shifted", given, (*labels[1:], labels[0]))] * (n > 2)
         for name, order, sequence in shown:
             presentation = present(question, order, kind=name, labels=sequence)
             logprobs = np.asarray(answerer(question, tuple(order), sequence, rng), dtype=np.float64)

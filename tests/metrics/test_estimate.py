@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.metrics import Bootstrap, Estimate, read_scores, wilson
-from unslant.metrics.accuracy import order_accuracy
-
-from .synthetic import ask, guesses, make_questions
+from unslant.metrics import Bootstrap, Estimate, wilson
+from unslant.metrics.bootstrap import UNBOUNDED
+from unslant.metrics.sampling import Sampling
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -43,20 +42,28 @@ def test_estimate_survives_json(value: float, n: int) -> None:
     assert repr(after) == repr(before)
 
 
-def test_bootstrap_mean_agrees_with_the_normal_interval() -> None:
+def test_a_mean_agrees_with_the_normal_interval() -> None:
     values = np.random.default_rng(3).random(2000)
-    estimate = Bootstrap(2000, resamples=4000).mean(values)
+    estimate = Bootstrap(2000).mean(values)
     half = 1.96 * values.std() / math.sqrt(2000)
     assert estimate.value == values.mean()
-    assert estimate.low == pytest.approx(values.mean() - half, abs=0.1 * half)
-    assert estimate.high == pytest.approx(values.mean() + half, abs=0.1 * half)
-    assert estimate.method == "bootstrap over questions"
+    assert estimate.low == pytest.approx(values.mean() - half, abs=0.02 * half)
+    assert estimate.high == pytest.approx(values.mean() + half, abs=0.02 * half)
+    assert estimate.method == "Agresti-Coull over questions"
 
 
-def test_bootstrap_is_repeatable_and_seeded() -> None:
-    values = np.random.default_rng(3).random(50)
-    assert Bootstrap(50, seed=5).mean(values) == Bootstrap(50, seed=5).mean(values)
-    assert Bootstrap(50, seed=5).mean(values) != Bootstrap(50, seed=6).mean(values)
+def test_a_statistic_agrees_with_the_mean_and_is_seeded() -> None:
+    values = np.random.default_rng(3).random(300)
+    features = np.column_stack([values, np.ones(300)])
+
+    def resampled(seed: int) -> Estimate:
+        return Bootstrap(300, seed=seed).statistic(features, lambda t: t[:, 0] / t[:, 1], 300)
+
+    direct = Bootstrap(300).mean(values)
+    assert resampled(5) == resampled(5) != resampled(6)
+    assert resampled(5).low == pytest.approx(direct.low, abs=0.1 * (direct.high - direct.low))
+    assert resampled(5).high == pytest.approx(direct.high, abs=0.1 * (direct.high - direct.low))
+    assert resampled(5).method == "bootstrap over questions"
 
 
 def test_undefined_values_are_left_out_and_counted_out() -> None:
@@ -75,31 +82,141 @@ def test_one_question_has_no_interval_of_a_mean() -> None:
     assert "one question" in estimate.note
 
 
-@pytest.mark.parametrize("values", ["binary", "real"])
-def test_answers_alike_within_subjects_widen_the_interval(values: str) -> None:
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max_size=40),
+    st.sampled_from([1, 2, 7]),
+    st.sampled_from([1, 3]),
+)
+def test_no_interval_has_zero_width_or_leaves_its_range(values: list[float], subjects: int, context: int) -> None:
+    names = [f"s{q % subjects}" for q in range(len(values))]
+    passages = [f"c{q // context}" for q in range(len(values))]
+    estimate = Bootstrap(len(values), names, contexts=passages).mean(np.array(values))
+    if math.isnan(estimate.low):
+        assert estimate.note
+    else:
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+        assert estimate.high - estimate.low > 1e-3
+
+
+def test_all_right_is_wilsons_interval() -> None:
+    estimate = Bootstrap(5).mean(np.ones(5))
+    assert (estimate.low, estimate.high) == (pytest.approx(0.5655, abs=1e-4), 1.0)
+
+
+def test_the_same_value_everywhere_is_not_certain() -> None:
+    always_a = Bootstrap(60).mean(np.full(60, 0.25))
+    assert 0.23 < always_a.low < 0.25 < always_a.high < 0.31
+    nothing = Bootstrap(60).mean(np.zeros(60), share=False)
+    assert nothing.low == -nothing.high < -0.05
+    nats = Bootstrap(60).mean(np.full(60, 7.0), bounds=UNBOUNDED)
+    assert math.isnan(nats.low)
+    assert "same for every question" in nats.note
+
+
+def test_counts_beyond_their_bounds_are_not_cut() -> None:
+    estimate = Bootstrap(4).mean(np.array([3.0, 4.0, 5.0, 6.0]))
+    assert estimate.value == 4.5
+    assert "Student" in estimate.method
+
+
+def test_few_that_differ_widen_the_interval() -> None:
+    """Four questions of 60 make up all of the variance: it is known no better than from four."""
+    values = np.zeros(60)
+    values[:4] = (0.75, -0.75, 0.5, -0.5)
+    found = Bootstrap(60).mean(values, share=False)
+    plain = 2.0 * values.std(ddof=1) / math.sqrt(60)
+    assert found.high - found.value > 1.15 * plain
+
+
+def test_what_subjects_explain_is_no_uncertainty() -> None:
     rng = np.random.default_rng(0)
     subjects = [f"s{i // 20}" for i in range(400)]
-    by_subject = np.repeat(rng.random(20), 20)
-    x = (by_subject > 0.5).astype(float) if values == "binary" else by_subject
-    plain, clustered = Bootstrap(400).mean(x), Bootstrap(400, subjects).mean(x)
-    assert "subject" in clustered.method
-    assert plain.value == clustered.value
-    # all 20 answers of a subject agree, so there are 20 independent values, not 400
-    assert clustered.high - clustered.low > 3 * (plain.high - plain.low)
+    values = np.repeat(np.linspace(0.1, 0.9, 20), 20) + rng.uniform(-0.1, 0.1, 400)
+    plain, stratified = Bootstrap(400).mean(values), Bootstrap(400, subjects).mean(values)
+    assert stratified.method == "Agresti-Coull over questions, within subjects"
+    assert plain.value == stratified.value
+    assert stratified.high - stratified.low < 0.3 * (plain.high - plain.low)
 
 
-def test_few_subjects_are_not_resampled() -> None:
-    assert Bootstrap(100, [f"s{i % 9}" for i in range(100)]).method == "bootstrap over questions"
-    assert Bootstrap(100, [f"s{i % 10}" for i in range(100)]).method == "bootstrap over subjects"
+def test_strata_by_hand() -> None:
+    values, subjects = np.random.default_rng(1).random(11), ["a"] * 5 + ["b"] * 6
+    by_hand = (5 * np.var(values[:5], ddof=1) + 6 * np.var(values[5:], ddof=1)) / 121
+    residuals = (values - values.mean()) / 11
+    assert Sampling(11, subjects).variance(residuals) == pytest.approx(by_hand)
+    # subjects of few questions are put together
+    few = Sampling(11, list("aaabbbccccc"))
+    by_hand = (6 * np.var(values[:6], ddof=1) + 5 * np.var(values[6:], ddof=1)) / 121
+    assert few.variance(residuals) == pytest.approx(by_hand)
+    alone = Sampling(3, ["a", "b", "c"])
+    assert alone.variance(np.array([-1.0, 0.0, 1.0])) == pytest.approx(3 * np.var([-1, 0, 1], ddof=1))
+    assert not alone.stratified
 
 
-def test_interval_of_a_spread_covers_zero_where_orders_do_not_matter() -> None:
-    covered = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        responses = ask(make_questions(40, rng=rng), guesses(), orders="cyclic", relabelled=False, rng=rng)
-        scores = read_scores(responses)
-        std = order_accuracy(scores, Bootstrap(40, resamples=300)).acc_std
-        assert std.low <= std.value <= std.high
-        covered += std.low == 0
-    assert covered >= 18
+def test_two_of_a_subject_that_agree_are_no_certainty() -> None:
+    values = np.ones(20)
+    values[4:6] = 0.25
+    found = Bootstrap(20, [f"s{q // 2}" for q in range(20)]).mean(values)
+    assert found.high - found.low > 0.15
+
+
+def test_subjects_of_a_piece_are_not_certain() -> None:
+    values = np.repeat([0.0, 1.0], 10)
+    found = Bootstrap(20, ["a"] * 10 + ["b"] * 10).mean(values)
+    assert found.high - found.low > 0.3
+
+
+def test_questions_that_share_a_context_are_drawn_together() -> None:
+    rng = np.random.default_rng(0)
+    passages = [f"c{i // 20}" for i in range(400)]
+    by_passage = np.repeat(rng.random(20), 20)
+    for values in (by_passage, (by_passage > 0.5).astype(float)):
+        plain, clustered = Bootstrap(400).mean(values), Bootstrap(400, contexts=passages).mean(values)
+        assert clustered.method == "Agresti-Coull over contexts"
+        assert plain.value == clustered.value
+        # all 20 answers of a passage agree, so there are 20 independent values, not 400
+        assert clustered.high - clustered.low > 3 * (plain.high - plain.low)
+
+
+def test_few_contexts_are_few_degrees_of_freedom() -> None:
+    passages = [f"c{i // 10}" for i in range(50)]
+    values = np.repeat([0.3, 0.4, 0.5, 0.6, 0.7], 10)
+    found = Bootstrap(50, contexts=passages).mean(values, bounds=UNBOUNDED)
+    assert found.high - found.value == pytest.approx(
+        2.776 * np.std([0.3, 0.4, 0.5, 0.6, 0.7], ddof=1) / math.sqrt(5), rel=1e-3
+    )
+    fewer = Bootstrap(40, contexts=passages[:40]).mean(values[:40])
+    assert math.isnan(fewer.low)
+    assert "fewer than 5 contexts" in fewer.note
+
+
+def test_skewed_values_of_few_questions_have_no_interval() -> None:
+    values = np.random.default_rng(0).gamma(2, 0.01, 400)
+    few, many = Bootstrap(20).mean(values[:20]), Bootstrap(400).mean(values)
+    assert "skewed" in few.note
+    assert math.isnan(few.low)
+    assert many.low < many.value < many.high
+
+
+def test_questions_without_a_context_are_on_their_own() -> None:
+    values = np.random.default_rng(0).random(50)
+    assert Bootstrap(50, contexts=[""] * 50).mean(values) == Bootstrap(50).mean(values)
+    assert Bootstrap(50, contexts=["all"] * 50).mean(values) == Bootstrap(50).mean(values)
+
+
+@pytest.mark.parametrize("strata", [1, 10, 200])
+def test_resamples_vary_as_much_as_the_mean_does(strata: int) -> None:
+    """Also with two questions a subject, where plain resampling within subjects would see half of the variance."""
+    values = np.random.default_rng(0).random(400)
+    sampling = Sampling(400, [f"s{i % strata}" for i in range(400)])
+    weights = sampling.weights(4000, 0)
+    assert weights.sum(axis=1) == pytest.approx(np.full(4000, 400), rel=1e-5)
+    means = (weights @ values) / 400
+    assert means.var() == pytest.approx(float(sampling.variance((values - values.mean()) / 400)), rel=0.1)
+
+
+def test_a_statistic_that_does_not_vary_has_no_interval() -> None:
+    features = np.column_stack([np.ones(10), np.ones(10)])
+    found = Bootstrap(10).statistic(features, lambda t: t[:, 0] / t[:, 1], 10)
+    assert found.value == 1
+    assert math.isnan(found.low)
+    assert "too few different questions" in found.note

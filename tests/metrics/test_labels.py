@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.planted import Planted, planted_scores
 from unslant.metrics import Bootstrap, compute, read_scores
-from unslant.metrics.labels import ckld, given_slots, label_shares, rsd, rstd
+from unslant.metrics.labels import ckld, given_slots, label_bias, label_shares, rsd, rstd
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response
@@ -66,9 +67,14 @@ def test_always_a_in_the_given_order() -> None:
     assert bias.rstd.value == pytest.approx(np.std([1, 0, 0, 0]))
     assert bias.rsd.value == pytest.approx(np.std([1, 0, 0, 0]) / 0.25)
     assert math.isinf(bias.ckld.value)
-    assert math.isinf(bias.ckld.high)
     assert math.isfinite(bias.ckld_smoothed.value)
-    assert bias.ckld_smoothed.low <= bias.ckld_smoothed.value <= bias.ckld_smoothed.high
+    assert bias.p < 1e-6
+    # noise-free recalls: nothing to take out
+    assert bias.rstd_corrected.value == pytest.approx(bias.rstd.value)
+    assert bias.rsd_corrected.value == pytest.approx(bias.rsd.value)
+    for estimate in (bias.rstd, bias.rsd, bias.ckld, bias.ckld_smoothed, bias.rstd_corrected, bias.rsd_corrected):
+        assert math.isnan(estimate.low)
+        assert estimate.note
     assert [row.predicted.value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
     assert [row.recall.value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
     assert [row.gold.value for row in metrics.given_labels[:4]] == pytest.approx(golds / 200)
@@ -133,4 +139,46 @@ def test_a_guesser_has_even_labels_within_the_intervals() -> None:
     metrics = compute(read_scores(ask(make_questions(150), guesses())))
     for row in metrics.order_labels[:4]:
         assert row.predicted.low < 0.25 < row.predicted.high
-    assert metrics.label_bias.rstd.low == 0
+    assert metrics.label_bias.rstd_corrected.value < metrics.label_bias.rstd.value
+    assert metrics.label_bias.p > 0.01
+
+
+def test_spreads_of_recall_less_chance() -> None:
+    """By hand, for two numbers of options; a label with few right answers is left out."""
+    gold = {3: [20, 25, 5], 4: [40, 40, 30, 30]}
+    hits = {3: [10, 20, 5], 4: [10, 30, 15, 15]}
+    rows = []
+    for n, counts in gold.items():
+        for label, (count, right) in enumerate(zip(counts, hits[n], strict=True)):
+            for i in range(count):
+                order = [(label + k) % n for k in range(n)]  # one wrong label in turn, for the others
+                answered = label if i < right else order[1]
+                question = Question(f"{n}-{label}-{i}", "?", tuple("wxyz"[:n]), frozenset({label}))
+                logprobs = np.array(one_hot(n, answered, 0.9))
+                rows.append(Response.scored(question, present(question, range(n)), "cloze", logprobs))
+    bias = compute(read_scores(rows)).label_bias
+    assert bias.left_out == 1
+
+    def corrected(recalls: np.ndarray, counts: np.ndarray) -> float:
+        size = len(recalls)
+        return float(recalls.var() - (recalls * (1 - recalls) / (counts - 1)).mean() * (size - 1) / size)
+
+    kept = {3: np.array([20, 25]), 4: np.array([40, 40, 30, 30])}
+    recalls = {3: np.array([0.5, 0.8]), 4: np.array([0.25, 0.75, 0.5, 0.5])}
+    total = sum(kept[n].sum() for n in kept)
+    pooled = sum(kept[n].sum() * corrected(recalls[n], kept[n]) for n in kept) / total
+    relative = sum(kept[n].sum() * corrected(recalls[n], kept[n]) / recalls[n].mean() ** 2 for n in kept) / total
+    assert bias.rstd_corrected.value == pytest.approx(math.sqrt(pooled))
+    assert bias.rsd_corrected.value == pytest.approx(math.sqrt(relative))
+    assert bias.rstd_corrected.n == total
+
+
+def test_corrected_spreads_are_right_on_average() -> None:
+    """A fair model of mixed option counts has a raw RStd far from 0; its corrected variance is 0 on average."""
+    raw, corrected = [], []
+    for seed in range(20):
+        bias = label_bias(given_slots(planted_scores(Planted(), 400, (2, 3, 4, 5, 6, 7, 8), seed=seed)))
+        raw.append(bias.rstd.value)
+        corrected.append(bias.rstd_corrected.value)
+    assert np.mean(raw) > 0.08
+    assert np.mean(corrected) < 0.05

@@ -1,105 +1,266 @@
-"""Planted biases are found and named, and nothing is named where nothing was planted."""
+"""Planted habits are found and named, and nothing is named where nothing was planted."""
 
 from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from unslant.metrics import OrderScores, preference, read_scores
+from benchmarks.planted import Planted, at, middle, none, planted_scores
+from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
+from unslant.metrics.habit_words import listed, tell, tell_where
+from unslant.metrics.habits import Slot, slots_of
+from unslant.metrics.slot_tables import holm
 from unslant.presentations.labels import ALPHABETS
 
-from .synthetic import (
-    Answerer,
-    always,
-    ask,
-    first,
-    guesses,
-    knows,
-    label_a,
-    last,
-    last_label,
-    leaning,
-    make_questions,
-    one_hot,
-)
+from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, last, leaning, make_questions, one_hot
 
 MIXED = (2, 3, 4, 5, 6, 7, 8)
-PLANTED = [
-    pytest.param(always(label_a), "A", "label", id="always label A"),
-    pytest.param(always(first), "A", "position", id="always the first position"),
-    pytest.param(always(last), "last", "position", id="always the last position"),
-    pytest.param(leaning(label_a, 0.6), "A", "label", id="mostly label A"),
-    pytest.param(leaning(last, 0.6), "last", "position", id="mostly the last position"),
+SEEDS = 4
+W = 2.5
+
+HABITS = [
+    (Planted(label=at(0)), "takes A when unsure", ""),
+    (Planted(label=at(2)), "takes C when unsure", ""),
+    (Planted(label=at(-1)), "takes D when unsure", "takes the last label when unsure"),
+    (Planted(position=at(0)), "takes the first position when unsure", ""),
+    (Planted(position=at(1)), "takes the second position when unsure", ""),
+    (Planted(position=at(-1)), "takes the last position when unsure", ""),
+    (Planted(label=at(3, -W)), "avoids D when unsure", ""),
+    (Planted(label=at(0, -W)), "avoids A when unsure", ""),
+    (Planted(position=at(0, -W)), "avoids the first position when unsure", ""),
+    (Planted(position=at(-1, -W)), "avoids the last position when unsure", ""),
+    (Planted(label=at(1, W, 2)), "takes B or C when unsure", ""),
+    (Planted(label=at(0, W, 3)), "takes A or D when unsure", ""),
+    (Planted(label=at(1, -W, 2)), "takes A or D when unsure", "avoids B and C when unsure"),
+    (Planted(position=at(0, W, 1)), "takes the first or second position when unsure", ""),
+    (Planted(position=at(0, W, -1)), "takes the first or last position when unsure", ""),
+    (Planted(position=middle()), "takes a middle position when unsure", ""),
+    (Planted(label=at(0), position=at(-1)), "takes A or the last position when unsure", ""),
+    (Planted(label=lambda n: at(0, 1.5)(n) + at(3, -1.5)(n)), "takes A and avoids D when unsure", ""),
+    # a model that takes one label twice as often as another, as a real one does
+    (Planted(label=lambda n: at(2, 2.0)(n) + at(0, 1.3)(n)), "takes A or C when unsure", ""),
+    (Planted(label=at(0, 0.3)), "takes A when unsure", ""),
+    (Planted(label=at(0), knows=0.95), "takes A when unsure", ""),
+    (Planted(position=at(-1), knows=0.95), "takes the last position when unsure", ""),
+    (Planted(label=at(0, 60), knows=0, hard=True), "takes A when unsure", ""),
+    (Planted(position=at(0, 2), hard=True), "takes the first position when unsure", ""),
+    (Planted(), "no preference when unsure", ""),
+    (Planted(knows=0), "no preference when unsure", ""),
+    (Planted(hard=True), "no preference when unsure", ""),
 ]
 
 
-def scores_of(answerer: Answerer, sizes: tuple[int, ...], count: int = 120, **how: object) -> OrderScores:
-    questions = make_questions(count, sizes)
-    return read_scores(ask(questions, knows(0.5, answerer), **how))  # type: ignore[arg-type]
+def phrases(model: Planted, count: int = 400, seeds: int = SEEDS, **how: object) -> Counter[str]:
+    return Counter(preference(planted_scores(model, count, seed=s, **how)).phrase for s in range(seeds))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("model", "four", "mixed"), HABITS, ids=[f"{i} {h[1]}" for i, h in enumerate(HABITS)])
+@pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
+def test_what_is_planted_is_said(model: Planted, four: str, mixed: str, sizes: tuple[int, ...]) -> None:
+    expected = mixed if len(sizes) > 1 and mixed else four
+    assert phrases(model, sizes=sizes) == {expected: SEEDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "four", "mixed"), HABITS, ids=[f"{i} {h[1]}" for i, h in enumerate(HABITS)])
+@pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
+def test_what_is_planted_is_said_in_nearly_every_set(
+    model: Planted, four: str, mixed: str, sizes: tuple[int, ...]
+) -> None:
+    expected = mixed if len(sizes) > 1 and mixed else four
+    assert phrases(model, sizes=sizes, seeds=20)[expected] >= 19
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes", "phrase"),
+    [
+        (Planted(label=at(0)), (2,), "takes A when unsure"),
+        (Planted(label=at(0, -W)), (2,), "takes B when unsure"),
+        (Planted(position=at(0)), (2,), "takes the first position when unsure"),
+        (Planted(position=at(-1)), (2,), "takes the last position when unsure"),
+        (Planted(position=at(0)), (3,), "takes the first position when unsure"),
+        (Planted(position=middle()), (3,), "takes the middle position when unsure"),
+        (Planted(position=at(-1)), (3,), "takes the last position when unsure"),
+        (Planted(label=at(1)), (3,), "takes B when unsure"),
+        (Planted(label=at(0, W, 1)), (3,), "avoids C when unsure"),
+        (Planted(position=at(0)), (5,), "takes the first position when unsure"),
+        (Planted(position=middle()), (5,), "takes the middle position when unsure"),
+        (Planted(label=at(2)), (5,), "takes C when unsure"),
+        (Planted(position=at(-1)), (5,), "takes the last position when unsure"),
+        (Planted(position=middle()), (3, 5), "takes the middle position when unsure"),
+        (Planted(position=middle(-W)), (3, 5), "avoids the middle position when unsure"),
+        (Planted(label=at(0, W, 1, 2)), (8,), "takes A, B or C when unsure"),
+        (Planted(label=at(3, -W)), (8,), "avoids D when unsure"),
+        (Planted(label=at(0)), (12,), "takes A when unsure"),
+    ],
+)
+def test_other_numbers_of_options(model: Planted, sizes: tuple[int, ...], phrase: str) -> None:
+    assert phrases(model, sizes=sizes) == {phrase: SEEDS}
+
+
+def in_turn(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return subject % 2
 
 
 @pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
-@pytest.mark.parametrize(("answerer", "named", "kind"), PLANTED)
-def test_planted_bias_is_named(answerer: Answerer, named: str, kind: str, sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("other", "phrase"),
+    [
+        ((at(3), none), "takes A in 10 subjects, D in 10 when unsure"),
+        ((none, none), "takes A in 10 subjects, nothing in particular in 10 when unsure"),
+        ((at(0, -W), none), "takes A in 10 subjects, avoids A in 10 when unsure"),
+    ],
+)
+def test_subjects_that_differ(other: tuple, phrase: str, sizes: tuple[int, ...]) -> None:
+    model = Planted(label=at(0), others=(other,), which=in_turn)
+    found = preference(planted_scores(model, 400, sizes, subjects=20))
+    assert found.phrase == phrase
+    assert found.subjects_p <= 0.01
+    assert len(found.by_subject) == 20
+    assert found.by_subject["s00"] == "takes A"
+
+
+def test_two_subjects_are_named() -> None:
+    model = Planted(label=at(0), others=((at(3), none),), which=in_turn)
+    assert preference(planted_scores(model, 200, subjects=2)).phrase == "takes A in s00, D in s01 when unsure"
+
+
+@pytest.mark.parametrize("model", [Planted(label=at(0)), Planted()])
+def test_subjects_that_do_not_differ(model: Planted) -> None:
+    found = preference(planted_scores(model, 400, subjects=20))
+    assert found.by_subject == {}
+    assert found.subjects_p > 0.01
+
+
+def test_a_habit_of_some_questions_is_the_habit() -> None:
+    def when_long(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(2, size=len(subject))
+
+    model = Planted(label=at(0), others=((none, none),), which=when_long)
+    assert phrases(model) == {"takes A when unsure": SEEDS}
+
+
+@pytest.mark.parametrize(
+    ("five", "phrase"),
+    [
+        ((none, at(-1)), "takes A with 4 options, the last position with 5 when unsure"),
+        ((none, none), "takes A with 4 options, nothing in particular with 5 when unsure"),
+        ((at(0, -W), none), "takes A with 4 options, avoids A with 5 when unsure"),
+    ],
+)
+def test_numbers_of_options_that_differ(five: tuple, phrase: str) -> None:
+    model = Planted(by_size={4: (at(0), none), 5: five})
+    assert phrases(model, sizes=(4, 5)) == {phrase: SEEDS}
+
+
+@pytest.mark.parametrize("count", [20, 60])
+@pytest.mark.parametrize(
+    ("model", "phrase"),
+    [
+        (Planted(label=at(0)), "takes A when unsure"),
+        (Planted(position=at(-1)), "takes the last position when unsure"),
+        (Planted(label=at(0, 60), knows=0, hard=True), "takes A when unsure"),
+        (Planted(), "no preference when unsure"),
+    ],
+)
+def test_few_questions(model: Planted, phrase: str, count: int) -> None:
+    assert phrases(model, count, seeds=10)[phrase] >= 9
+
+
+def test_too_few_unsure_questions() -> None:
+    found = preference(planted_scores(Planted(label=at(0), knows=0.95), 40))
+    assert (found.finding, found.named) == ("open", None)
+    assert "5 are needed" in found.note
+
+
+@pytest.mark.parametrize("model", [Planted(hard=True), Planted(label=at(0, 2), hard=True)])
+def test_a_lopsided_file_is_no_habit(model: Planted) -> None:
+    """All right options first in the file: what is known of the content must not be taken for a place."""
+    expected = "takes A when unsure" if model.label(4).any() else "no preference when unsure"
+    assert phrases(model, right=lambda n, rng: 0) == {expected: SEEDS}
+
+
+def test_without_new_labels_label_and_position_cannot_be_told_apart() -> None:
+    found = preference(planted_scores(Planted(label=at(0)), 200, relabelled=False))
+    assert found.phrase == "takes A when unsure (or the first position: cannot be told apart)"
+    assert not found.labels[0].effect.defined
+    assert "stand together" in found.labels[0].effect.note
+    assert found.labels[0].chosen.value > 0.7
+
+
+def test_a_trace_that_decides_nearly_equal_options_is_told_as_such() -> None:
+    def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
+        return one_hot(len(labels), labels.index("A"), 1 / len(labels) + 0.005)
+
+    found = preference(scores_of(nearly_even, (4,)))
+    assert found.labels[0].chosen.value == 1
+    assert (found.finding, found.named) == ("trace", None)
+    assert found.phrase == "takes A when unsure, but by a trace only"
+    assert found.labels[0].effect.value == pytest.approx(0.75 * np.log(0.255 / (0.745 / 3)))
+
+
+def test_a_place_of_its_own_for_every_question() -> None:
+    def remembered(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
+        return one_hot(len(labels), int(question.id[1:]) // 2 % len(labels), 0.9)  # type: ignore[attr-defined]
+
+    found = preference(scores_of(remembered, (4,)))
+    assert found.finding == "own places"
+    assert found.phrase == "keeps to one position in 100% of the questions it is unsure of, not the same in all"
+    assert found.sticky.value == 1
+
+
+def scores_of(answerer: Answerer, sizes: tuple[int, ...], count: int = 120, **how: object) -> OrderScores:
+    return read_scores(ask(make_questions(count, sizes), knows(0.5, answerer), **how))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
+@pytest.mark.parametrize(
+    ("answerer", "named"),
+    [
+        pytest.param(always(label_a), "A", id="always label A"),
+        pytest.param(always(first), "the first position", id="always the first position"),
+        pytest.param(always(last), "last", id="always the last position"),
+        pytest.param(leaning(label_a, 0.6), "A", id="mostly label A"),
+        pytest.param(leaning(last, 0.6), "last", id="mostly the last position"),
+    ],
+)
+def test_from_a_table_of_responses(answerer: Answerer, named: str, sizes: tuple[int, ...]) -> None:
     found = preference(scores_of(answerer, sizes))
-    assert (found.named, found.kind) == (named, kind)
-    assert found.phrase.startswith({"A": "prefers A", "last": "prefers the last position"}[named])
-    assert found.slot is not None
-    assert found.slot.chosen.high == 1
-    assert found.slot.excess.low > 0.05
-
-
-@pytest.mark.parametrize("share", [0.55, 0.8, 1.0])
-def test_measured_probability_is_the_planted_one(share: float) -> None:
-    def planted(question: object, contents: tuple[int, ...], labels: tuple[str, ...], rng: object) -> list[float]:
-        return one_hot(len(labels), last(contents, labels), share)
-
-    found = preference(scores_of(planted, MIXED))
-    assert found.slot is not None
-    assert found.slot.probability.value == pytest.approx(share)
-    assert found.slot.probability.low <= share + 1e-12
-    assert found.slot.probability.high >= share - 1e-12
-    assert found.slot.chosen.value == 1
-    assert found.unsure.low < 0.5 < found.unsure.high
+    assert found.named == named
+    row = {"A": found.labels[0], "the first position": found.positions[0], "last": found.positions[-1]}[named]
+    assert row.chosen.high == 1
+    assert row.effect.value > 0.5
+    assert row.excess.low > 0.3
+    assert row.p < 1e-6
 
 
 @pytest.mark.parametrize("sizes", [(2,), (4,), MIXED], ids=["two options", "four options", "mixed"])
 def test_fair_guessers_are_not_accused(sizes: tuple[int, ...]) -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        found = preference(scores_of(guesses(0.3), sizes, count=70, rng=rng))
-        assert found.named is None
-        assert found.phrase == "prefers no label or position when unsure"
+        assert preference(scores_of(guesses(0.3), sizes, count=70, rng=rng)).finding in ("none", "open")
 
 
-def test_a_trace_that_decides_nearly_equal_options_is_no_preference() -> None:
-    # 0.255 against 0.248: always the answer, yet nothing to speak of
-    def nearly_even(question: object, contents: tuple[int, ...], labels: tuple[str, ...], rng: object) -> list[float]:
-        return one_hot(len(labels), labels.index("A"), 1 / len(labels) + 0.005)
-
-    found = preference(scores_of(nearly_even, (4,)))
-    assert found.slots[0].chosen.value == 1
-    assert found.named is None
-    assert preference(scores_of(nearly_even, (4,)), probability_margin=0.0).named == "A"
-
-
-def test_last_label_and_last_position_are_told_apart_by_new_labels() -> None:
-    found = preference(scores_of(always(last_label), (4,)))
-    assert (found.named, found.kind) == ("D", "label")
-    assert found.phrase == "prefers D when unsure (the label, wherever it stands)"
+def test_effects_are_the_planted_ones() -> None:
+    model = Planted(label=at(0, 2.0), position=at(-1, 1.0), noise=0.2)
+    found = preference(planted_scores(model, 2000))
+    for row, planted in zip(found.labels, (1.5, -0.5, -0.5, -0.5), strict=True):
+        assert row.effect.low - 0.05 < planted < row.effect.high + 0.05
+    for row, planted in zip(found.positions, (-0.25, -0.25, -0.25, 0.75), strict=True):
+        assert row.effect.low - 0.05 < planted < row.effect.high + 0.05
+    assert sum(row.effect.value for row in found.labels) == pytest.approx(0)
+    assert sum(row.excess.value for row in found.positions) == pytest.approx(0)
+    assert [row.label for row in found.positions] == ["first", "second", "third", "last"]
 
 
-@pytest.mark.parametrize(("answerer", "named"), [(always(label_a), "A"), (always(last), "last")])
-def test_without_new_labels_the_kind_is_left_open(answerer: Answerer, named: str) -> None:
-    found = preference(scores_of(answerer, (4,), relabelled=False))
-    assert (found.named, found.kind) == (named, None)
-    assert not found.position_over_label.defined
-    assert "(" not in found.phrase
-
-
-def test_a_middle_label() -> None:
-    found = preference(scores_of(always(lambda contents, labels: labels.index("B")), (4, 5)))
-    assert (found.named, found.kind) == ("B", "label")
+def test_answers_in_words_have_no_nats() -> None:
+    found = preference(planted_scores(Planted(label=at(0, 2), hard=True), 200))
+    assert not found.labels[0].effect.defined
+    assert "no probabilities" in found.labels[0].effect.note
+    assert found.labels[0].excess.low > 0.3
 
 
 def test_content_is_not_mistaken_for_position() -> None:
@@ -115,20 +276,20 @@ def test_content_is_not_mistaken_for_position() -> None:
     questions = make_questions(80, (4, 5), pinned=lambda q, n: (n - 1,))
     found = preference(read_scores(ask(questions, attracted)))
     assert found.slots[-1].chosen.value > 0.7
-    assert found.named is None
+    assert found.finding != "habit"
     spread = make_questions(80, (6,))
-    assert preference(read_scores(ask(spread, attracted, orders="5"))).named is None
+    assert preference(read_scores(ask(spread, attracted, orders="5"))).finding != "habit"
 
 
-def test_too_few_unsure_questions() -> None:
-    found = preference(scores_of(always(label_a), (4,), count=12))
-    assert found.named is None
-    assert "at least 10" in found.note
+@pytest.mark.parametrize("orders", ["5", "reverse", "cyclic"])
+def test_other_order_sets(orders: str) -> None:
+    found = preference(read_scores(ask(make_questions(150, (4,)), knows(0.5, leaning(label_a, 0.6)), orders=orders)))
+    assert found.phrase.startswith("takes A when unsure")
 
 
 def test_one_order_says_nothing() -> None:
     found = preference(scores_of(always(label_a), (4,), orders="given"))
-    assert found.named is None
+    assert (found.finding, found.named) == ("open", None)
     assert not found.unsure.defined
 
 
@@ -136,3 +297,41 @@ def test_expected_share_is_one_in_n() -> None:
     found = preference(scores_of(always(last), (4,)))
     assert [slot.expected for slot in found.slots] == pytest.approx([0.25] * 5)
     assert [slot.label for slot in found.slots] == [*ALPHABETS["A"][:4], "last"]
+
+
+def test_other_labels_are_named_as_they_are() -> None:
+    scores = replace(planted_scores(Planted(label=at(0)), 200), labels=("1", "2", "3", "4"))
+    assert preference(scores).phrase == "takes 1 when unsure"
+
+
+def test_the_same_scores_give_the_same_preference() -> None:
+    def found() -> Preference:
+        scores = planted_scores(Planted(label=at(0), others=((at(3), none),), which=in_turn), 200, subjects=10)
+        return preference(scores, Bootstrap.of(scores))
+
+    assert repr(found()) == repr(found())
+
+
+def test_every_slot_has_one_name() -> None:
+    assert Slot("label", "end") not in slots_of([4])
+    assert Slot("label", "end") in slots_of([4, 5])
+    assert Slot("position", "end") in slots_of([4])
+    assert Slot("position", "start", 3) not in slots_of([4])
+    assert Slot("position", "middle") in slots_of([3])
+    assert Slot("position", "start", 1) not in slots_of([3])
+
+
+def test_words() -> None:
+    assert listed(["A", "B", "C"], "or") == "A, B or C"
+    assert listed(["the first position", "the last position"], "and") == "the first and last positions"
+    assert tell(("A",), ("D",)) == "takes A and avoids D"
+    assert tell(("A",), (), slight=True) == "takes A slightly more often"
+    assert tell((), ("A", "B"), slight=True) == "takes A or B slightly less often"
+    assert tell_where([("takes A", "in 2 subjects"), ("takes D", "in 3"), ("", "in 4")]) == (
+        "takes A in 2 subjects, D in 3, nothing in particular in 4"
+    )
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, float("nan"), 0.03]) == pytest.approx([0.03, 0.06, float("nan"), 0.06], nan_ok=True)
+    assert holm([0.5, 0.9]) == [1.0, 1.0]

@@ -29,7 +29,7 @@ def page_model(coarse: bool):
 @settings(max_examples=60)
 @given(
     st.integers(2, 6).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.booleans(), st.integers(0, 10**6))),
-    st.sampled_from(["auto", "cyclic", "7"]),
+    st.sampled_from(["all", "cyclic", "7", "balanced:24"]),
     st.sampled_from(["soft", "hard"]),
 )
 def test_voted_text_does_not_depend_on_file_order(case: tuple[list[int], bool, int], orders: str, rule: str) -> None:

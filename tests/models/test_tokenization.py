@@ -114,7 +114,7 @@ def test_a_tokenizer_found_to_join_lines_is_used_on_whole_texts(zoo_model):
 def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text, labels):
     encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model(name)))
     text = "Question: which?\nA. one\nB. two\n" + text
-    (encoded,) = encoder.encode([Prompt(text, tuple(labels))])
+    encoded = encoder._encode_one(Prompt(text, tuple(labels)), text)  # as it is before any set of labels is refused
     for ids, label in zip(encoded.candidates, labels, strict=True):
         assert len(ids) >= 1
         assert [*encoded.context, *ids] == whole_ids(encoder.tokenizer, text + label)
@@ -125,7 +125,7 @@ def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text
 
 def test_a_label_that_begins_another_keeps_a_token_of_its_own(zoo_model):
     encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("llama")))
-    (encoded,) = encoder.encode([Prompt("Answer: ", ("1", "10"))])
+    encoded = encoder._encode_one(Prompt("Answer: ", ("1", "10")), "Answer: ")
     one, ten = encoded.candidates
     assert len(one) == 1
     assert len(ten) == 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -22,6 +23,7 @@ from unslant.presentations import (
     reversed_order,
     sampled_orders,
 )
+from unslant.presentations.sharing import option_segments
 from unslant.questions.question import Question
 
 SPECS = st.sampled_from(["auto", "all", "cyclic", "reverse", "given", "1", "2", "7", "24", "100"])
@@ -135,11 +137,39 @@ def test_samples_are_even():
     assert all(abs(count - 750) < 5 * 24 for count in counts.values())
 
 
-def test_auto_is_all_up_to_24():
-    assert len(orders_for(question(4), "auto")) == 24
+def test_auto_is_all_up_to_four_options_and_sets_of_rotations_beyond():
+    assert [len(orders_for(question(n), "auto")) for n in range(2, 15)] == [
+        2, 6, 24, 25, 24, 28, 24, 27, 30, 33, 24, 13, 14,
+    ]  # fmt: skip
     assert set(orders_for(question(4), "auto")) == set(orders_for(question(4), "all"))
-    assert orders_for(question(5), "auto") == orders_for(question(5), "balanced:24")
     assert len(orders_for(question(5, pinned=(4,)), "auto")) == 24
+
+
+@given(questions(max_options=14))
+def test_auto_begins_with_the_rotations_and_puts_every_option_everywhere_equally_often(q):
+    orders = orders_for(q, "auto")
+    free = max(1, len(q.movable))
+    assert orders[:free] == cyclic_orders(q)
+    assert len(set(orders)) == len(orders)
+    assert free > 12 or reversed_order(q) in orders
+    if 3 <= free <= 12:
+        assert orders[free] == reversed_order(q)
+    counts = Counter((place, order[place]) for order in orders for place in q.movable)
+    assert set(counts.values()) <= {len(orders) // free}
+    assert len(counts) == len(q.movable) ** 2
+
+
+@pytest.mark.parametrize("n", range(5, 9))
+def test_no_other_rotations_share_more_with_those_already_chosen(n):
+    """Greedily: of all sets of rotations, none that could come next adds fewer lines to compute."""
+    orders = orders_for(question(n), "auto")
+    bases = [(0, *rest) for rest in itertools.permutations(range(1, n))]
+    for start in range(2 * n, len(orders), n):
+        chosen, before = set(orders[:start]), option_segments(orders[:start])
+        others = (
+            option_segments([*orders[:start], *(b[k:] + b[:k] for k in range(n))]) for b in bases if b not in chosen
+        )
+        assert option_segments(orders[: start + n]) - before == min(others) - before
 
 
 def test_with_everything_pinned_only_the_given_order_is_left():
@@ -157,7 +187,7 @@ def test_unknown_orders_are_refused_with_the_allowed_ones(spec):
 def test_too_many_orders_are_refused_with_a_way_out():
     with pytest.raises(InputError, match="40,320 orders; use --orders 24"):
         orders_for(question(8), "all")
-    assert len(orders_for(question(26), "auto")) == 26  # one round
+    assert len(orders_for(question(26), "auto")) == 26  # the rotations
 
 
 @given(questions(), st.integers(0, 3))

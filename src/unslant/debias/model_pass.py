@@ -17,6 +17,7 @@ from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.engine import TreeEngine, padded, using
 from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.output import float32_output
 from unslant.models.hf.tree import plan
 from unslant.presentations import Presentation
 
@@ -116,7 +117,8 @@ def _plain(
             sequences.append(np.concatenate([item.context, ids[:-1]]))
         first.append(len(sequences))
     inputs, mask = padded(sequences, model.get_input_embeddings().weight.device)
-    output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+    with float32_output(model):
+        output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
     flat = [r * inputs.shape[1] + column for r, column in places]
     return output.reshape(-1, output.shape[-1]).float(), (flat, tokens, candidates), first, int(mask.sum())
 

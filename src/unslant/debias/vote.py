@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.asking import Asker
+from unslant.asking import Asker, RecordedAsker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for
+from unslant.presentations.orders import DEFAULT_CAP
 from unslant.questions import Question
 from unslant.responses import text_ranks
 
@@ -27,18 +28,23 @@ class Undebiased(Method):
         return OrderDebiaser(asker)
 
 
+BALANCED = f"balanced:{DEFAULT_CAP}"
+
+
 @dataclass(frozen=True)
 class Vote(Method):
     """Average over orders. No labels, no fit; K presentations per question.
 
     Args:
-        orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order.
+        orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order. ``auto`` has
+            that property up to four options; beyond, it begins with the file's order. Recorded scores are voted on in
+            all the orders they have, unless orders other than the default are asked for.
         rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
             to the higher mean probability).
         seed: for sampling orders.
     """
 
-    orders: str = "auto"
+    orders: str = BALANCED
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
 
@@ -48,7 +54,7 @@ class Vote(Method):
 
     @property
     def order_invariant(self) -> bool:
-        return self.orders not in ("given", "reverse", "cyclic")
+        return self.orders not in ("auto", "given", "reverse", "cyclic")
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         return OrderDebiaser(asker) if self.orders == "given" else _Voter(asker, self)
@@ -60,6 +66,8 @@ class _Voter(OrderDebiaser):
         self.method = method
 
     def orders(self, question: Question) -> list[Order]:
+        if isinstance(self.asker, RecordedAsker) and self.method.orders == BALANCED:
+            return self.asker.orders(question)
         return orders_for(question, self.method.orders, self.method.seed)
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:

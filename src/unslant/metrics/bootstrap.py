@@ -1,32 +1,39 @@
-"""Bootstrap over questions, or over subjects where there are enough of them; one set of resamples for all metrics."""
+"""Intervals of means and ratios over questions, and one set of bootstrap resamples for everything else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats
-from unslant.metrics.estimate import CONFIDENCE, Estimate, wilson
+from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile, wilson
+from unslant.metrics.sampling import LEAST_UNITS, Sampling
+
+if TYPE_CHECKING:
+    from unslant.metrics.scores import OrderScores
 
 RESAMPLES = 1000
-MIN_CLUSTERS = 10
-"""Subjects are resampled whole from this many on; with fewer, an interval over subjects would mean little."""
-_CHUNK = 4_000_000  # resample counts turned into floats at a time
+_CHUNK = 4_000_000  # weights turned into float64 at a time
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From column totals, shape (R, F), to one value per resample, shape (R,)."""
 
+SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
+"""Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
+
 
 class Bootstrap:
-    """Resamples of a set of questions, drawn once and shared by every metric (so that differences are paired).
+    """Uncertainty over the questions of a set; see :class:`~unslant.metrics.sampling.Sampling` for what is drawn.
 
     Args:
         n_questions: number of questions Q.
-        subjects: subject of each question; resampled whole where there are at least ``MIN_CLUSTERS`` different ones.
-        resamples: number of resamples R.
+        subjects, contexts: of each question.
+        resamples: number of resamples R, drawn when the first statistic needs them and shared by all.
         seed: the same seed and questions give the same intervals.
     """
 
@@ -35,83 +42,123 @@ class Bootstrap:
         n_questions: int,
         subjects: Sequence[str] | None = None,
         *,
+        contexts: Sequence[str] | None = None,
         resamples: int = RESAMPLES,
         seed: int = 0,
         confidence: float = CONFIDENCE,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
-        self.unit = np.arange(n_questions)
-        self.clustered = False
-        if subjects is not None:
-            _, codes = np.unique(np.asarray(subjects, dtype=str), return_inverse=True)
-            if n_questions and codes.max() + 1 >= MIN_CLUSTERS:
-                self.unit, self.clustered = codes, True
-        self.n_units = int(self.unit.max()) + 1 if n_questions else 0
-        self._counts: NDArray[np.uint16] | None = None
+        self.sampling, self._unstratified = (
+            Sampling(n_questions, subjects, contexts),
+            Sampling(n_questions, None, contexts),
+        )
 
-    @property
-    def method(self) -> str:
-        return f"bootstrap over {'subjects' if self.clustered else 'questions'}"
+    @classmethod
+    def of(
+        cls, scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
+    ) -> Bootstrap:
+        """Over the questions of a set of scores."""
+        strata, units = scores.subjects, scores.contexts
+        return cls(len(scores), strata, contexts=units, resamples=resamples, seed=seed, confidence=confidence)
 
-    def _unit_totals(self, features: Floats) -> Floats:
-        if not self.clustered:
-            return features
-        totals = np.zeros((self.n_units, features.shape[1]))
-        np.add.at(totals, self.unit, features)
-        return totals
-
-    def totals(self, features: Floats) -> Floats:
-        """Column totals of ``features`` (Q, F) in every resample: shape (R, F)."""
-        units = self._unit_totals(features)
-        if self._counts is None:
-            rng = np.random.default_rng(self.seed)
-            counts = np.empty((self.resamples, self.n_units), np.uint16)
-            for r in range(self.resamples):
-                counts[r] = np.bincount(rng.integers(self.n_units, size=self.n_units), minlength=self.n_units)
-            self._counts = counts
-        step = max(1, _CHUNK // max(1, self.n_units))
-        parts = [self._counts[r : r + step].astype(np.float64) @ units for r in range(0, self.resamples, step)]
-        return np.concatenate(parts)
-
-    def mean(self, values: Floats, *, share: bool = True, note: str = "", confidence: float | None = None) -> Estimate:
-        """Mean over the questions with a value (``nan``: has none), with its interval.
-
-        Values that are all 0 or 1 are a proportion: Wilson interval, with the number of questions reduced by the
-        design effect where questions are clustered by subject. All other means: percentile bootstrap.
+    def mean(
+        self,
+        values: Floats,
+        *,
+        share: bool = True,
+        bounds: tuple[float, float] | None = None,
+        note: str = "",
+        confidence: float | None = None,
+    ) -> Estimate:
+        """Mean over the questions with a value (``nan``: has none), with its interval; see :meth:`ratio`.
 
         Args:
-            share: whether values are shares of something, 0 to 1. If not (differences, variances), always bootstrap.
+            share: whether values are shares of something; if not, they are differences of shares.
+            bounds: least and greatest possible value, if neither.
+        """
+        defined = ~np.isnan(values)
+        ones = defined.astype(np.float64)
+        return self.ratio(
+            np.where(defined, values, 0.0), ones, share=share, bounds=bounds, note=note, confidence=confidence
+        )
+
+    def ratio(
+        self,
+        numerators: Floats,
+        denominators: Floats,
+        *,
+        share: bool = True,
+        bounds: tuple[float, float] | None = None,
+        note: str = "",
+        confidence: float | None = None,
+    ) -> Estimate:
+        """Sum of numerators over sum of denominators, (Q,) each, over the questions with a denominator above 0.
+
+        The variance is that of the linearised ratio. What has bounds gets the interval of Agresti and Coull (1998) for
+        as many yes-or-no answers as would vary as much (Wilson's where all answers are yes, or all no); what has none
+        gets Student's. Where all questions have the same value, others may differ that were not drawn: with 95 %
+        confidence no more than z^2 / (N + z^2) of them (Wilson's bound for a share of 0), and the interval is what
+        these could make of the mean. ``docs/intervals.md`` has the coverage of all this in a simulation.
+
+        Args:
+            share, bounds: see :meth:`mean`, of a question's ratio.
         """
         confidence = confidence or self.confidence
-        defined = ~np.isnan(values)
-        n = int(defined.sum())
+        kept = denominators > 0
+        n = int(kept.sum())
         if n == 0:
             return Estimate.undefined(note or "no question has a value", confidence=confidence)
-        kept = values[defined]
-        value = float(kept.mean())
-        if share and np.isin(kept, (0.0, 1.0)).all():
-            return self._proportion(value, values, defined, confidence, note)
-        totals = self.totals(np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)]))
-        with np.errstate(invalid="ignore"):
-            samples = totals[:, 0] / totals[:, 1]
-        return self._interval(value, samples, n, confidence, note)
+        total = float(denominators[kept].sum())
+        value = float(numerators[kept].sum()) / total
+        ratios = numerators[kept] / denominators[kept]
+        floor, ceiling = bounds or (SHARE if share else DIFFERENCE)
+        if ratios.min() < floor - _ROUNDING or ratios.max() > ceiling + _ROUNDING:
+            floor, ceiling = UNBOUNDED  # counts, say
+        value = min(ceiling, max(floor, value))
+        width = ceiling - floor
+        yes_or_no = bool(np.isin(ratios, (floor, ceiling)).all()) and np.ptp(denominators[kept]) == 0
+        residuals = (numerators - value * denominators) / total
+        sampling = self.sampling
+        variance = float(sampling.variance(residuals, kept))
+        alike = _ALIKE * min(width, max(1.0, abs(value)))
+        if sampling.stratified and math.sqrt(variance * n) < alike:  # subjects that are all of a piece
+            sampling = self._unstratified
+            variance = float(sampling.variance(residuals, kept))
+        if n > 1 and math.isnan(variance):
+            return Estimate.bare(value, n, note or "all questions share one context: no interval", confidence)
+        if n == 1 and not yes_or_no:
+            return Estimate.bare(value, n, note or "one question: no interval", confidence)
+        if n == 1 or math.sqrt(variance * n) < alike:
+            return _alike(value, n, sampling.units(kept), floor, ceiling, confidence, note)
+        plain = yes_or_no and not (sampling.clustered or sampling.stratified)
+        quantile = _quantile(confidence, math.inf if plain else sampling.degrees(residuals, kept))
+        at = 0.5 if math.isinf(width) else (value - floor) / width
+        effective = math.inf if math.isinf(width) else at * (1 - at) * width**2 / variance
+        effective *= n / (n - 1) if yes_or_no else 1.0
+        # how much more skewed the mean is than that of so many yes-or-no answers
+        beyond = sampling.skewness(residuals, kept) - (1 - 2 * at) / math.sqrt(effective * at * (1 - at))
+        if sampling.clustered and sampling.units(kept) < LEAST_UNITS:
+            return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
+        if not yes_or_no and abs(beyond) > _SKEWED:
+            return Estimate.bare(value, n, note or "too few questions for values so skewed: no interval", confidence)
+        if math.isinf(width):
+            low, high = (value + sign * quantile * math.sqrt(variance) for sign in (-1, 1))
+            return Estimate(value, low, high, n, f"Student {sampling.words}", confidence, note)
+        size = effective + quantile**2
+        centre = (at * effective + quantile**2 / 2) / size
+        half = quantile * math.sqrt(centre * (1 - centre) / size)
+        low, high = (floor + width * min(1.0, max(0.0, x)) for x in (centre - half, centre + half))
+        return Estimate(value, low, high, n, f"Agresti-Coull {sampling.words}", confidence, note)
 
-    def _proportion(
-        self, share: float, values: Floats, defined: NDArray[np.bool_], confidence: float, note: str
-    ) -> Estimate:
-        n = int(defined.sum())
-        share = min(1.0, max(0.0, share))
-        effective, method = float(n), "Wilson"
-        if self.clustered:
-            method = "Wilson, clustered by subject"
-            residual = np.where(defined, values - share, 0.0)
-            sums = self._unit_totals(residual[:, None])[:, 0]
-            units = np.unique(self.unit[defined]).size
-            if units > 1 and 0 < share < 1:
-                variance = float(sums @ sums) / n**2 * units / (units - 1)
-                effective = n / max(1.0, variance / (share * (1 - share) / n))
-        result = wilson(share, n, effective_n=effective, confidence=confidence, method=method)
-        return Estimate(share, result.low, result.high, n, method, confidence, note)
+    @cached_property
+    def _weights(self) -> NDArray[np.float32]:
+        return self.sampling.weights(self.resamples, self.seed)
+
+    def totals(self, features: Floats) -> Floats:
+        """Column totals of ``features`` (Q, F) in every resample: (R, F)."""
+        step = max(1, _CHUNK // max(1, self.n_questions))
+        rows = (self._weights[r : r + step].astype(np.float64) for r in range(0, self.resamples, step))
+        return np.concatenate([weights @ features for weights in rows])
 
     def statistic(
         self,
@@ -124,7 +171,7 @@ class Bootstrap:
         high: float = math.inf,
         note: str = "",
     ) -> Estimate:
-        """Any function of column totals, with its bootstrap interval.
+        """Any function of column totals, with its bootstrap interval; none where resamples do not differ.
 
         Spreads and extremes (standard deviations, divergences, the worst of several) come out larger in a resample
         than in the data, because resampling adds its own noise; a percentile interval would then lie on one side of
@@ -141,31 +188,46 @@ class Bootstrap:
         value = float(function(features.sum(axis=0, keepdims=True))[0])
         if math.isnan(value):
             return Estimate.undefined(note or "undefined for these answers", n, self.confidence)
+        if not math.isfinite(value) or self.n_questions < 2:
+            reason = "one question: no interval" if n == 1 else "no interval"
+            return Estimate.bare(value, n, note or reason, self.confidence)
         samples = function(self.totals(features))
-        return self._interval(value, samples, n, self.confidence, note, reflect, low, high)
-
-    def _interval(
-        self,
-        value: float,
-        samples: Floats,
-        n: int,
-        confidence: float,
-        note: str,
-        reflect: float = 0.0,
-        floor: float = -math.inf,
-        ceiling: float = math.inf,
-    ) -> Estimate:
-        samples = samples[~np.isnan(samples)]
-        if self.n_units < 2 or samples.size < self.resamples / 2:
-            reason = "one question: no interval" if n == 1 else "too few questions for an interval"
-            return Estimate(value, math.nan, math.nan, n, "none", confidence, note or reason)
-        tail = (1 - confidence) / 2
-        # inverted_cdf picks a resample as it is: no interpolation between a finite and an infinite one
-        below, above = (float(x) for x in np.quantile(samples, (tail, 1 - tail), method="inverted_cdf"))
-        method = self.method
+        samples = samples[np.isfinite(samples)]
+        if samples.size < self.resamples / 2 or np.ptp(samples) <= 1e-12 * max(1.0, abs(value)):
+            return Estimate.bare(value, n, note or "too few different questions for an interval", self.confidence)
+        tail = (1 - self.confidence) / 2
+        below, above = (float(x) for x in np.quantile(samples, (tail, 1 - tail)))
+        method = f"bootstrap {self.sampling.words}"
         if reflect:
             method += ", reflected"
             centre = 2 * value**reflect
             below, above = (max(0.0, centre - x**reflect) ** (1 / reflect) for x in (above, below))
-        below, above = float(max(floor, below)), float(min(ceiling, above))
-        return Estimate(value, min(below, value), max(above, value), n, method, confidence, note)
+        below, above = min(value, max(low, below)), max(value, min(high, above))
+        if below == above:
+            return Estimate.bare(value, n, note or "at the edge of its range: no interval", self.confidence)
+        return Estimate(value, below, above, n, method, self.confidence, note)
+
+
+_SKEWED = 0.12
+"""Student's and Agresti and Coull's intervals hold the truth too rarely where the mean is more skewed than this."""
+_ROUNDING = 1e-9
+_ALIKE = 1e-3
+"""Values whose standard deviation is less than this part of their range count as the same."""
+
+
+def _alike(value: float, n: int, units: int, floor: float, ceiling: float, confidence: float, note: str) -> Estimate:
+    """What questions (or contexts) that all have the same value leave open."""
+    if math.isinf(ceiling - floor):
+        return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
+    others = 1 - wilson(1.0, units, confidence=confidence).low
+    low, high = value - others * (value - floor), value + others * (ceiling - value)
+    return Estimate(value, low, high, n, "Wilson", confidence, note)
+
+
+def _quantile(confidence: float, degrees: float) -> float:
+    """Two-sided quantile of Student's t."""
+    if math.isinf(degrees):
+        return normal_quantile(confidence)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + confidence / 2))

@@ -19,11 +19,12 @@ class Estimate(Jsonable):
 
     Attributes:
         value: the point estimate; ``nan`` where undefined, and then ``note`` says why; may be ``inf`` (raw CKLD).
-        low, high: the interval. It always contains ``value``; ``nan`` where the data allow none.
+        low, high: the interval. It contains ``value`` and is never of zero width; ``nan`` where there is none, and
+            then ``note`` says why.
         n: how many questions the value rests on (subjects, for a correlation across subjects).
         method: how the interval was made, in words.
         confidence: coverage the interval aims at.
-        note: why the value is undefined, or what to keep in mind when reading it; usually empty.
+        note: why the value or its interval is missing, or what to keep in mind when reading it; usually empty.
     """
 
     value: float
@@ -38,6 +39,11 @@ class Estimate(Jsonable):
     def undefined(cls, note: str, n: int = 0, confidence: float = CONFIDENCE) -> Estimate:
         """No value, and the reason."""
         return cls(math.nan, math.nan, math.nan, n, "none", confidence, note)
+
+    @classmethod
+    def bare(cls, value: float, n: int, note: str, confidence: float = CONFIDENCE) -> Estimate:
+        """A value without an interval, and the reason."""
+        return cls(value, math.nan, math.nan, n, "none", confidence, note)
 
     @property
     def defined(self) -> bool:
@@ -55,15 +61,28 @@ class Estimate(Jsonable):
         return cls(**{**values, **numbers})
 
 
+def normal_quantile(confidence: float) -> float:
+    """Two-sided quantile of the normal distribution: 1.96 for 0.95."""
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
 def wilson(
-    share: float, n: int, *, effective_n: float | None = None, confidence: float = CONFIDENCE, method: str = "Wilson"
+    share: float,
+    n: int,
+    *,
+    effective_n: float | None = None,
+    quantile: float | None = None,
+    confidence: float = CONFIDENCE,
+    method: str = "Wilson",
 ) -> Estimate:
     """Wilson score interval of a proportion (Wilson 1927).
 
     Args:
         share: the observed proportion, 0 to 1.
         n: number of questions, at least 1; reported as N.
-        effective_n: number used in the formula where questions are not independent; default ``n``.
+        effective_n: number used in the formula where the variance is not that of ``n`` independent answers of yes or
+            no; default ``n``.
+        quantile: of the standard error; default that of the normal distribution.
 
     Raises:
         ValueError: if ``share`` is outside [0, 1] or ``n`` is less than 1.
@@ -71,9 +90,8 @@ def wilson(
     if n < 1 or not 0.0 <= share <= 1.0:
         raise ValueError(f"wilson: share {share} of {n} is not a proportion of at least one question")
     size = float(n) if effective_n is None else effective_n
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = normal_quantile(confidence) if quantile is None else quantile
     spread = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / (1 + z * z / size)
     centre = (share + z * z / (2 * size)) / (1 + z * z / size)
-    return Estimate(
-        share, min(share, max(0.0, centre - spread)), max(share, min(1.0, centre + spread)), n, method, confidence
-    )
+    low, high = max(0.0, centre - spread), min(1.0, centre + spread)
+    return Estimate(share, min(share, low), max(share, high), n, method, confidence)

@@ -75,6 +75,10 @@ QuestionMeasures: TypeAlias = Measures[Floats]
 """The values of all questions: each metric (Q,) in the order of ``OrderScores.ids``, ``nan`` where undefined."""
 
 
+BOUNDS = {"pbm": (0.0, 0.25), "order_advantage": (-1.0, 1.0)}
+"""Least and greatest value of the metrics that are not shares."""
+
+
 def measure(scores: OrderScores) -> QuestionMeasures:
     """All per-question values."""
     size = len(scores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -143,23 +142,17 @@ def _readings(
     sizes, counts = np.unique(n_options[complete], return_counts=True)
     size = int(sizes[counts.argmax()])
     mask = complete & (n_options == size)
-    features = np.column_stack([_columns(right, mask, size), mask])
-    means = features.sum(axis=0)[:-1]
-    careful = copy.copy(bootstrap)  # the lowest and highest are picked from ``size`` variants: Bonferroni
-    careful.confidence = 1 - (1 - bootstrap.confidence) / size
+    means = right[mask, :size].mean(axis=0)
+    strict = 1 - (1 - bootstrap.confidence) / size  # the lowest and highest are picked from ``size`` variants
+    found: list[LabelReading] = []
     extremes: list[tuple[int, Literal["prefers", "avoids"]]] = [(int(means.argmin()), "prefers")]
     if size > 2:  # of two labels, to prefer one is to avoid the other
         extremes.append((int(means.argmax()), "avoids"))
-    found = []
     for x, kind in extremes:
-
-        def gap(totals: Floats, x: int = x) -> Floats:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                accuracy = totals[:, :-1] / totals[:, -1:]
-            result: Floats = accuracy[:, x] - np.median(np.delete(accuracy, x, axis=1), axis=1)
-            return result
-
-        estimate = careful.statistic(features, gap, int(mask.sum()), low=-1, high=1)
+        others = sorted(np.delete(np.arange(size), x), key=lambda y: means[y])
+        middle = [others[(size - 2) // 2], others[(size - 1) // 2]]  # the variants that are the median of the others
+        gap = np.where(mask, right[:, x] - right[:, middle].mean(axis=1), np.nan)
+        estimate = bootstrap.mean(gap, share=False, confidence=strict)
         if abs(estimate.value) >= MATERIAL and estimate.excludes(0.0):
             found.append(LabelReading(labels[x], kind, estimate))
     return tuple(found)
@@ -173,16 +166,23 @@ def nvr_from_scores(scores: OrderScores, bootstrap: Bootstrap | None = None) -> 
 
     Args:
         scores: questions with their order sets; those whose orders do not hold every variant are left out and counted.
-        bootstrap: over the questions of ``scores``; by default over subjects where there are enough.
+        bootstrap: over the questions of ``scores``.
     """
+    right, plain = nvr_values(scores)
+    return nvr(right, plain, scores.n_options, scores.labels, bootstrap or Bootstrap.of(scores))
+
+
+def nvr_values(scores: OrderScores) -> tuple[Floats, Floats]:
+    """(Q, N) share of fitting orders answered right in the variant for each label, and (Q,) as given; nan where
+    unknown."""
     right = np.full((len(scores), scores.width), np.nan)
-    plain = np.full(len(scores), np.nan)
     for block in scores.blocks:
         right[block.index, : block.n] = _expected(block)
+    plain = np.full(len(scores), np.nan)
     given = scores.given
     ok = given.ok & scores.has_answer
     plain[ok] = np.take_along_axis(scores.answers, given.chosen[:, None], axis=1)[ok, 0]
-    return nvr(right, plain, scores.n_options, scores.labels, bootstrap or Bootstrap(len(scores), scores.subjects))
+    return right, plain
 
 
 def _expected(block: Block) -> Floats:

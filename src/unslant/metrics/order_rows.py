@@ -12,9 +12,16 @@ from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
 from unslant.metrics.scores import Block, OrderScores, QuestionArrays, View
 
-ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed")
+ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
 """Kinds of presentation that order metrics look at."""
-ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED = range(5)
+ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
+
+
+def labels_at(role: int, n: int) -> Ints:
+    """(n,) which label of the standard sequence stands at each position, from the top, in presentations of a role."""
+    if role in (LABELS_REVERSED, BOTH_REVERSED):
+        return np.arange(n)[::-1]
+    return (np.arange(n) + (role == LABELS_SHIFTED)) % n
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ def order_scores(
         reversed=_view(groups, questions, REVERSE),
         labels_reversed=_view(groups, questions, LABELS_REVERSED),
         both_reversed=_view(groups, questions, BOTH_REVERSED),
+        labels_shifted=_view(groups, questions, LABELS_SHIFTED),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,
@@ -119,7 +127,7 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
             ok[question] = True
             probs[question, :n] = row_probs
             positions[question, :n] = row_positions
-            labels[question, :n] = n - 1 - row_positions if role >= LABELS_REVERSED else row_positions
+            labels[question, :n] = labels_at(role, n)[row_positions]
             if decided is not None and rows.decided is not None:
                 decided[question] = rows.decided[used]
     return View(ok, probs, positions, labels, decided)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from unslant.arrays import Jsonable
 from unslant.errors import InputError
-from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.estimate import Estimate
-from unslant.metrics.measures import Measures, QuestionMeasures, measure
+from unslant.metrics.bootstrap import RESAMPLES, SHARE, Bootstrap
+from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
+from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures, measure
 from unslant.metrics.scores import OrderScores
 
 
@@ -64,20 +65,54 @@ def paired_difference(
     of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
-    subjects = [a.subjects[i] for i in at_a[both]]
-    bootstrap = Bootstrap(len(subjects), subjects, resamples=resamples, seed=seed)
+    kept = at_a[both]
+    subjects = [a.subjects[i] for i in kept]
+    contexts = [a.contexts[i] for i in kept]
+    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, resamples=resamples, seed=seed)
+    bounds = BOUNDS.get(measure_name, SHARE)
     yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
     return PairedDifference(
         measure_name,
-        bootstrap.mean(of_a),
-        bootstrap.mean(of_b),
-        bootstrap.mean(of_a - of_b, share=False),
+        bootstrap.mean(of_a, bounds=bounds),
+        bootstrap.mean(of_b, bounds=bounds),
+        bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0])),
         only_a,
         only_b,
         mcnemar(only_a, only_b) if yes_no else math.nan,
         len(set(a.ids) | set(b.ids)) - len(subjects),
     )
+
+
+def minimum_detectable_difference(
+    n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.5, confidence: float = CONFIDENCE
+) -> float:
+    """The least difference in accuracy that shows between two models on the same n questions: 0.13 for 60.
+
+    A difference d shows when McNemar's test finds it, at two-sided level 1 - ``confidence``: with discordant pairs in a
+    share s of the questions, d >= (z_level + z_power) sqrt(s / n) (Connor 1987, without the term in d^2). Two models
+    of the same accuracy a, right on the same questions with correlation r, have s = 2 a (1 - a) (1 - r). No difference
+    shows with fewer discordant pairs than the exact test needs, all one way: 6 of n at 95 %.
+
+    Args:
+        n: questions, at least 1.
+        accuracy: about that of the two; 0.5 asks most.
+        correlation: between their being right on a question, below 1; 0.5 is usual between models.
+        power: probability with which the difference is to show; at 0.5 it is the half-width of the interval of the
+            difference, below which one cannot be told from none.
+
+    Returns:
+        A difference of shares, at most 1.
+
+    Raises:
+        ValueError: if an argument is out of its range.
+    """
+    if n < 1 or not 0 < accuracy < 1 or not -1 <= correlation < 1 or not 0 < power < 1:
+        raise ValueError("n >= 1, accuracy and power between 0 and 1, correlation from -1 to below 1")
+    discordant = 2 * accuracy * (1 - accuracy) * (1 - correlation)
+    z = normal_quantile(confidence) + NormalDist().inv_cdf(power)
+    fewest = 1 + math.ceil(math.log2(1 / (1 - confidence)))
+    return min(1.0, max(z * math.sqrt(discordant / n), fewest / n))
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

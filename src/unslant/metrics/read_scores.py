@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
-from unslant.metrics.order_rows import GIVEN, ORDER, REVERSE, ROLES, OrderRows, order_scores
+from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, QuestionArrays
 from unslant.responses.table import Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
-    """Read the presentations of kind ``order``, ``given``, ``reverse``, ``labels-reversed`` and ``both-reversed``.
+    """Read the presentations of kind ``order``, ``given``, ``reverse``, and those with the labels in other places.
 
     ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
     and repeats beyond the first are not looked at. A row answered in words (no log-probabilities) counts as
@@ -36,7 +36,8 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     unique, first, codes = np.unique(
         np.asarray(table["question_id"].to_pylist(), dtype=object).astype(str), return_index=True, return_inverse=True
     )
-    questions = _questions(table.take(pa.array(first)).to_pylist(), tuple(str(i) for i in unique))
+    passages = {question.id: question.context for question in responses.questions}
+    questions = _questions(table.take(pa.array(first)).to_pylist(), tuple(str(i) for i in unique), passages)
     role = np.asarray([ROLES.index(name) for name in table["kind"].to_pylist()])
     vocabulary, label_lists = _encoded_labels(table)
     groups, label_rows = {}, {}
@@ -55,7 +56,7 @@ def _nothing_to_read(responses: Responses, elicitation: str) -> str:
     return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
 
 
-def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...]) -> QuestionArrays:
+def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
     n_options = np.asarray([row["n_options"] for row in first_rows], np.int64)
     width = int(n_options.max())
     answers = np.zeros((len(ids), width), bool)
@@ -66,7 +67,8 @@ def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...]) -> Questi
         pinned[q, list(row["pinned"])] = True
         if row["text_ranks"]:
             ranks[q, : row["n_options"]] = row["text_ranks"]
-    return QuestionArrays(ids, tuple(row["subject"] for row in first_rows), n_options, answers, pinned, ranks)
+    subjects, contexts = tuple(row["subject"] for row in first_rows), tuple(passages.get(i, "") for i in ids)
+    return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
 
 
 def _lists(column: pa.ChunkedArray) -> tuple[Ints, Any]:
@@ -143,11 +145,13 @@ def _standard_labels(
     longest = np.empty(0, np.int64)
     for n in sorted(groups, reverse=True):
         rows, labels = groups[n], label_rows[n]
-        standard = np.isin(rows.role, (ORDER, GIVEN, REVERSE))
         if not longest.size:
-            longest = labels[standard][0] if standard.any() else labels[0][::-1]
-        for role, wanted in ((standard, longest[:n]), (~standard, longest[:n][::-1])):
-            wrong = role & (labels != wanted).any(axis=1)
+            longest = np.empty(n, np.int64)
+            first = int(rows.role.argmin())  # one in standard sequence, if there is any
+            longest[labels_at(int(rows.role[first]), n)] = labels[first]
+        for role in np.unique(rows.role):
+            wanted = longest[:n][labels_at(int(role), n)]
+            wrong = (rows.role == role) & (labels != wanted).any(axis=1)
             if wrong.any():
                 row = int(np.flatnonzero(wrong)[0])
                 raise InputError(

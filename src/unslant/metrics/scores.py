@@ -108,6 +108,7 @@ class QuestionArrays:
         n_options: (Q,) option count.
         answers, pinned: (Q, N) padded with False.
         text_ranks: (Q, N) rank of each option's text among the question's; arbitrary where there is no such option.
+        contexts: (Q,) the passage of each question, empty where it has none or the responses do not tell.
     """
 
     ids: tuple[str, ...]
@@ -116,6 +117,7 @@ class QuestionArrays:
     answers: Bools
     pinned: Bools
     text_ranks: Ints
+    contexts: tuple[str, ...]
 
     @classmethod
     def of(cls, questions: Sequence[Question]) -> QuestionArrays:
@@ -129,7 +131,7 @@ class QuestionArrays:
             pinned[q, list(question.pinned)] = True
             ranks[q, : len(question.options)] = text_ranks(question.options)
         ids, subjects = tuple(q.id for q in questions), tuple(q.subject for q in questions)
-        return cls(ids, subjects, n_options, answers, pinned, ranks)
+        return cls(ids, subjects, n_options, answers, pinned, ranks, tuple(q.context for q in questions))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -169,6 +171,7 @@ class OrderScores(QuestionArrays):
         reversed: movable options from last to first, labels in standard sequence.
         labels_reversed: options as listed, labels from last to first.
         both_reversed: both.
+        labels_shifted: options as listed, labels from the second on, the first at the bottom.
         n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
         n_incomplete: questions left out of the order sets because an order is missing or failed.
     """
@@ -179,6 +182,7 @@ class OrderScores(QuestionArrays):
     reversed: View
     labels_reversed: View
     both_reversed: View
+    labels_shifted: View
     n_failed: int = 0
     n_incomplete: int = 0
     elicitation: str = "cloze"

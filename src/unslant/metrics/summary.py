@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import json_fields
-from unslant.metrics.accuracy import OrderAccuracy, order_accuracy
 from unslant.metrics.association import correlation
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.chance import ChanceTest, above_chance
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.measures import Measures, QuestionMeasures, measure
+from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures, measure
+from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
+from unslant.metrics.pairs import minimum_detectable_difference
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.scores import OrderScores
-
-NOT_SHARES = frozenset({"pbm", "order_advantage"})
-"""Per-question measures that are not shares of anything, so that a proportion's interval does not fit them."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,10 @@ class Metrics:
 
     Attributes:
         means: the mean of every per-question metric, such as ``metrics.means.pbm``.
-        over_orders: AccStd, worst and best order.
+        above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
+        minimum_difference: least difference in accuracy to another model that this many questions can show; see
+            :func:`~unslant.metrics.pairs.minimum_detectable_difference`.
+        over_orders: AccStd, worst and best order, and whether orders differ.
         label_bias: RStd, RSD, CKLD of the given order.
         given_labels, order_labels: shares and recall per label, under the given order and over all orders.
         preference: what is preferred when unsure.
@@ -84,6 +86,8 @@ class Metrics:
 
     counts: Counts
     means: Measures[Estimate]
+    above_chance: ChanceTest
+    minimum_difference: float
     over_orders: OrderAccuracy
     label_bias: LabelBias
     given_labels: tuple[LabelShare, ...]
@@ -108,22 +112,24 @@ def compute(
 ) -> Metrics:
     """All metrics with their intervals: the same scores and seed give the same result.
 
-    Questions are resampled by subject where there are ten subjects or more (see :class:`Bootstrap`).
+    Intervals are over questions, or over contexts that several share, within subjects (see :class:`Bootstrap`).
 
     Args:
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
     values = measure(scores)
-    bootstrap = bootstrap or Bootstrap(
-        len(scores), scores.subjects, resamples=resamples, seed=seed, confidence=confidence
-    )
+    bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)
+    scored = values.expected_accuracy if np.isfinite(values.expected_accuracy).any() else values.accuracy
+    n = int(np.isfinite(scored).sum())
     by_subject = _by_subject(scores, values, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
         means=_means(values, bootstrap),
-        over_orders=order_accuracy(scores, bootstrap),
-        label_bias=label_bias(slots, bootstrap),
+        above_chance=above_chance(scored, values.chance, bootstrap),
+        minimum_difference=minimum_detectable_difference(n, confidence=confidence) if n else math.nan,
+        over_orders=order_accuracy(scores),
+        label_bias=label_bias(slots),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(scores), bootstrap),
         preference=preference(scores, bootstrap),
@@ -166,7 +172,7 @@ _NOTES = {
 
 
 def _means(values: QuestionMeasures, bootstrap: Bootstrap) -> Measures[Estimate]:
-    return values.map(lambda name, v: bootstrap.mean(v, share=name not in NOT_SHARES, note=_empty_note(name, v)))
+    return values.map(lambda name, v: bootstrap.mean(v, bounds=BOUNDS.get(name), note=_empty_note(name, v)))
 
 
 def _empty_note(name: str, values: NDArray[np.float64]) -> str:

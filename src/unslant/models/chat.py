@@ -172,6 +172,8 @@ def inspect_model(address: Address) -> Any:
                 f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
             )
         return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
+    except ModelError:
+        raise
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         hint = f" (a provider's model is written inspect:{name})" if not address.scheme and "/" in name else ""
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -179,15 +181,16 @@ def inspect_model(address: Address) -> Any:
 
 
 def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
-    from unslant.models.hf.loading import locate, with_adapter
+    from unslant.models.hf.loading import check_complete, locate, with_adapter
 
     chosen = {"device": options.device, "dtype": options.dtype}
     arguments: dict[str, Any] = {key: value for key, value in chosen.items() if value != "auto"}
     folder = locate(name)
+    check_complete(folder, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
     model = get_model(
         "hf/local", model_path=folder, tokenizer_path=folder, memoize=False,
         trust_remote_code=options.trust_remote_code, **arguments,
     )  # fmt: skip
     if options.adapter:
-        model.api.model = with_adapter(model.api.model, options.adapter)
+        model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
     return model

@@ -64,7 +64,7 @@ BACKENDS: dict[str, Backend] = {
         "a local model",
         "NAME_OR_FOLDER",
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        frozenset({"adapter", "device", "dtype", "trust_remote_code", "connections"}),
+        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}),
         open_weights=True,
     ),
     "http": Backend(

@@ -22,6 +22,8 @@ class ModelOptions:
     """auto, float32, bfloat16 or float16."""
     trust_remote_code: bool = False
     """Run model code that comes with the weights."""
+    allow_missing: bool = False
+    """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
     connections: int = 8
     """Requests to a server at a time; prompts in one batch where a local model generates."""
     retries: int = 5

@@ -7,6 +7,7 @@ from unslant.presentations.order_sets import orders_for
 from unslant.presentations.orders import (
     Order,
     all_orders,
+    auto_orders,
     canonical,
     cyclic_orders,
     given_order,
@@ -21,7 +22,7 @@ from unslant.presentations.shots import ShotChooser
 
 __all__ = [
     "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
-    "ShownOption", "all_orders", "alphabetical", "balanced_orders", "balanced_rounds", "canonical",
+    "ShownOption", "all_orders", "alphabetical", "auto_orders", "balanced_orders", "balanced_rounds", "canonical",
     "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "option_segments",
     "orders_for", "parse_labels", "present", "question_rng", "reversed_order", "rotations",
     "sampled_orders", "sharing_orders",

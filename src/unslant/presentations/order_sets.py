@@ -9,6 +9,7 @@ from unslant.presentations.orders import (
     DEFAULT_CAP,
     Order,
     all_orders,
+    auto_orders,
     cyclic_orders,
     given_order,
     reversed_order,
@@ -24,7 +25,7 @@ MAX_ALL = 5040
 def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
-    ``auto`` (all when there are at most 24, else ``balanced:24``), ``all``, ``cyclic``, ``reverse`` (given and
+    ``auto`` (see :func:`~unslant.presentations.orders.auto_orders`), ``all``, ``cyclic``, ``reverse`` (given and
     reversed), ``given``, or a number K (K sampled orders, all when there are no more). ``shared:K`` and
     ``balanced:K`` are sets of at least K orders in which every option stands in every place equally often, the first
     chosen to share long beginnings (:mod:`unslant.presentations.sharing`).
@@ -36,7 +37,7 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     if kind in ("shared", "balanced") and number.isdecimal() and int(number) >= 1:
         return (sharing_orders if kind == "shared" else balanced_orders)(question, int(number), seed)
     if spec == "auto":
-        return balanced_orders(question, DEFAULT_CAP, seed)
+        return auto_orders(question)
     if spec == "all":
         total = math.factorial(len(question.movable))
         if total > MAX_ALL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
@@ -14,6 +15,8 @@ Order = tuple[int, ...]
 
 DEFAULT_CAP = 24
 """Orders per question unless asked otherwise (P1 caps at 4! = 24)."""
+MOST_IN_COSETS = 12
+"""``auto`` adds further rotations to those of the given order up to this many movable options."""
 
 
 def given_order(question: Question) -> Order:
@@ -58,6 +61,34 @@ def rotations(n: int, pinned: Collection[int] = ()) -> list[Order]:
 def reversed_order(question: Question) -> Order:
     """The given order with the movable options from last to first."""
     return place(question, question.movable[::-1])
+
+
+def auto_orders(question: Question) -> list[Order]:
+    """All orders of up to four movable options; of more, whole sets of rotations, at least 24 orders up to twelve.
+
+    Every movable option stands in every movable place equally often. The rotations of the given order come first and
+    those of the reversed order second, so that what PriDe and gray-box ask is always there. The rest are rotations of
+    the given order with two neighbours swapped, from the bottom up, which share the longest beginnings with it. The
+    same arrangements of places serve every question of one size, so that order k means the same in all of them.
+
+    The set depends on the order in the file; ``balanced:24`` and other sampled sets do not.
+    """
+    return [place(question, [question.movable[i] for i in order]) for order in _cosets(len(question.movable))]
+
+
+@lru_cache
+def _cosets(n: int) -> tuple[Order, ...]:
+    given = tuple(range(n))
+    if n < 3:
+        return tuple(itertools.permutations(given))
+    swapped = [(*given[:i], i + 1, i, *given[i + 2 :]) for i in range(n - 2, 0, -1)]
+    rest = [(0, *others) for others in itertools.permutations(given[1:])] if n <= 4 else []
+    count = math.factorial(n - 1) if n <= 4 else math.ceil(DEFAULT_CAP / n) if n <= MOST_IN_COSETS else 1
+    found: dict[Order, None] = {}
+    for base in (given, given[::-1], *swapped, *rest):
+        if base not in found and len(found) < count * n:
+            found.update(dict.fromkeys(base[k:] + base[:k] for k in given))
+    return tuple(found)
 
 
 def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:

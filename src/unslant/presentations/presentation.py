@@ -36,8 +36,8 @@ class Presentation:
 
     Attributes:
         question_id: the question's id.
-        kind: ``given``, ``order``, ``reverse``, ``labels-reversed``, ``both-reversed``, ``nvr``, ``control``,
-            ``vanilla``, ``boat``, ``only``, ``setting``, ... One question has any number of each.
+        kind: ``given``, ``order``, ``reverse``, ``labels-reversed``, ``both-reversed``, ``labels-shifted``, ``nvr``,
+            ``control``, ``vanilla``, ``boat``, ``only``, ``setting``, ... One question has any number of each.
         stem: the question as worded here.
         context: passage shown before the stem; may be empty.
         shown: the option lines from top to bottom.

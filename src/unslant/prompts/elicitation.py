@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -33,10 +33,16 @@ class Elicitation(Protocol):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze."""
+    """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze.
+
+    Attributes:
+        to_end: the cloze scores labels together with what ends them. Without it, a label whose tokens begin those of
+            another one can never be less probable than that, and such label sets are refused.
+    """
 
     template: PromptTemplate
     chat: bool = False
+    to_end: bool = False
 
     def prompt(
         self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
@@ -89,7 +95,8 @@ class Cloze:
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         continuations = _continuations(template, presentation.labels)
-        return [self.writer.prompt(presentation, template.render("cloze.cue"), continuations)]
+        prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
+        return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray(scores[0], dtype=np.float64)

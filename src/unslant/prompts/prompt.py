@@ -22,6 +22,8 @@ class Prompt:
     ``text`` (usually empty) is then the beginning of the assistant's reply.
 
     Attributes:
+        to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line
+            end elsewhere.
         group: question whose prompts are expected to share a beginning; used for cost accounting and errors only.
     """
 
@@ -29,6 +31,7 @@ class Prompt:
     continuations: tuple[str, ...]
     messages: tuple[Message, ...] = ()
     group: str = ""
+    to_end: bool = False
 
     def as_text(self) -> str:
         """The prompt for a person to read: each message under its role, then the text."""

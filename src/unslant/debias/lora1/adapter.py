@@ -12,6 +12,7 @@ from transformers.pytorch_utils import Conv1D
 
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import ModelError
+from unslant.models.hf.loading import with_adapter
 from unslant.models.hf.model import TransformersModel
 
 
@@ -68,7 +69,6 @@ class Adapted:
         self.peft_model = wrap(model.model)
         # peft marks the wrapped model too, and other code would take it for the wrapper.
         vars(model.model).pop("peft_config", None)
-        model.reset()
 
     @classmethod
     def new(cls, model: TransformersModel, settings: TrainSettings) -> Adapted:
@@ -105,15 +105,8 @@ class Adapted:
         Raises:
             ModelError: if it cannot be loaded onto this model.
         """
-        peft = require_peft()
-
-        def wrap(module: Any) -> Any:
-            try:
-                return peft.PeftModel.from_pretrained(module, str(folder)).eval()
-            except Exception as error:  # peft raises many kinds; all mean that this adapter does not fit this model
-                raise ModelError(f"{folder}: the adapter cannot be loaded: {str(error).splitlines()[0]}") from error
-
-        return cls(model, wrap)
+        require_peft()
+        return cls(model, lambda module: with_adapter(module, str(folder))[0].eval())
 
     def trainable(self) -> dict[str, Any]:
         """The adapter's parameters by name."""
@@ -146,4 +139,3 @@ class Adapted:
         for name, p in self.model.model.named_parameters():
             p.requires_grad = self._requires_grad[name]
         self.model.model.eval()
-        self.model.reset()

@@ -67,7 +67,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = TrainingState(out, settings, model, usable) if out else None
+    checkpoint = TrainingState(out, settings, asker, usable) if out else None
     adapted = Adapted.new(model, settings)
     try:
         optimizer = torch.optim.AdamW(
@@ -83,11 +83,9 @@ def train(
         for epoch in range(len(log), settings.epochs + 1):
             mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, progress)
             adapted.train_mode(False)
-            model.reset()
             log.append(replace(evaluate(asker, held_out, settings, epoch), train_loss=mean_loss))
             if checkpoint:
                 checkpoint.save(adapted.state(), optimizer.state_dict(), log)
-        model.reset()
         asker.forget()
     except BaseException:
         adapted.close()

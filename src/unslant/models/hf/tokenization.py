@@ -14,7 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,14 @@ import numpy as np
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf.literal import Literal
+from unslant.presentations.labels import ALPHABETS
 from unslant.prompts.prompt import Prompt
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
 SPECIAL_TOKENS = ("text", "allow")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
+_SAID = "unslant"
 
 
 class Encoder:
@@ -39,6 +43,8 @@ class Encoder:
     what stands right before it, so every line is tokenized behind the line end and the character that precede it.
     Every call checks a sample of its prompts against tokenizing them whole, and a tokenizer that fails the proof or the
     check is used on whole texts from then on.
+
+    Continuations whose tokens begin those of another one are refused: P(10) could never exceed P(1).
 
     Args:
         special_tokens: ``text``: what a prompt spells is text, where the tokenizer allows it (fast ones do); ``allow``:
@@ -107,13 +113,45 @@ class Encoder:
         """Token ids of every prompt, in order.
 
         Raises:
-            ModelError: if a continuation is empty, or leaves no token of context before it.
+            ModelError: if a continuation is empty, leaves no token of context before it, or begins another one.
         """
         written = [self._written(prompt) for prompt in prompts]
         if self._by_line:
             usual = [(p, text) for p, (text, literal) in zip(prompts, written, strict=True) if not literal]
             self._by_line = self._lines_equal_whole([p for p, _ in usual], [text for _, text in usual])
-        return [self._encode_one(prompt, *found) for prompt, found in zip(prompts, written, strict=True)]
+        found = [self._encode_one(prompt, *text) for prompt, text in zip(prompts, written, strict=True)]
+        told_apart: set[tuple[bytes, ...]] = set()
+        for prompt, item in zip(prompts, found, strict=True):
+            tokens = tuple(ids.tobytes() for ids in item.candidates)
+            if tokens not in told_apart:
+                self._tell_apart(prompt, item)
+                told_apart.add(tokens)
+        return found
+
+    def _tell_apart(self, prompt: Prompt, item: Encoded) -> None:
+        pair = _begins_another(item)
+        if pair is None:
+            return
+        short, long = (prompt.continuations[i].strip() for i in pair)
+        works = [
+            name
+            for name, other in _other_labels(prompt)
+            if _begins_another(self._encode_one(other, *self._written(other))) is None
+        ]
+        use = f"use --labels {works[0]}" if works else "use labels of one token each"
+        raise ModelError(
+            f"labels {short!r} and {long!r}: this model's tokenizer begins {long!r} with all the tokens of {short!r}, "
+            f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end)"
+        )
+
+    def _ending(self, prompt: Prompt) -> str:
+        """What ends an answer: in a chat, what the template writes behind the assistant's words."""
+        if prompt.messages:
+            with suppress(Exception):  # some templates refuse this; they are programs, and raise what they like
+                said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _SAID}]
+                written = str(self.tokenizer.apply_chat_template(said, tokenize=False))
+                return written[written.rindex(_SAID) + len(_SAID) :].rstrip() or "\n"
+        return "\n"
 
     def _encode_one(self, prompt: Prompt, text: str, literal: bool = False) -> Encoded:
         # A written chat already begins with whatever special tokens its template wants.
@@ -121,9 +159,12 @@ class Encoder:
         *head, tail = [text] if literal else self._split(text)
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
         before = head[-1][-2:] if head else ""
+        ending = self._ending(prompt) if prompt.to_end else ""
+        if literal:
+            ending = self._literal.named(ending, "\0")
         context, *whole = (
             np.asarray(self._literal.ids(tail + end), np.int32) if literal else self._piece(before, tail + end)
-            for end in ("", *prompt.continuations)
+            for end in ("", *(continuation + ending for continuation in prompt.continuations))
         )
         shared = min(common_prefix(context, ids) for ids in whole)
         shared = min(shared, *(len(ids) - 1 for ids in whole))
@@ -171,6 +212,30 @@ class Encoder:
             == self._ids(text + prompt.continuations[-1])
             for prompt, text in zip(prompts[::step], texts[::step], strict=True)
         )
+
+
+def _begins_another(item: Encoded) -> tuple[int, int] | None:
+    """Two candidates of which one's tokens begin, or are, the other's."""
+    order = sorted(range(len(item.candidates)), key=lambda i: item.candidates[i].astype(">i4").tobytes())
+    for one, other in pairwise(order):
+        if common_prefix(item.candidates[one], item.candidates[other]) == len(item.candidates[one]):
+            return one, other
+    return None
+
+
+def _other_labels(prompt: Prompt) -> Iterator[tuple[str, Prompt]]:
+    """The same prompt with the labels of every named alphabet, by its name."""
+    conts = prompt.continuations
+    shapes = [
+        {text.replace(label, "\0", 1) for text, label in zip(conts, alphabet, strict=False)}
+        for alphabet in ALPHABETS.values()
+    ]
+    lead = conts[0][: len(conts[0]) - len(conts[0].lstrip())]
+    shape = next((next(iter(found)) for found in shapes if len(found) == 1), lead + "\0")
+    for name, alphabet in ALPHABETS.items():
+        labels = tuple(shape.replace("\0", label) for label in alphabet[: len(conts)])
+        if len(labels) == len(conts):
+            yield name, replace(prompt, continuations=labels)
 
 
 def common_prefix(a: Ids, b: Ids) -> int:

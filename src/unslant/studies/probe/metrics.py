@@ -13,6 +13,7 @@ import numpy as np
 
 from unslant.arrays import Floats, Jsonable
 from unslant.metrics import Association, Bootstrap, Estimate, associate
+from unslant.metrics.bootstrap import UNBOUNDED
 from unslant.studies.unbiased.metrics import mean_defined
 
 LOWEST, HIGHEST = 1, 10
@@ -134,4 +135,4 @@ def decompose(
     bias, delta = before - truth, after - before
     terms = (bias**2, 2 * bias * delta, delta**2, (bias + delta) ** 2)
     bootstrap = Bootstrap(truth.size, seed=seed)
-    return Decomposition(*(bootstrap.mean(values, share=False) for values in terms))
+    return Decomposition(*(bootstrap.mean(values, bounds=UNBOUNDED) for values in terms))

@@ -1,0 +1,181 @@
+"""How the questions of a set came together, and what that means for the uncertainty of a mean over them.
+
+What another set of the same kind would have drawn anew are its questions, or its contexts where questions share one
+(a passage with five questions is drawn as a whole). Subjects are strata: a benchmark has all of them, every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.arrays import Bools, Floats
+
+Codes = NDArray[np.intp]
+
+LEAST_UNITS = 5
+"""Units that a stratum needs to be one of its own."""
+_KEPT = 100
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """The unit of each question looked at, the stratum of each unit, and units a stratum."""
+
+    unit: Codes
+    stratum: Codes
+    sizes: Codes
+
+    @property
+    def degrees(self) -> int:
+        return len(self.stratum) - len(self.sizes)
+
+
+class Sampling:
+    """Units that are drawn together, in strata that are always there.
+
+    Args:
+        n_questions: number of questions Q.
+        subjects: stratum of each question.
+        contexts: what each question shares with others, such as its passage; empty for a question on its own. Where
+            one context covers everything, questions count on their own.
+    """
+
+    def __init__(
+        self, n_questions: int, subjects: Sequence[str] | None = None, contexts: Sequence[str] | None = None
+    ) -> None:
+        self._unit = np.arange(n_questions)
+        if contexts is not None and len(set(contexts)) > 1:
+            self._unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
+        self.clustered = bool(n_questions and self._unit.max() + 1 < n_questions)
+        self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
+        self._whole = self._group(np.ones(n_questions, bool))
+        self._known: dict[bytes, _Grouping] = {}
+        self.stratified = len(self._whole.sizes) > 1
+
+    @property
+    def words(self) -> str:
+        """What is drawn, and within what."""
+        return f"over {'contexts' if self.clustered else 'questions'}{', within subjects' if self.stratified else ''}"
+
+    def units(self, kept: Bools | None = None) -> int:
+        """How many there are, of the questions kept."""
+        return len(self._grouping(kept).stratum)
+
+    def variance(self, residuals: Floats, kept: Bools | None = None) -> Floats:
+        """Variance of a total from its terms, (Q,) or (Q, F) in, () or (F,) out; ``nan`` where it cannot be known.
+
+        The usual estimate for clusters drawn within strata (Cochran 1977, sec. 5.4 and 9.3): the sum over strata of
+        n/(n-1) times the squared deviations of unit totals from their mean. Strata of few units are put together: a few
+        that happen to agree would look like certainty.
+
+        Args:
+            residuals: terms with mean zero, such as (value - mean) / N for a mean.
+            kept: questions that the total rests on; the others' terms are not looked at.
+        """
+        group = self._grouping(kept)
+        if not group.degrees:
+            return np.full(residuals.shape[1:], np.nan)
+        terms = self._deviations(residuals, kept, group)
+        sizes = group.sizes[group.stratum].reshape(-1, *[1] * (terms.ndim - 1))
+        result: Floats = (terms**2 * (sizes / (sizes - 1))).sum(axis=0)
+        return result
+
+    def degrees(self, residuals: Floats, kept: Bools | None = None) -> float:
+        """Degrees of freedom of the variance of (Q,) terms: units less strata, or fewer where few units make it up.
+
+        The variance of a variance grows with the fourth moment. For U units of kurtosis k it is that of 2U / (k - 1)
+        degrees of freedom (after Satterthwaite 1946): U for normal terms, about twice their number where a few terms
+        differ from all others.
+        """
+        group = self._grouping(kept)
+        terms = self._deviations(residuals, kept, group)
+        second, fourth = float((terms**2).mean()), float((terms**4).mean())
+        if fourth <= second**2:
+            return float(group.degrees)
+        return min(float(group.degrees), max(1.0, 2 * len(terms) / (fourth / second**2 - 1)))
+
+    def skewness(self, residuals: Floats, kept: Bools | None = None) -> float:
+        """Skewness of the total of (Q,) terms: that of a unit's, divided by the square root of their number."""
+        terms = self._deviations(residuals, kept, self._grouping(kept))
+        second = float((terms**2).mean())
+        return float((terms**3).mean()) / second**1.5 / len(terms) ** 0.5 if second > 0 else 0.0
+
+    def student(self, terms: Floats, kept: Bools, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
+        """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions kept.
+
+        The variance is increased by a quarter of what one question more would add that shows nothing (0 everywhere), so
+        that a few of the same kind are no proof.
+
+        Args:
+            error: variance of the total that has nothing to do with the questions drawn.
+        """
+        from scipy.special import stdtr
+
+        n = int(kept.sum())
+        total = terms[kept].sum(axis=0)
+        variance = self.variance(terms - total / n, kept) + (total / n) ** 2 / 4 + error
+        t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
+        return t, 2 * stdtr(n - 1, -np.abs(t))
+
+    def weights(self, resamples: int, seed: int) -> NDArray[np.float32]:
+        """(R, Q) weights of the questions in bootstrap resamples, each row summing to about Q.
+
+        From each stratum of n units n-1 are drawn with replacement, and each counts n/(n-1) times (Rao and Wu 1988),
+        which makes the bootstrap's variance of a mean that of :meth:`variance`.
+        """
+        rng = np.random.default_rng(seed)
+        drawn = np.empty((resamples, len(self._whole.stratum)), np.float32)
+        row = np.arange(resamples)[:, None]
+        for h, size in enumerate(self._whole.sizes.tolist()):
+            picks = rng.integers(size, size=(resamples, size - 1)) + row * size
+            counts = np.bincount(picks.ravel(), minlength=resamples * size).reshape(resamples, size)
+            drawn[:, self._whole.stratum == h] = counts * (size / (size - 1))
+        return drawn[:, self._whole.unit] if self.clustered else drawn
+
+    def _deviations(self, residuals: Floats, kept: Bools | None, group: _Grouping) -> Floats:
+        """Unit totals less the mean of their stratum."""
+        terms = residuals if kept is None else residuals[kept]
+        if self.clustered:
+            terms = _sums(terms, group.unit, len(group.stratum))
+        sizes = group.sizes.reshape(-1, *[1] * (terms.ndim - 1))
+        deviations: Floats = terms - (_sums(terms, group.stratum, len(sizes)) / sizes)[group.stratum]
+        return deviations
+
+    def _grouping(self, kept: Bools | None) -> _Grouping:
+        if kept is None or kept.all():
+            return self._whole
+        key = kept.tobytes()
+        if key not in self._known:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[key] = self._group(kept)
+        return self._known[key]
+
+    def _group(self, kept: Bools) -> _Grouping:
+        _, first, unit = np.unique(self._unit[kept], return_index=True, return_inverse=True)
+        stratum = self._stratum[kept][first]
+        sizes = np.bincount(stratum)
+        alone = sizes[stratum] < LEAST_UNITS
+        if 0 < alone.sum() < LEAST_UNITS:  # too few even together: they go with the largest stratum
+            alone |= stratum == sizes.argmax()
+        _, stratum = np.unique(np.where(alone, -1, stratum), return_inverse=True)
+        return _Grouping(unit, stratum, np.bincount(stratum))
+
+
+def _codes(names: Sequence[str]) -> Codes:
+    return np.unique(np.asarray(names, dtype=str), return_inverse=True)[1]
+
+
+def _sums(values: Floats, codes: Codes, groups: int) -> Floats:
+    """Totals of the rows of each group."""
+    if groups == 1:
+        return np.asarray(values.sum(axis=0, keepdims=True))
+    if values.ndim == 1:
+        return np.asarray(np.bincount(codes, values, groups), np.float64)
+    totals = np.zeros((groups, *values.shape[1:]))
+    np.add.at(totals, codes, values)
+    return totals

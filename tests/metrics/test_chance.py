@@ -1,0 +1,48 @@
+"""Whether a score is above chance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.planted import Planted, planted_scores
+from unslant.metrics import Bootstrap, above_chance, compute
+
+
+def test_answers_by_hand() -> None:
+    chance = np.array([0.5, 0.25, 0.25, 0.2])
+    right = np.array([1.0, 1.0, 0.0, 1.0])
+    exact = sum(
+        math.prod(c if hit else 1 - c for c, hit in zip(chance, hits, strict=True))
+        for hits in itertools.product((0, 1), repeat=4)
+        if sum(hits) >= 3
+    )
+    found = above_chance(right, chance, Bootstrap(4))
+    assert found.p == pytest.approx(exact)
+    assert found.above == (exact < 0.05)
+    assert found.excess.value == pytest.approx((right - chance).mean())
+
+
+@pytest.mark.parametrize("sizes", [(4,), (2, 3, 4, 5, 6, 7, 8)])
+@pytest.mark.parametrize("count", [20, 100])
+def test_a_random_model_is_rarely_above_chance(sizes: tuple[int, ...], count: int) -> None:
+    found = [compute(planted_scores(Planted(knows=0), count, sizes, seed=s)).above_chance for s in range(60)]
+    assert sum(f.above for f in found) <= 7  # 3 expected
+
+
+def test_a_model_that_knows_something_is() -> None:
+    assert all(compute(planted_scores(Planted(knows=0.3), 100, seed=s)).above_chance.above for s in range(10))
+
+
+def test_always_a_is_exactly_at_chance() -> None:
+    found = above_chance(np.full(60, 0.25), np.full(60, 0.25), Bootstrap(60))
+    assert (found.p, found.above) == (1.0, False)
+
+
+def test_nothing_to_test() -> None:
+    found = above_chance(np.full(3, np.nan), np.full(3, 0.25), Bootstrap(3))
+    assert (found.above, math.isnan(found.p)) == (False, True)
+    assert not found.excess.defined
