@@ -48,6 +48,18 @@ class _Loading(_Part):
     skipped: Counts = {}
 
 
+class _HalfPrecision(_Part):
+    prompts: Count
+    argmax: float | None
+    mean: float
+    largest: float
+
+
+class _SpecialTokens(_Part):
+    read_as: str
+    questions: list[str]
+
+
 class _About(_Part):
     """What is known about a run, as far as the readers of a table rely on it."""
 
@@ -66,6 +78,11 @@ class _About(_Part):
     counts: _Composed = _Composed()
     loading: _Loading = _Loading()
     fields: dict[str, Any] = {}
+    identity: dict[str, str] = {}
+    incomplete: str = ""
+    offline: bool = False
+    half_precision: _HalfPrecision | None = None
+    special_tokens: _SpecialTokens | None = None
 
 
 Ints = NDArray[np.int64]
