@@ -73,7 +73,7 @@ JINJA = (
 def template_case(rng: random.Random) -> tuple[str, bytes]:
     text = TEMPLATE
     for _ in range(rng.choice((1, 1, 2))):
-        at = rng.choice([i for i, c in enumerate(text) if c in "{.:\n="])
+        at = rng.choice([i for i, c in enumerate(text) if c in "{.:\n="] or [0])
         piece = rng.choice(JINJA) if rng.random() < 0.7 else text_damage(rng)
         text = text[:at] + piece + (text[at:] if rng.random() < 0.8 else "")
     content = text.encode(errors="replace")
