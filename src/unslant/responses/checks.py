@@ -28,7 +28,7 @@ MOST_POSITIVE = 1e-4
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
-_AS_PUBLISHED = frozenset({"order", "given", "reverse", "labels-reversed", "both-reversed"})
+_AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
 
 Count = Annotated[int, Field(ge=0)]
 Counts = dict[str, Count]
@@ -270,7 +270,11 @@ def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
     if not questions or "kind" not in table.column_names:
         return
     sizes = {question.id: len(question.options) for question in questions}
-    columns = (table[name].to_pylist() for name in ("question_id", "kind", "n_options"))
-    for row, (question_id, kind, n) in enumerate(zip(*columns, strict=True)):
-        if kind in _AS_PUBLISHED and sizes.get(question_id, n) != n:
-            raise _Bad(row, "n_options", f"is {n}, but question {question_id!r} has {sizes[question_id]} options")
+    ids = table["question_id"].combine_chunks().dictionary_encode()
+    expected = np.array([sizes.get(question_id, -1) for question_id in ids.dictionary.to_pylist()])[ids.indices]
+    published = np.asarray(pc.is_in(table["kind"], value_set=pa.array(_AS_PUBLISHED)))
+    wrong = published & (expected >= 0) & (expected != np.asarray(table["n_options"]))
+    if wrong.any():
+        row = _first(wrong)
+        found, question_id = table["n_options"][row], table["question_id"][row]
+        raise _Bad(row, "n_options", f"is {found}, but question {str(question_id)!r} has {expected[row]} options")
