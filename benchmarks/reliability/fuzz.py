@@ -80,6 +80,7 @@ def one(reader: Reader, seed: int, case: int, folder: Path) -> tuple[str, str]:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+    signal.signal(signal.SIGPROF, _slow)
     try:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
@@ -115,7 +116,6 @@ def main() -> None:
 
     part, name, seed, start, end = sys.argv[1:]
     reader = importlib.import_module(f"benchmarks.reliability.{part}").READERS[name]
-    signal.signal(signal.SIGPROF, _slow)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:

@@ -73,7 +73,7 @@ JINJA = (
 def template_case(rng: random.Random) -> tuple[str, bytes]:
     text = TEMPLATE
     for _ in range(rng.choice((1, 1, 2))):
-        at = rng.choice([i for i, c in enumerate(text) if c in "{.:\n="])
+        at = rng.choice([i for i, c in enumerate(text) if c in "{.:\n="] or [0])
         piece = rng.choice(JINJA) if rng.random() < 0.7 else text_damage(rng)
         text = text[:at] + piece + (text[at:] if rng.random() < 0.8 else "")
     content = text.encode(errors="replace")
@@ -115,7 +115,10 @@ def use_scores(path: Path) -> None:
     from unslant.studies.probe.score_table import load_scores
 
     table = load_scores(path)
-    _ = list(table.rows()), table.missing, table.at(0.5, 0)
+    _ = table.missing, table.changed(0.5)
+    table.to_parquet(path.with_name("again.parquet"))
+    assert load_scores(path.with_name("again.parquet")).models == table.models
+    path.with_name("again.parquet").unlink()
 
 
 def use_accuracy(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +14,7 @@ from benchmarks.reliability.fuzz import Reader, attack
 from benchmarks.reliability.others import OTHERS
 from benchmarks.reliability.records import Records, records_file
 from benchmarks.reliability.tables import TABLES
+from unslant.errors import UnslantError
 from unslant.questions import load_judging, load_math, load_questions
 
 QUESTIONS: tuple[Records, ...] = (
@@ -92,7 +95,32 @@ _ALL = (
 READERS = {reader.name: reader for reader in _ALL}
 
 
+def odd_names(options: Options) -> Row:
+    """Names that no file can have, and things that are no files, for every reader."""
+    row = Row("readers", "names that are no files")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.mkfifo(folder / "pipe")
+        (folder / "loop").symlink_to(folder / "loop")
+        odd = ["x" * 300, "y" * 9000, "a\0b", "\udcff", "none/x", "/dev/zero", "/dev/full", "/proc/self/mem", "/", "."]
+        odd += [str(folder / other) for other in ("pipe", "loop", "none")]
+        for reader in READERS.values():
+            for path in (f"{name}{suffix}" for name in odd for suffix in ("", ".jsonl", ".csv", ".parquet", ".toml")):
+                row.attempts += 1
+                try:
+                    reader.read(Path(path))
+                    row.fail(f"{reader.name}, {path[:80]!r}: read")
+                except UnslantError as error:
+                    if "\n" in str(error) or len(str(error)) > 20_000:
+                        row.fail(f"{reader.name}, {path[:80]!r}: {str(error)[:80]!r}")
+                except Exception as error:
+                    row.fail(f"{reader.name}, {path[:80]!r}: {type(error).__name__} {str(error)[:80]!r}")
+    return row
+
+
 def rows(options: Options) -> Iterator[Row]:
+    if options.wants("readers", "names that are no files"):
+        yield odd_names(options)
     for reader in READERS.values():
         if options.wants("readers", reader.name):
             yield attack("readers", reader, options)

@@ -187,7 +187,7 @@ def _described(rng: random.Random, table: pa.Table) -> pa.Table:
         return table.replace_schema_metadata(metadata)
     try:
         meta = json.loads(metadata.get(b"unslant", b"{}"))
-    except ValueError:  # damaged before
+    except (ValueError, RecursionError):  # damaged before
         meta = {}
     meta = meta if isinstance(meta, dict) else {}
     key = rng.choice([*meta, "study", "cost", "seed", "model", "settings"])

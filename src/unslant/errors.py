@@ -3,10 +3,17 @@
 import re
 
 _LONGEST_NAME = 4096
+_LONGEST_MESSAGE = 10_000
 
 
 class UnslantError(Exception):
-    """Something the user can mend. The message says what was wrong, where, what is allowed and what to do."""
+    """Something the user can mend. The message says what was wrong, where, what is allowed and what to do.
+
+    It is one line that can be shown anywhere, whatever names and values from outside it holds.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shortened(printable(str(message)), _LONGEST_MESSAGE))
 
 
 class InputError(UnslantError):
@@ -19,8 +26,8 @@ class InputError(UnslantError):
         if line is not None:
             place += f", line {line}"
         if field is not None:
-            place += f', field "{printable(field)}"'
-        return cls(f"{place}: {shortened(printable(reason))}")
+            place += f', field "{field}"'
+        return cls(f"{place}: {shortened(reason)}")
 
 
 class ModelError(UnslantError):

@@ -27,7 +27,9 @@ _MAX_DEPTH = 32
 _MAX_DIGITS = 40
 _CHUNK = 1 << 20
 MAX_VALUES = 20_000_000
-"""Most values of one JSON text, cells of one table."""
+"""Most values that become Python objects: of one JSON text, of one file of questions."""
+MAX_CELLS = 500_000_000
+"""Most cells of a table that stays in Arrow's memory."""
 
 
 # Reading
@@ -115,12 +117,13 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {error}"
 
 
-def check_parquet(file: Any, size: int) -> None:
+def check_parquet(file: Any, size: int, most: int = MAX_VALUES) -> None:
     """Refuse a Parquet file whose few bytes stand for more than can be held.
 
     Args:
         file: pyarrow's ``ParquetFile``.
         size: of the file, in bytes.
+        most: values it may hold.
 
     Raises:
         ValueError: saying what is too much.
@@ -131,8 +134,8 @@ def check_parquet(file: Any, size: int) -> None:
         raise ValueError("unpacks to more than can be read; split it")
     file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-    if sum(column.num_values for column in columns) > MAX_VALUES:
-        raise ValueError(f"holds more than {MAX_VALUES:,} values; split it")
+    if sum(column.num_values for column in columns) > most:
+        raise ValueError(f"holds more than {most:,} values; split it")
 
 
 def read_parquet(path: Path) -> Any:
@@ -147,7 +150,7 @@ def read_parquet(path: Path) -> Any:
     content = read_bytes(path)
     try:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        check_parquet(file, len(content))
+        check_parquet(file, len(content), MAX_CELLS)
         table = file.read()
         table.validate(full=True)
     except Exception as error:  # a damaged file fails in the library in many ways

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Ran
+from unslant.errors import OutputError
 
 Run = Callable[..., Ran]
 
@@ -84,3 +85,19 @@ def test_help_is_quick_to_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert b"audit" in done.stdout
+
+
+def test_an_output_that_cannot_be_written_is_code_5_and_the_others_are_there(
+    unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, path: Path) -> None:
+        raise OutputError(f"{path}: cannot be written: no space left on device")
+
+    monkeypatch.setattr("unslant.studies.result.StudyResult.to_json", full)
+    names = {name: tmp_path / name for name in ("n.json", "r.html", "r.parquet")}
+    found = unslant("audit", "fair", "--limit", 3, "--orders", "given", "--no-store", "--json", names["n.json"],
+                    "--html", names["r.html"], "--responses", names["r.parquet"])  # fmt: skip
+    assert found.code == 5
+    assert found.err.splitlines()[-1] == f"error: {names['n.json']}: cannot be written: no space left on device"
+    assert "as reported" in found.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.parquet"]

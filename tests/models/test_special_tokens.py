@@ -10,9 +10,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.models.test_tokenization import NAMES
 from tests.models.zoo import ZooFolder
-from unslant.errors import InputError
+from unslant import Question, audit, load_model
+from unslant.errors import InputError, ModelError
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
+from unslant.questions import QuestionSet
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] | trim }}<|im_end|>\n{% endfor %}"
@@ -129,3 +131,19 @@ def test_a_tokenizer_that_cannot_be_copied_says_so(zoo_model, monkeypatch):
 def test_an_unknown_way_is_refused(zoo_model):
     with pytest.raises(InputError, match="use text or allow"):
         Encoder(AutoTokenizer.from_pretrained(zoo_model("gpt2")), special_tokens="keep")
+
+
+def test_a_result_says_which_questions_spell_special_tokens():
+    model = load_model("fair")
+    asked = [Question(f"q{i}", "Which?", ("a", ("b", "<|eos|> b")[i % 2]), frozenset({0})) for i in range(4)]
+    result = audit(model, QuestionSet.of(asked), orders="given")
+    assert result.meta["special_tokens"] == {"read_as": "text", "questions": ["q1", "q3"]}
+    assert "Special tokens are spelled in 2 questions; read as text." in result.page().notes
+    assert "special_tokens" not in audit(model, QuestionSet.of(asked[::2]), orders="given").meta
+
+
+def test_a_tokenizer_larger_than_its_model_is_refused():
+    model = load_model("fair")
+    model.tokenizer.add_tokens(["zzyzx"])
+    with pytest.raises(ModelError, match=r"question 'q7': the tokenizer gives token \d+, the model has [\d,]+"):
+        list(model.score([Prompt("What is zzyzx?", (" A", " B"), group="q7")]))

@@ -106,7 +106,8 @@ def facts_of(model: ScoringModel) -> dict[str, object]:
     """What every result tells of the model that was asked, JSON-able: its engine, its identity, and what it admits.
 
     The last are the model's ``facts``, if it has any: ``offline`` (scores came from the store alone), ``incomplete``
-    (a checkpoint that lacks weights), ``half_precision`` (its agreement with float32).
+    (a checkpoint that lacks weights), ``half_precision`` (its agreement with float32), ``special_tokens`` (questions
+    that spell some).
     """
     engine = getattr(model, "engine", type(model).__name__)
     return {"engine": engine, "identity": dict(model.identity), **getattr(model, "facts", {})}

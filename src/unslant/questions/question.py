@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from unslant.files import check_text
+
 MIN_OPTIONS = 2
 MAX_OPTIONS = 26
 
@@ -25,7 +27,7 @@ class Question:
             the options those letters name).
 
     Raises:
-        ValueError: naming the field, on an option count, answer or pinned index out of range.
+        ValueError: naming the field, on an option count, answer or pinned index out of range, or text that is none.
     """
 
     id: str
@@ -38,6 +40,9 @@ class Question:
     pinned: tuple[int, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        for name in ("id", "stem", "context", "subject", "source"):
+            _check(name, getattr(self, name))
+        _check("options", *self.options)
         n = len(self.options)
         if not MIN_OPTIONS <= n <= MAX_OPTIONS:
             raise ValueError(f"options: {n} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed")
@@ -50,6 +55,14 @@ class Question:
     def movable(self) -> tuple[int, ...]:
         """Indices of the options that may change place, ascending."""
         return tuple(i for i in range(len(self.options)) if i not in self.pinned)
+
+
+def _check(field: str, *texts: str) -> None:
+    for text in texts:
+        try:
+            check_text(text)
+        except ValueError as error:
+            raise ValueError(f"{field}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ def tex(text: str) -> str:
     """One line of LaTeX that typesets the text and does nothing else."""
     from tabulate import LATEX_ESCAPE_RULES
 
-    escaped = (LATEX_ESCAPE_RULES.get(character, character) for character in one_line(text))
+    plain = one_line(text).replace("\xa0", " ")
+    escaped = (LATEX_ESCAPE_RULES.get(character, character) for character in plain)
     return "".join(TYPOGRAPHY.get(character, character) for character in escaped)
 
 

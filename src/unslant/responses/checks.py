@@ -28,7 +28,7 @@ MOST_POSITIVE = 1e-4
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
-_AS_PUBLISHED = frozenset({"order", "given", "reverse", "labels-reversed", "both-reversed"})
+_AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
 
 Count = Annotated[int, Field(ge=0)]
 Counts = dict[str, Count]
@@ -46,6 +46,18 @@ class _Composed(_Part):
 
 class _Loading(_Part):
     skipped: Counts = {}
+
+
+class _HalfPrecision(_Part):
+    prompts: Count
+    argmax: float | None
+    mean: float
+    largest: float
+
+
+class _SpecialTokens(_Part):
+    read_as: str
+    questions: list[str]
 
 
 class _About(_Part):
@@ -66,6 +78,11 @@ class _About(_Part):
     counts: _Composed = _Composed()
     loading: _Loading = _Loading()
     fields: dict[str, Any] = {}
+    identity: dict[str, str] = {}
+    incomplete: str = ""
+    offline: bool = False
+    half_precision: _HalfPrecision | None = None
+    special_tokens: _SpecialTokens | None = None
 
 
 Ints = NDArray[np.int64]
@@ -152,7 +169,8 @@ def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: S
     if len(set(table.column_names)) < len(table.column_names):
         raise InputError.at(path, "not a table of responses: two columns have the same name")
     try:
-        table = table.select(schema.names).cast(schema).combine_chunks()
+        nullable = pa.schema([pa.field(field.name, field.type) for field in schema])  # so that nulls are found by row
+        table = table.select(schema.names).cast(nullable).combine_chunks()
     except (pa.ArrowException, ValueError) as error:
         raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
     try:
@@ -163,7 +181,7 @@ def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: S
     except _Bad as error:
         place = f"{path}, row {error.row + 1}"
         raise InputError.at(place, str(error), field=error.column) from None
-    return table
+    return table.cast(schema)
 
 
 def _check_nulls(table: pa.Table, schema: pa.Schema) -> None:
@@ -252,7 +270,11 @@ def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
     if not questions or "kind" not in table.column_names:
         return
     sizes = {question.id: len(question.options) for question in questions}
-    columns = (table[name].to_pylist() for name in ("question_id", "kind", "n_options"))
-    for row, (question_id, kind, n) in enumerate(zip(*columns, strict=True)):
-        if kind in _AS_PUBLISHED and sizes.get(question_id, n) != n:
-            raise _Bad(row, "n_options", f"is {n}, but question {question_id!r} has {sizes[question_id]} options")
+    ids = table["question_id"].combine_chunks().dictionary_encode()
+    expected = np.array([sizes.get(question_id, -1) for question_id in ids.dictionary.to_pylist()])[ids.indices]
+    published = np.asarray(pc.is_in(table["kind"], value_set=pa.array(_AS_PUBLISHED)))
+    wrong = published & (expected >= 0) & (expected != np.asarray(table["n_options"]))
+    if wrong.any():
+        row = _first(wrong)
+        found, question_id = table["n_options"][row], table["question_id"][row]
+        raise _Bad(row, "n_options", f"is {found}, but question {str(question_id)!r} has {expected[row]} options")

@@ -23,7 +23,7 @@ import pyarrow.csv as pacsv
 
 from unslant.arrays import Bools, Floats
 from unslant.errors import InputError, first_line
-from unslant.files import MAX_VALUES, decoded, read_bytes, read_parquet
+from unslant.files import MAX_CELLS, decoded, read_bytes, read_parquet
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.nvr import NVR
@@ -109,8 +109,8 @@ def _read(path: Path) -> pa.Table:
         raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
     delimiter = "," if kind == "csv" else "\t"
     header = decoded(content, path).split("\n", 1)[0].strip().split(delimiter)
-    if content.count(delimiter.encode()) > MAX_VALUES:
-        raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
+    if content.count(delimiter.encode()) > MAX_CELLS:
+        raise InputError.at(path, f"holds more than {MAX_CELLS:,} cells; split it")
     try:
         return pacsv.read_csv(
             pa.BufferReader(content),

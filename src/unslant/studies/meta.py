@@ -25,7 +25,12 @@ def about(
         "settings": dict(settings),
     }
     if before is not None:
-        meta |= {**facts_of(model), "cost": asdict(model.cost - before)}
+        facts: dict[str, Any] = facts_of(model)
+        if spelled := facts.pop("special_tokens", None):  # by questions that this model was asked, now or earlier
+            asked = {question.id for question in found}
+            own = [question_id for question_id in spelled["questions"] if question_id in asked]
+            facts |= {"special_tokens": spelled | {"questions": own}} if own else {}
+        meta |= {**facts, "cost": asdict(model.cost - before)}
     return meta
 
 

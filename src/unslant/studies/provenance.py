@@ -43,6 +43,9 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
         notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
     if "half_precision" in meta:
         notes.append(_half_precision(meta["half_precision"], _identity(meta).get("dtype", "half precision")))
+    if found := meta.get("special_tokens"):
+        became = "read as text" if found["read_as"] == "text" else "read as those tokens, not as text"
+        notes.append(f"Special tokens are spelled in {count(len(found['questions']), 'question')}; {became}.")
     headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
     return replace(page, headline=headline, notes=(*page.notes, *notes))
 

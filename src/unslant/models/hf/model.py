@@ -107,9 +107,12 @@ class TransformersModel:
 
         ``incomplete``, if the checkpoint was. ``half_precision``, if the model is in bfloat16 or float16: its
         :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
-        where there is no memory for a copy.
+        where there is no memory for a copy. ``special_tokens``, if prompts spelled any: what became of them (``text``
+        or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the questions.
         """
         found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
+        if spelling := sorted(self.encoder.spelling):
+            found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
         if self.model.dtype in (torch.bfloat16, torch.float16) and self._sample:
             found["half_precision"] = (measured := agreement(self.model, self._sample)) and asdict(measured)
         return found

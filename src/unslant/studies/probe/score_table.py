@@ -85,6 +85,8 @@ def load_scores(path: str | Path) -> ScoreTable:
     subjects: dict[str, str] = {}
     models: dict[str, None] = {}
     for place, row in read_table(path, _Score):
+        if not row.judge:
+            raise InputError.at(place, "is empty", field="judge")
         kind = row.kind or ("rephrased" if row.rephraser else "original")
         if (kind == "rephrased") != bool(row.rephraser):
             raise InputError.at(place, "is given for rephrased questions, and for them alone", field="rephraser")

@@ -1,0 +1,143 @@
+"""A table of responses that is damaged in any way is refused with row and column, or is what was written."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from unslant.errors import InputError
+from unslant.models.base import Cost
+from unslant.questions import Question
+from unslant.questions.question_set import canonical_line, question_of
+from unslant.responses import SCHEMA, Response, Responses
+
+QUESTION = Question("q0", "Which?", ("a", "b", "c"), frozenset({1}), pinned=(2,))
+META = {"study": "audit", "model": "m", "cost": {"tokens": 3, "seconds": 1.0}, "settings": {"seed": 0}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    rows = [
+        Response(f"q{i}", "order", "cloze", ("A", "B", "C"), (0, 1, 2), frozenset({1}), 3,
+                 logprobs=np.log([0.5, 0.3, 0.2]), pinned=(2,), text_ranks=(0, 1, 2))
+        for i in range(4)
+    ]  # fmt: skip
+    rows.append(Response("q4", "vanilla", "words", ("A",), (0,), frozenset(), 1, chosen=frozenset(), raw="none"))
+    Responses(Responses.from_rows(rows).table, META, (QUESTION,)).to_parquet(tmp_path / "r.parquet")
+    return tmp_path / "r.parquet"
+
+
+def change(path: Path, column: str, row: int, value: Any) -> None:
+    table = pq.read_table(path)
+    values = table[column].to_pylist()
+    values[row] = value
+    kind = pa.field(column, table.schema.field(column).type)
+    pq.write_table(table.set_column(table.column_names.index(column), kind, pa.array(values, kind.type)), path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("question_id", None, "is missing"),
+        ("labels", None, "is missing"),
+        ("labels", ["A", None, "C"], "has an empty entry"),
+        ("labels", ["A", "", "C"], "holds an empty label"),
+        ("labels", ["A", "A", "C"], "holds the same twice"),
+        ("labels", ["A", "B"], "is not one number a label"),
+        ("contents", [0, 1], "is not one option a label"),
+        ("contents", [0, 1, 3], "holds 3, which is none of the question's options"),
+        ("contents", [0, 1, -4], "holds -4, which is none"),
+        ("logprobs", [-1.0, -1.0], "is not one number a label"),
+        ("logprobs", [-1.0, 0.5, -1.0], "holds what is no natural-log probability: 0.5"),
+        ("logprobs", [-1.0, float("nan"), -1.0], "holds what is no natural-log probability: nan"),
+        ("logprobs", None, "is ok, but there is no answer"),
+        ("status", "fine", "is none of ok, unparsed, refused, error"),
+        ("answers", [1, 1], "holds the same twice"),
+        ("answers", [7], "holds 7"),
+        ("pinned", [-1], "holds -1"),
+        ("text_ranks", [0, 1], "is not one rank an option"),
+        ("n_options", -1, "is out of range"),
+        ("repeat", -1, "is below 0"),
+    ],
+)
+def test_a_row_that_cannot_be_is_named(path: Path, column: str, value: object, message: str) -> None:
+    change(path, column, 2, value)
+    with pytest.raises(InputError, match=message) as caught:
+        Responses.from_parquet(path)
+    assert f"{path}, row 3, field" in str(caught.value)
+
+
+def test_texts_of_other_questions_are_not_taken_for_its_own(path: Path) -> None:
+    table = Responses.from_parquet(path)
+    other = Question("q0", "Which?", ("a", "b"), frozenset({1}))
+    Responses(table.table, table.meta, (other,)).to_parquet(path)
+    with pytest.raises(InputError, match=r"row 1.*is 3, but question 'q0' has 2 options"):
+        Responses.from_parquet(path)
+
+
+def test_flipped_bits_are_noticed_or_changed_nothing(path: Path) -> None:
+    written, content = Responses.from_parquet(path), path.read_bytes()
+    rng, noticed = random.Random(1), 0
+    for _ in range(300):
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            found = Responses.from_parquet(path)
+        except InputError:
+            noticed += 1
+        else:
+            assert found.table.equals(written.table)
+            assert (found.meta, found.questions) == (written.meta, written.questions)
+    assert noticed > 150
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        (b"[]", "dictionary"), (b"{", "Expecting"), (b"\xff", "utf-8"), (b'{"a": %s}' % (b"[" * 99_999), "nested"),
+        (b'{"model": 3}', "model"), (b'{"cost": {"tokens": -1}}', "cost.tokens"), (b'{"cost": {"x": null}}', "cost.x"),
+        (b'{"seed": "0"}', "seed"), (b'{"settings": []}', "settings"), (b'{"counts": {"drawn": {"OS": "x"}}}', "drawn"),
+    ],
+)  # fmt: skip
+def test_a_description_of_other_types_is_refused(path: Path, meta: bytes, message: str) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({b"unslant": meta}), path)
+    with pytest.raises(InputError, match=message):
+        Responses.from_parquet(path)
+
+
+def test_a_description_that_is_not_what_was_written_is_refused(path: Path) -> None:
+    table = pq.read_table(path)
+    metadata = table.schema.metadata
+    changed = metadata[b"unslant"].replace(b'"model": "m"', b'"model": "n"')
+    pq.write_table(table.replace_schema_metadata(metadata | {b"unslant": changed}), path)
+    with pytest.raises(InputError, match="is damaged"):
+        Responses.from_parquet(path)
+
+
+def test_costs_of_other_versions_are_read() -> None:
+    assert Cost.of({"tokens": 3, "later": 1}) == Cost(tokens=3)
+    assert Cost.of(None) == Cost()
+
+
+@pytest.mark.parametrize("other", [{"options": "ab"}, {"answer": "x"}, {"answer": True}, {"question": 3}, {"more": 1}])
+def test_a_canonical_question_with_something_else_in_it_is_refused(other: dict[str, object]) -> None:
+    record = json.loads(canonical_line(QUESTION))
+    assert question_of(record) == QUESTION
+    with pytest.raises(ValueError, match=r"not a question|out of range"):
+        question_of(record | other)
+    for name in ("question", "options", "answer"):
+        with pytest.raises(ValueError, match="not a question"):
+            question_of({key: value for key, value in record.items() if key != name})
+
+
+def test_the_schema_is_what_a_response_has() -> None:
+    assert set(SCHEMA.names) == set(Response.__dataclass_fields__)
