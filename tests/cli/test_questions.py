@@ -23,7 +23,7 @@ def test_a_set_is_built_and_told(unslant, shared_data, tmp_path):
     ("arguments", "message"),
     [
         (["--only", "squad", "--out", "set.jsonl"], "unknown source 'squad'"),
-        (["--out", "nowhere/set.jsonl"], "there is no folder nowhere"),
+        (["--out", "nowhere/set.jsonl"], "no folder nowhere"),
         (["--scale", "7", "--out", "set.jsonl"], "scale 7"),
     ],
 )

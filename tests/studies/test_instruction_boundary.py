@@ -109,7 +109,7 @@ def test_planted_bias_is_measured(run, tmp_path):
     assert json.loads((tmp_path / "r.json").read_text())["settings"][0]["accuracy"]["n"] == 8
     study.to_html(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "Usual against unusual answers" in page
+    assert "Usual and unusual answers" in page
     assert "conformity-sparse" in page
 
 

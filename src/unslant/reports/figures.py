@@ -1,4 +1,4 @@
-"""Charts as files for papers: SVG and PNG, drawn offline."""
+"""Charts as SVG and PNG files for papers, drawn offline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ PNG_SCALE = 3.0
 
 
 def save_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Write every chart as ``<id>.svg`` and ``<id>.png`` (three pixels a point).
-
-    Returns:
-        the files.
-    """
+    """Write every chart as ``<id>.svg`` and ``<id>.png`` (three pixels per point), and return the files."""
     import vl_convert
 
     make_folder(folder)

@@ -13,14 +13,14 @@ from unslant.reports.numbers import Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
 _SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
-"""Stand for small print and the symbol N until the text around them has been escaped."""
+"""Placeholders for small print and the symbol N until the text is escaped."""
 _MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$"}
 
 
 def to_csv(table: Table) -> str:
-    """The table in full precision: an estimate fills columns ``name``, ``name low``, ``name high`` and ``name n``.
+    """The table in full precision; estimates fill columns ``name``, ``name low``, ``name high`` and ``name n``.
 
-    Undefined is empty, infinite ``inf``.
+    Undefined values are empty, infinity is ``inf``.
     """
     estimates = set(table.estimate_columns)
     header: list[str] = []
@@ -45,7 +45,7 @@ def _parts(cell: Cell) -> list[object]:
 
 
 def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
-    """Rows of text, the first of them the heads, as a ``tabular`` with nothing in it that LaTeX takes for a command."""
+    """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
     flat = [[" ".join(cell.split()) for cell in row] for row in rows]
@@ -91,11 +91,7 @@ def _cell(cell: Cell, how: How, with_n: bool) -> str:
 
 
 def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Write every table as ``<id>.csv`` and ``<id>.tex``.
-
-    Returns:
-        the files.
-    """
+    """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files."""
     make_folder(folder)
     written = []
     for table in tables:

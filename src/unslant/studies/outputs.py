@@ -1,4 +1,4 @@
-"""Where a result goes: output paths are probed before any work, written after it, and the summary is printed."""
+"""Outputs: paths are checked before any work, written after it, and the summary is printed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses
 
 
 def check_file(*paths: Path | None) -> None:
-    """Refuse a file that cannot be written.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for a file that cannot be written."""
     for path in paths:
         try:
             if path is not None:
@@ -32,22 +28,14 @@ def check_file(*paths: Path | None) -> None:
 
 
 def check_folder(*paths: Path | None) -> None:
-    """Refuse a folder that cannot be made.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for a folder that cannot be created."""
     for path in paths:
         if path is not None and path.exists() and not path.is_dir():
-            raise InputError.at(path, "is a file; give the name of a folder")
+            raise InputError.at(path, "is a file; give a folder name")
 
 
 def check_outputs(options: ReportOptions) -> None:
-    """Refuse outputs that cannot be written.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for an output that cannot be written."""
     check_file(*(getattr(options, name, None) for name in _FILES))
     check_folder(options.out)
 
@@ -75,7 +63,7 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         from rich.console import Console
 
         console = Console()
-        width = max(100, min(console.width, 120))  # at least 100: tables lose nothing
+        width = max(100, min(console.width, 120))  # tables need 100 columns
         print(result.summary(width=width, color=console.is_terminal, details=options.details))
     for failure in failed:
         if not isinstance(failure, OutputError):
@@ -85,10 +73,10 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
-    """Results of one study from the tables of responses that it wrote.
+    """Results of one study from its tables of responses.
 
     Raises:
-        InputError: naming a file that cannot be read, or is of another study.
+        InputError: naming a file that cannot be read or belongs to another study.
     """
     from unslant.studies.readers import read_result
 
@@ -97,6 +85,8 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
         result = read_result(path)
         if not isinstance(result, kind):
             held = getattr(result, "study", type(result).__name__)
-            raise InputError.at(path, f"holds responses of the study {held}; this command reads those of {kind.study}")
+            raise InputError.at(
+                path, f"contains responses of the study {held}; this command reads those of {kind.study}"
+            )
         found.append(result)
     return found

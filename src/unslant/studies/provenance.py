@@ -1,4 +1,4 @@
-"""How a result came about, in the words of every study: its settings, what loading left out, and what it cost."""
+"""Provenance of a result as text: settings, skipped questions and cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unslant.reports.numbers import count, percent
 
 
 def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Names and values of what a run's meta data tell of model, questions and settings."""
+    """Names and values of model, questions and settings in a run's metadata."""
     named = {"models": "models", "model": "model", "recorded": "recorded in", "questions": "questions"}
     rows = [(words, meta[key]) for key, words in named.items() if meta.get(key)]
     rows += [("digest of the questions", str(meta["questions_digest"])[:16])] if meta.get("questions_digest") else []
@@ -60,24 +60,26 @@ def _identity(meta: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def asked_about(meta: Mapping[str, Any], *more: str) -> str:
-    """Which model on which questions, and what else there is to say of them: ``fair on embedded: 400 questions``."""
+    """Model, questions and further facts: ``fair on embedded: 400 questions``."""
     about = f"{meta.get('model', 'model')} on {meta.get('questions') or meta.get('recorded') or 'responses'}"
     return ": ".join(filter(None, (about, ", ".join(filter(None, more)))))
 
 
 def skipped_lines(meta: Mapping[str, Any]) -> list[str]:
-    """What loading the questions left out."""
+    """Lines skipped when the questions were loaded."""
     loading = meta.get("loading")
     skipped = loading.get("skipped", {}) if isinstance(loading, Mapping) else {}
     return [f"{count(n, 'line')} skipped: {reason}." for reason, n in skipped.items()]
 
 
 def cost_lines(cost: Cost) -> list[str]:
-    """Prompts, time and tokens in one line; none where nothing was scored."""
+    """Prompts, time and tokens in one line; empty if nothing was scored."""
     if not cost.prompts:
         return []
-    line = count(cost.prompts, "prompt") + (f" in {cost.seconds:.1f} s" if cost.seconds else "")  # a file has no time
-    if cost.tokens:  # a server counts them itself
+    line = count(cost.prompts, "prompt") + (
+        f" in {cost.seconds:.1f} s" if cost.seconds else ""
+    )  # recorded files have no time
+    if cost.tokens:  # unknown for servers
         line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
     if cost.tokens and cost.tokens_baqckv:
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
@@ -89,5 +91,5 @@ def _times(tokens: int, cost: Cost) -> str:
 
 
 def counted(found: Sequence[tuple[int, str, str]]) -> list[str]:
-    """Sentences about numbers of questions that are not 0: each with its words for one and for more."""
+    """Sentences about nonzero counts of questions, given as count, singular and plural wording."""
     return [f"{count(n, f'question {one}', f'questions {more}')}." for n, one, more in found if n]

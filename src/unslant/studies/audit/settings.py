@@ -10,4 +10,4 @@ class AuditSettings(ShotOptions, LabelOptions, PromptOptions):
     """How the questions are asked; see :func:`unslant.audit`."""
 
     orders: str = "auto"
-    """auto (up to 24, every option as often in every place), all, cyclic, reverse, given, or how many to sample."""
+    """auto (up to 24, balanced over positions), all, cyclic, reverse, given, or the number to sample."""

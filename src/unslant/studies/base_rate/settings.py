@@ -13,6 +13,6 @@ class BaseRateSettings(ShotOptions, LabelOptions, PromptOptions):
     template: str = "base-rate"
     """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
     canary: str = "best"
-    """Word or words scored after each label (counterfactual)."""
-    nvr: Annotated[bool, switch_off("--no-nvr", "Leave the Nvr-X variants out: no cost of base rates, no H4.")] = True
-    """Ask the Nvr-X variants; without them the cost is that of the given order alone, and H4 is not tested."""
+    """Word scored after each label (counterfactual)."""
+    nvr: Annotated[bool, switch_off("--no-nvr", "Skip the Nvr-X variants: no cost of base rates, no H4.")] = True
+    """Ask the Nvr-X variants; without them only the given order is asked, and H4 is not tested."""

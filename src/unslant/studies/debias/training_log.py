@@ -1,4 +1,4 @@
-"""How an adapter was trained: the held-out questions, epoch by epoch (P1, LoRA-1)."""
+"""Training of an adapter: held-out metrics by epoch (P1, LoRA-1)."""
 
 from __future__ import annotations
 
@@ -21,26 +21,17 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What ``unslant train`` wrote into the adapter's folder.
-
-    Attributes:
-        name: of the adapter.
-        epochs: from 0, before training.
-    """
+    """The log ``unslant train`` writes into the adapter's folder; epoch 0 is the untrained model."""
 
     name: str
     epochs: tuple[Epoch, ...]
 
     @classmethod
     def read(cls, folder: str | Path) -> TrainingLog:
-        """The log of an adapter's folder.
-
-        Raises:
-            InputError: if there is none, or a line of it is not what ``unslant train`` writes.
-        """
+        """Read the log in an adapter's folder; InputError if it is missing or malformed."""
         path = Path(folder) / LOG
         if not exists(path):
-            raise InputError.at(folder, f"is a folder without {LOG}; give that of an adapter made by unslant train")
+            raise InputError.at(folder, f"is a folder without {LOG}; give an adapter folder made by unslant train")
         epochs = []
         for at, line in enumerate(read_text(path).splitlines(), start=1):
             try:
@@ -67,29 +58,21 @@ class TrainingLog:
             (str(e.epoch), *[of(e) for _, of in shown], e.entropy, e.train_loss) for e in self.epochs
         )
         table = Table("training", "Epoch by epoch", columns, rows)
-        explanation = (
-            "Questions held out of the training, in all orders, after each epoch; epoch 0 is the model before."
-        )
+        explanation = "Held-out questions, in all orders, after each epoch; epoch 0 is the untrained model."
+        panel = Panel(
+            "training", f"Training {self.name}", explanation, drawn, (table,) * bool(rows),
+            short="Training", first_screen=True,
+        )  # fmt: skip
         return Page(
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
             headline=self._headline(),
-            panels=(
-                Panel(
-                    "training",
-                    f"Training {self.name}",
-                    explanation,
-                    drawn,
-                    (table,) if rows else (),
-                    short="Training",
-                    first_screen=True,
-                ),
-            ),
+            panels=(panel,),
             name=self.name,
         )
 
     def _headline(self) -> str:
         if len(self.epochs) < 2:
-            return f"{self.name}: no epoch was trained"
+            return f"{self.name}: no epochs trained"
         first, last = self.epochs[0], self.epochs[-1]
         change = f"PBM from {number(first.pbm, METRICS['pbm'])} to {number(last.pbm, METRICS['pbm'])}"
         if not math.isnan(first.accuracy):
@@ -108,12 +91,11 @@ def _accuracy(epoch: Epoch) -> Estimate:
 def _plain(value: float, n: int) -> Estimate:
     if math.isnan(value):
         return Estimate.undefined("not measured", n)
-    return Estimate(value, math.nan, math.nan, n, "none", note="the log holds no spread")
+    return Estimate(value, math.nan, math.nan, n, "none", note="the log has no spread")
 
 
 def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
     marks = [Mark(str(epoch), value) for epoch, value in values]
-
     whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
     on = count(values[0][1].n, "held-out question")
     return Chart(

@@ -1,4 +1,4 @@
-"""``unslant study instruction-boundary``: how much of a generated answer is the instruction (P3)."""
+"""``unslant study instruction-boundary``: the effect of instructions on generated answers (P3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unslant.studies.instruction_boundary.settings import BoundarySettings
 def instruction_boundary(
     model: o.Model = "words",
     questions: Annotated[
-        str, Parameter(help="File made by 'unslant questions build instruction-boundary', or 'embedded'.")
+        str, Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'.")
     ] = o.EMBEDDED,
     /,
     *,
@@ -23,10 +23,10 @@ def instruction_boundary(
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
-    """Ask the same questions under instructions that say everything, too much, or too little.
+    """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One option may be right, several or none; a statement may be true, false or unknown. Start it again with the same
-    --log-dir to ask only for what is missing; look at the conversations with 'inspect view --log-dir DIR'.
+    One, several or no options may be right; a statement may be true, false or unknown. To resume, repeat the command
+    with the same --log-dir; view the conversations with 'inspect view --log-dir DIR'.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html

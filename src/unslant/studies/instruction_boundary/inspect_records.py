@@ -1,4 +1,4 @@
-"""From presentations to inspect samples, and from inspect's logs back to responses."""
+"""Presentations as inspect samples, and inspect logs as responses."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ SCORER = "boundary_answer"
 
 
 def prompt_digest(presentation: Presentation) -> str:
-    """What identifies the request: every message of it, and the follow-up of its setting."""
+    """Digest of a request: all messages, and the follow-up of its setting."""
     asked = [(message.role, message.content) for message in chat(presentation)]
     content = json.dumps([asked, setting(presentation.item).follow_up])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None = None) -> Sample:
-    """One sample; its metadata is enough to read the answer and to make a row of responses.
-
-    Args:
-        repeat: number of this request where one question is asked several times; by default inspect's epoch.
-    """
+    """A sample with all metadata needed to read the answer; ``repeat`` numbers repeated requests (default: epoch)."""
     judging = isinstance(question, JudgingQuestion)
     options = () if isinstance(question, JudgingQuestion) else question.options
     return Sample(
@@ -57,30 +53,25 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
 
 
 Key = tuple[str, str, str, int]
-"""Question, setting, digest of the prompt, and repeat: what makes two requests the same."""
+"""Question, setting, prompt digest and repeat, which identify a request."""
 
 
 def read_rows(logs: str | Path | Iterable[EvalLog]) -> list[Response]:
-    """The answers in inspect's logs, as rows of responses; a request that failed becomes a row of status ``error``.
-
-    Args:
-        logs: folder of logs, or logs already read (with samples).
-    """
+    """Answers in a folder of inspect logs, or in logs read with samples; failed requests have status ``error``."""
     return list(read_keyed(logs).values())
 
 
 def read_keyed(
     logs: str | Path | Iterable[EvalLog], identity: Mapping[str, object] | None = None
 ) -> dict[Key, Response]:
-    """As :func:`read_rows`, by what was asked. The last reply counts, and any reply outweighs a failure.
+    """As :func:`read_rows`, by request, from logs with this ``identity`` (see ``build_task``).
 
-    Args:
-        identity: only logs of tasks made with this identity (see ``build_task``).
+    The last reply counts; any reply outweighs a failure.
     """
     rows: dict[Key, Response] = {}
     for log in read_logs(logs):
-        told = (log.eval.metadata or {}).get("unslant")
-        if told is None or (identity is not None and told != identity):
+        made_with = (log.eval.metadata or {}).get("unslant")
+        if made_with is None or (identity is not None and made_with != identity):
             continue
         for sample in log.samples or []:
             row = _row(sample)
@@ -93,16 +84,16 @@ def read_keyed(
 def _row(sample: EvalSample) -> Response:
     metadata = sample.metadata
     score = (sample.scores or {}).get(SCORER)
-    told = (score.metadata or {}) if score and not sample.error else {}
-    status = str(told.get("status", "error"))
+    result = (score.metadata or {}) if score and not sample.error else {}
+    status = str(result.get("status", "error"))
     presentation = from_metadata(metadata)
-    read = Extracted(status, frozenset(told.get("labels", ())))
+    read = Extracted(status, frozenset(result.get("labels", ())))
     return Response(
         question_id=metadata["question_id"],
         kind=presentation.kind,
         item=presentation.item,
         suggested=presentation.suggested,
-        elicitation=JUDGED if told.get("judged") else GENERATE,
+        elicitation=JUDGED if result.get("judged") else GENERATE,
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,

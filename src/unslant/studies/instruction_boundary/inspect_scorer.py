@@ -1,4 +1,4 @@
-"""Reading answers: by patterns, then, where they find nothing, by a judge that has passed its validation."""
+"""Scoring answers: by patterns, then by a validated judge where they find nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CERTAIN = GenerateConfig(temperature=0.0, max_tokens=64)
 
 @scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
 def boundary_answer(judge: str | Model | None = None) -> Scorer:
-    """Right where the answer is exactly the set of right options, or the verdict.
+    """Correct if the answer is exactly the set of right options, or the verdict.
 
     Args:
-        judge: model that reads replies in which the patterns find no answer. It is first given a fixed set of
-            replies; if it misreads any, it is not used, and the run's log says so.
+        judge: model that reads replies where the patterns find no answer. It is not used, with a warning in the log, if
+            it misreads any of a fixed set of validation replies.
     """
     report: JudgeReport | None = None
     lock: anyio.Lock | None = None
@@ -85,7 +85,7 @@ def _read(output: ModelOutput, presentation: Presentation) -> Extracted:
 
 
 def _declined(output: ModelOutput) -> bool:
-    """Whether the provider says that the model declined, whatever the text."""
+    """Whether the provider reports a refusal."""
     if output.stop_reason == "content_filter":
         return True
     if isinstance(output.message.content, str):

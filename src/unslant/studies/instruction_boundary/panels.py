@@ -1,4 +1,4 @@
-"""The instruction-boundary study as it is shown."""
+"""Panels of the instruction-boundary study."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {"choice": "multiple choice", "judging": "judging"}
 
 
 def page(study: BoundaryStudy) -> Page:
-    """Every setting, what is answered, and the replies without an answer."""
+    """Every setting, the distribution of answers, and replies without an answer."""
     metrics = study.metrics
     named = [row for row in metrics.settings if not SETTINGS[row.setting].disturbing]
     found = [_overview(study, named)] if named else []
@@ -30,7 +30,7 @@ def page(study: BoundaryStudy) -> Page:
     if metrics.disturbing():
         found.append(_disturbing(metrics))
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
-    told = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
+    statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
@@ -38,7 +38,7 @@ def page(study: BoundaryStudy) -> Page:
         tiles=Tile.row(("robustness", base)),
         panels=(*found, _statuses(study)),
         notes=(
-            f"Replies: {told}; {study.asked_now:,} asked for now, the others were in {study.log_dir or 'the table'}.",
+            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from {study.log_dir or 'the table'}.",
             *study.notes,
         ),
         settings=settings_rows({"model": study.model, **study.responses.meta}),
@@ -84,9 +84,8 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         values = (getattr(row, key) for key in keys)
         body.append((row.setting, _KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
     shown = [(name, value) for name, value in metrics.robustness.items() if value.defined]
-
     marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
-
+    by_setting = (Column("setting"), Column.of("robustness"))
     drawn = Chart(
         "boundary-robustness",
         "Robustness by setting",
@@ -95,17 +94,12 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
     )
     return Panel(
         "boundary",
-        "How much of an answer is the instruction",
-        "The same questions under instructions that say everything, too much, or too little.",
+        "Effect of instructions on answers",
+        "The same questions under complete, excessive and incomplete instructions.",
         charts=(drawn,) if shown else (),
         tables=(
             Table("boundary-settings", "Every setting", columns, tuple(body)),
-            Table(
-                "boundary-robustness",
-                "Robustness by setting",
-                (Column("setting"), Column.of("robustness")),
-                tuple(shown),
-            ),
+            Table("boundary-robustness", "Robustness by setting", by_setting, tuple(shown)),
         ),
         first_screen=True,
     )
@@ -115,32 +109,15 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
     marks = [
         Mark(row.setting, share, form, expected=row.truth[form]) for row in rows for form, share in row.outputs.items()
     ]
-
     truth = ", ".join(f"{form} {percent(share)}" for form, share in rows[0].truth.items())
     columns = (Column("setting"), *(Column(form, METRICS["outputs"]) for form in rows[0].outputs))
     body: tuple[tuple[Cell, ...], ...] = (("truth", *rows[0].truth.values()),)
     body += tuple((row.setting, *row.outputs.values()) for row in rows)
-    table = Table(
-        f"boundary-outputs-{kind}-table",
-        "Share of each form among the answers",
-        columns,
-        body,
-        folded=True,
-    )
-    return Panel(
-        f"boundary-outputs-{kind}",
-        f"What is answered, {_KINDS[kind]}",
-        f"A model that is not bent answers each form as often as it is right: {truth}.",
-        charts=(
-            Chart(
-                f"boundary-outputs-{kind}",
-                "Output rate",
-                "Share of each form among the answers.",
-                lambda style: charts.intervals(marks, style, axis="share of answers"),
-            ),
-        ),
-        tables=(table,),
-    )
+    id, shares = f"boundary-outputs-{kind}", "Share of each form among the answers"
+    chart = Chart(id, "Output rate", f"{shares}.", lambda s: charts.intervals(marks, s, axis="share of answers"))
+    table = Table(f"{id}-table", shares, columns, body, folded=True)
+    explanation = f"An unbiased model gives each form as often as it is right: {truth}."
+    return Panel(id, f"Distribution of answers, {_KINDS[kind]}", explanation, (chart,), (table,))
 
 
 def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
@@ -148,61 +125,32 @@ def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
         (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
         for row in rows
     ]
-
-    return Panel(
-        f"boundary-balance-{kind}",
-        f"Usual against unusual answers, {_KINDS[kind]}",
-        "Far apart: the score is a preference for one form of answer, not knowledge.",
-        charts=(
-            Chart(
-                f"boundary-balance-{kind}",
-                "SR and GR",
-                "Accuracy on both halves of the questions.",
-                lambda style: charts.dumbbells(pairs, style),
-            ),
-        ),
-    )
+    id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
+    chart = Chart(id, "SR and GR", both, lambda style: charts.dumbbells(pairs, style))
+    explanation = "A large gap means that the score reflects a preference for one answer form, not knowledge."
+    return Panel(id, f"Usual and unusual answers, {_KINDS[kind]}", explanation, (chart,))
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
-    by_number = metrics.disturbing()
-
-    marks = [Mark(str(k), estimate) for k, estimate in by_number.items()]
-
-    rows = tuple((str(k), estimate) for k, estimate in by_number.items())
-    return Panel(
+    rows = tuple((str(k), estimate) for k, estimate in metrics.disturbing().items())
+    marks = [Mark(*row) for row in rows]
+    chart = Chart(
         "boundary-disturbing",
-        "Disturbing options",
-        "The right option among ever more wrong ones.",
-        charts=(
-            Chart(
-                "boundary-disturbing",
-                "Accuracy by number of wrong options",
-                "Same questions.",
-                lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
-            ),
-        ),
-        tables=(
-            Table(
-                "boundary-disturbing-table",
-                "Accuracy",
-                (Column("wrong options"), Column.of("settings.accuracy")),
-                rows,
-                folded=True,
-            ),
-        ),
+        "Accuracy by number of wrong options",
+        "Same questions.",
+        lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
     )
+    columns = (Column("wrong options"), Column.of("settings.accuracy"))
+    table = Table("boundary-disturbing-table", "Accuracy", columns, rows, folded=True)
+    explanation = "The right option among a growing number of wrong ones."
+    return Panel("boundary-disturbing", "Disturbing options", explanation, (chart,), (table,))
 
 
 def _statuses(study: BoundaryStudy) -> Panel:
     keys = ("unparsed", "refused", "judged", "errors")
     columns = (Column("setting"), Column("kind"), *map(Column.of, keys))
-    rows = tuple(
-        (row.setting, _KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in study.metrics.settings
-    )
-    return Panel(
-        "boundary-statuses",
-        "Replies without an answer",
-        "Unparsed and refused replies count as wrong; where no reply came, the question is left out.",
-        tables=(Table("boundary-statuses-table", "Share of replies", columns, rows),),
-    )
+    found = study.metrics.settings
+    rows = tuple((row.setting, _KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
+    table = Table("boundary-statuses-table", "Share of replies", columns, rows)
+    explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
+    return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,))

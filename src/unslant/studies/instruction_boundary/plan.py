@@ -1,4 +1,4 @@
-"""Which questions are asked under which settings."""
+"""Which questions to ask under which settings."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from unslant.studies.instruction_boundary.instruction_settings import SEED, SETT
 from unslant.studies.instruction_boundary.question_sources import BoundarySet
 
 EVERY = "all"
-"""Stands for every setting but the disturbing options."""
+"""All settings but the disturbing options."""
 DISTURBING = "disturbing"
-"""Stands for the disturbing options, 1 to 9."""
+"""The disturbing options, 1 to 9."""
 
 Asked = tuple[AnyForm, Presentation]
 
 
 def setting_names(names: Sequence[str]) -> list[str]:
-    """The settings that ``names`` mean, ``all`` and ``disturbing`` spelled out, each once, in order.
-
-    Raises:
-        InputError: if one does not exist.
-    """
+    """Expand ``all`` and ``disturbing``, without duplicates, in order; InputError for unknown settings."""
     spelled: dict[str, None] = {}
     for name in (name.strip() for name in names):
         if name in (EVERY, DISTURBING):
@@ -36,11 +32,10 @@ def setting_names(names: Sequence[str]) -> list[str]:
 def plan(questions: BoundarySet, names: Sequence[str], *, seed: int = SEED, left_out: str = "") -> list[Asked]:
     """Every question under every setting, setting by setting.
 
-    Multiple-choice and judging questions are asked under all settings but the disturbing options, which have
-    questions of their own.
+    The disturbing options have their own questions.
 
     Raises:
-        InputError: if a setting does not exist, or there are no questions for it.
+        InputError: if a setting does not exist or has no questions.
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
     asked: list[Asked] = []

@@ -1,4 +1,4 @@
-"""What the instruction-boundary study found."""
+"""The result of the instruction-boundary study."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from unslant.studies.result import RecordedResult
 
 @dataclass(frozen=True)
 class BoundaryStudy(RecordedResult):
-    """What the study found.
+    """The result of the study.
 
     Attributes:
-        model: the model asked.
-        metrics: every number, with N and interval.
-        responses: the table of responses.
         asked_now: requests made by this run; the others were in the logs.
         log_dir: folder of inspect's logs (``inspect view --log-dir ...``).
         statuses: status -> number of rows.
-        notes: what a reader should know.
     """
 
     study = "instruction-boundary"
@@ -38,16 +34,11 @@ class BoundaryStudy(RecordedResult):
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able."""
         return super().to_dict() | {"meta": dict(self.responses.meta)} | self.metrics.to_dict()
 
 
 def result_of(responses: Responses) -> BoundaryStudy:
-    """The study's result from its table of responses alone.
-
-    Raises:
-        InputError: if the table holds no answers in words.
-    """
+    """The result from a table of responses; InputError if it has no generated replies."""
     meta = responses.meta
     return BoundaryStudy(
         str(meta.get("model", "model")),

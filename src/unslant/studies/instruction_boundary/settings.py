@@ -16,23 +16,23 @@ MAX_TOKENS = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class BoundarySettings(Options):
-    """What is asked; see :func:`unslant.studies.instruction_boundary.study.instruction_boundary`."""
+    """Settings of :func:`unslant.studies.instruction_boundary.study.instruction_boundary`."""
 
     LEAST: ClassVar = {"limit": 4, "repeats": 1}
 
     names: Annotated[Names, Parameter(name="--settings")] = ("all",)
-    """Settings, separated by commas; all: every one but the disturbing options; disturbing: 1 to 9 of them."""
+    """Settings, separated by commas; all: all but the disturbing options; disturbing: 1 to 9 of them."""
     limit: int | None = None
-    """Only N questions of each kind, half with a usual answer, sampled by the seed."""
+    """Sample at most N questions of each kind, half with a usual answer."""
     seed: int = SEED
-    """Seed of every random choice (P3's own)."""
+    """Random seed (default: P3's)."""
     log_dir: Path = Path("logs")
-    """Folder of inspect's logs; what has a reply there is not asked again."""
+    """Folder of inspect logs; requests with a reply there are not repeated."""
     repeats: int = 1
-    """Replies for each question and setting."""
+    """Replies per question and setting."""
     judge: str | None = None
-    """Model that reads replies in which no answer is found, such as inspect:PROVIDER/NAME."""
+    """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
     polisher: str | None = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
     left_out: str = ""
-    """Form that missing-choices leaves out: single, several, none, True, False or Unknown."""
+    """Answer form that missing-choices omits: single, several, none, True, False or Unknown."""

@@ -1,7 +1,6 @@
-"""The instruction-boundary study (P3): how much of an answer is the instruction.
+"""The instruction-boundary study (P3): the effect of instructions on generated answers.
 
-Load, present under every setting, generate replies through inspect_ai, read its logs back, measure. The logs are the
-store: a run that is started again asks only for what got no reply.
+Replies are generated through inspect_ai. Its logs are the store: repeating a run asks only for missing replies.
 """
 
 from __future__ import annotations
@@ -39,29 +38,26 @@ def instruction_boundary(
     show: bool = False,
     **options: Any,
 ) -> BoundaryStudy:
-    """Ask ``model`` and measure.
+    """Ask every question under every setting, and measure the effect of the settings.
 
     Args:
-        model: see :mod:`unslant.models.open`: a local model, a served one, or ``inspect:openai/gpt-4o``. The key of a
-            served one is taken from the environment (any text where the server wants none).
-        questions: a set, or the file of one.
-        settings, options: what is asked: a
-            :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
-            (``names=["vanilla"]``, ``log_dir="logs"``, ``limit=60``, ...), or both. What was asked before in the same
-            way, with a reply in ``log_dir``, is not asked again.
-        models: how the model is run.
-        generate: how its replies are generated; temperature 0.5 and 2048 tokens unless given.
+        model: a local or served model (see :mod:`unslant.models.open`), or ``inspect:openai/gpt-4o``.
+        questions: a set or its file.
+        settings, options: a :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as
+            keywords (``names=["vanilla"]``, ``limit=60``, ...), or both. Requests with a reply in ``log_dir`` are not
+            repeated.
+        generate: by default temperature 0.5 and 2048 tokens.
         show: draw inspect's progress display.
 
     Raises:
-        InputError: on a bad setting or option.
+        InputError: on an invalid setting or option.
         ModelError: if the model cannot be loaded, or inspect_ai is not installed.
     """
     chosen = with_options(BoundarySettings, settings, options)
     asked_by = (generate or GenerateOptions()).filled(TEMPERATURE, MAX_TOKENS)
     address, judge, polisher = (
-        address_of(name, told, ("generate",)) if name else None
-        for name, told in ((model, models), (chosen.judge, None), (chosen.polisher, None))
+        address_of(name, run_with, ("generate",)) if name else None
+        for name, run_with in ((model, models), (chosen.judge, None), (chosen.polisher, None))
     )
     assert address is not None
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions)
@@ -102,19 +98,17 @@ def instruction_boundary(
     statuses = Counter(row.status for row in rows)
     notes = [*found.notes]
     if len(rows) < len(wanted):
-        notes.append(f"{len(wanted) - len(rows):,} of {len(wanted):,} requests were not made; start again to make them")
+        notes.append(
+            f"{len(wanted) - len(rows):,} of {len(wanted):,} requests were not made; repeat the command to make them"
+        )
     if statuses["error"]:
-        notes.append(f"{statuses['error']:,} requests got no reply and are left out; start again to repeat them")
+        notes.append(f"{statuses['error']:,} requests got no reply and are excluded; repeat the command to retry them")
     metrics = boundary_metrics(responses, seed=chosen.seed)
     return BoundaryStudy(address.model, metrics, responses, len(missing), str(log_dir), statuses, tuple(notes))
 
 
 def _inspect() -> Any:
-    """Our inspect adapter, loaded only here.
-
-    Raises:
-        ModelError: naming the extra to install.
-    """
+    """Our inspect adapter; ModelError, naming the extra to install, without inspect_ai."""
     try:
         from unslant.studies.instruction_boundary import inspect_records
     except ImportError as error:
@@ -159,7 +153,7 @@ def _ask(
         )
     except ModelError:
         raise
-    except Exception as error:  # providers raise what they like when a package or key is missing
+    except Exception as error:  # providers raise various errors for a missing package or key
         raise ModelError(f"{name}: {' '.join(str(error).split())[:500]}") from error
     for log in logs:
         if log.error and not log.samples:
