@@ -18,6 +18,7 @@ COMMANDS = {
     **STUDIES["audit"].homes(),
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
+    "replies": "unslant.cli.replies:replies",
     "report": "unslant.cli.report:report",
 }
 

@@ -11,7 +11,7 @@ from unslant.studies import options as o
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(o.LabelOptions, o.PromptOptions):
+class AnswerSettings(o.ScoredLabelOptions, o.PromptOptions):
     """How questions are answered."""
 
     method: str = "vote"

@@ -16,6 +16,13 @@ def instruction_boundary(
     out: Annotated[Path, Parameter(help="JSONL file to write (.gz: compressed).")],
     source: Annotated[o.Pairs, Parameter(help="Read a source from your own file, as NAME=PATH; repeatable.")] = (),  # type: ignore[assignment]
     only: Annotated[o.Names, Parameter(help="Use only these sources, separated by commas.")] = (),
+    field: Annotated[
+        o.Pairs,
+        Parameter(
+            metavar="SOURCE.OURS=THEIRS",
+            help="Column of the file (THEIRS) for one of our fields; may be given several times.",
+        ),
+    ] = (),  # type: ignore[assignment]
     layout: Annotated[
         str, Parameter(help="level: the layout does not reveal the form; published: as in the authors' file.")
     ] = "level",
@@ -31,11 +38,19 @@ def instruction_boundary(
       unslant questions build instruction-boundary --out boundary.jsonl
       unslant questions build instruction-boundary --only mmlu --source mmlu=my.jsonl --out boundary.jsonl
     """
+    from unslant.errors import InputError
     from unslant.studies.instruction_boundary.question_sources import SOURCES, build
     from unslant.studies.outputs import check_file
 
     check_file(out)
-    made = build(o.pairs("--source", source), seed=seed, layout=layout, scale=scale, only=list(only or SOURCES))
+    fields: dict[str, dict[str, str]] = {}
+    for name, column in o.pairs("--field", field).items():
+        of, dot, ours = name.partition(".")
+        if not dot:
+            raise InputError(f"--field {name}={column}: write it as SOURCE.OURS=THEIRS, as in mmlu.question=prompt")
+        fields.setdefault(of, {})[ours] = column
+    paths, wanted = o.pairs("--source", source), list(only or SOURCES)
+    made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=fields)
     made.write(out)
     if not quiet:
         print(*made.lines(), f"written to {out}", sep="\n")

@@ -11,7 +11,7 @@ from unslant.studies import options as o
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdapterSettings(o.LabelOptions, o.PromptOptions, TrainSettings):
+class AdapterSettings(o.ScoredLabelOptions, o.PromptOptions, TrainSettings):
     """How an adapter is trained."""
 
     held_out: str | None = None

@@ -135,12 +135,8 @@ class Bootstrap:
         at = 0.5 if math.isinf(width) else (value - floor) / width
         effective = math.inf if math.isinf(width) else at * (1 - at) * width**2 / variance
         effective *= n / (n - 1) if yes_or_no else 1.0
-        # how much more skewed the mean is than that of so many yes-or-no answers
-        beyond = sampling.skewness(residuals, kept) - (1 - 2 * at) / math.sqrt(effective * at * (1 - at))
         if sampling.clustered and sampling.units(kept) < LEAST_UNITS:
             return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
-        if not yes_or_no and abs(beyond) > _SKEWED:
-            return Estimate.bare(value, n, note or "too few questions for values so skewed: no interval", confidence)
         if math.isinf(width):
             low, high = (value + sign * quantile * math.sqrt(variance) for sign in (-1, 1))
             return Estimate(value, low, high, n, f"Student {sampling.words}", confidence, note)
@@ -208,8 +204,6 @@ class Bootstrap:
         return Estimate(value, below, above, n, method, self.confidence, note)
 
 
-_SKEWED = 0.12
-"""Student's and Agresti and Coull's intervals hold the truth too rarely where the mean is more skewed than this."""
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""

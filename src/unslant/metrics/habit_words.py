@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from unslant.metrics.habits import Meaning, Slot
+import numpy as np
+
+from unslant.metrics.habits import Place
+from unslant.metrics.label_or_position import Kind
 from unslant.metrics.slot_tables import ordinal
 
+Meaning = tuple[tuple[Place, Kind, bool], ...]
+"""Places, each with whether its label or its position is meant, and whether it is taken (or avoided)."""
 
-def slot_name(slot: Slot, labels: Sequence[str], sizes: Iterable[int]) -> str:
-    """A label as it is written, or a place: ``A``, ``the last label``, ``the second position``.
+
+def place_name(place: Place, kind: Kind, labels: Sequence[str], sizes: Iterable[int]) -> str:
+    """A label as it is written, or a position: ``A``, ``the last label``, ``the second position``.
 
     Args:
         labels: the standard sequence.
         sizes: numbers of options there are.
     """
-    if slot.kind == "label":
-        if slot.origin == "start":
-            return labels[slot.place]
-        evens = {n for n in sizes if n % 2 == 0}
-        if slot.origin == "middle" and len(set(sizes)) == len(evens) == 1:
-            n = evens.pop()
-            return f"{labels[n // 2 - 1]} or {labels[n // 2]}"
-        return "the last label" if slot.origin == "end" else "the middle label"
-    if slot.origin == "middle":
-        return "the middle position" if all(n % 2 for n in sizes) else "a middle position"
-    if slot.origin == "end":
-        return "the last position" if slot.place == 0 else "the second to last position"
-    return f"the {ordinal(slot.place)} position"
+    sizes = set(sizes)
+    if kind == "label" and (place.origin == "start" or len(sizes) == 1):
+        return " or ".join(labels[i] for i in np.flatnonzero(place.among(max(sizes))).tolist())
+    if place.origin == "middle":
+        single = kind == "label" or all(n % 2 for n in sizes)
+        return f"{'the' if single else 'a'} middle {kind}"
+    if place.origin == "end":
+        return f"the {'second to last' if place.rank else 'last'} {kind}"
+    return f"the {ordinal(place.rank)} {kind}"
+
+
+def names_of(meaning: Meaning, labels: Sequence[str], sizes: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of what is taken, and of what is avoided, from the first to the last."""
+    ranked = sorted(meaning, key=lambda item: (item[1], int(item[0].among(max(sizes)).argmax())))
+    found: Mapping[bool, list[str]] = {True: [], False: []}
+    for place, kind, taken in ranked:
+        found[taken].append(place_name(place, kind, labels, sizes))
+    return tuple(found[True]), tuple(found[False])
 
 
 def listed(names: Sequence[str], word: str) -> str:
@@ -59,19 +70,6 @@ def tell_where(parts: Sequence[tuple[str, str]], nothing: str = "nothing in part
     words, verb = [], ""
     for said, where in parts:
         own, _, rest = said.partition(" ")
-        if said and own == verb:
-            words.append(f"{rest} {where}")
-        else:
-            words.append(f"{said or nothing} {where}")
+        words.append(f"{rest if said and own == verb else said or nothing} {where}")
         verb = own or verb
     return ", ".join(words)
-
-
-def names_of(meaning: Meaning, labels: Sequence[str], sizes: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the slots taken, and of those avoided, in standard sequence."""
-    most = max(sizes)
-    ranked = sorted(meaning, key=lambda item: (item[0].kind, int(item[0].among(most).argmax())))
-    found: Mapping[bool, list[str]] = {True: [], False: []}
-    for slot, taken in ranked:
-        found[taken].append(slot_name(slot, labels, list(sizes)))
-    return tuple(found[True]), tuple(found[False])

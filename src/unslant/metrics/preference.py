@@ -12,17 +12,18 @@ from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.habit_groups import by_size, by_subject
-from unslant.metrics.habit_words import listed, names_of, slot_name, tell, tell_where
-from unslant.metrics.habits import FEWEST, Habit, Meaning, Search
+from unslant.metrics.habit_words import Meaning, listed, names_of, place_name, tell, tell_where
+from unslant.metrics.habits import FEWEST, Habit, Place, Search
+from unslant.metrics.label_or_position import Kind, Kinds, label_or_position
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.slot_effects import SlotGroup, Unit, has_probabilities, slot_groups, unsure_questions
 from unslant.metrics.slot_tables import LAST, SlotEffect, SlotValues, slot_tables
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
-Subjects = Sequence[tuple[tuple[str, ...], Habit | None]]
+Subjects = Sequence[tuple[tuple[str, ...], Meaning]]
 
-MARGIN: Mapping[Unit, float] = {"nats": 0.05, "shares": 0.02}
-"""Least pull that is a preference: 0.05 nats make 0.26 of a probability of 0.25."""
+MARGIN: Mapping[Unit, float] = {"nats": 0.2, "shares": 0.03}
+"""Least pull that is a preference: 0.2 nats make 0.29 of a probability of 0.25."""
 TRACE = 0.002
 """Least pull that is looked for at all, in nats or shares."""
 SLIGHT = 0.05
@@ -108,20 +109,22 @@ class _Reading:
     def preference(self, seed: int) -> Preference:
         """See :func:`preference`."""
         habit = self._search(self.groups).find() if self.groups else None
-        sizes = by_size(habit, self.groups, self._search, self.unit == "shares")
-        p, subjects = by_subject(self.groups, self.scores.subjects, MARGIN[self.unit], self._search, seed)
-        if len({found.meaning if found else None for _, found in subjects}) < 2:
+        readings = self._readings(habit, self.groups)
+        sizes = self._by_size(habit, dict(zip(habit.places, readings[0], strict=True)) if habit else {})
+        p, parts = by_subject(self.groups, self.scores.subjects, MARGIN[self.unit], self._search, seed)
+        subjects = [(names, self._meaning(found, self._readings(found, cells)[0])) for names, cells, found in parts]
+        if len({meaning for _, meaning in subjects}) < 2:
             subjects = []
         sticky, scattered = self._sticky()
-        finding, phrase, note = self._said(habit, sizes, subjects, sticky.value if scattered else 0.0)
-        takes, avoids = self._names(habit.meaning) if habit else ((), ())
+        finding, phrase, note = self._said(habit, readings, sizes, subjects, sticky.value if scattered else 0.0)
+        takes, avoids = self._names(self._meaning(habit, readings[0]))
         return Preference(
             finding,
             phrase,
             takes,
             avoids,
             {n: tell(*names_of(meaning, self.scores.labels, [n])) for n, meaning in sizes.items()},
-            {name: tell(*self._names(found.meaning)) if found else "" for names, found in subjects for name in names},
+            {name: tell(*self._names(meaning)) for names, meaning in subjects for name in names},
             p,
             *slot_tables(self.scores, self.values, self.unit, self.bootstrap),
             self.bootstrap.mean(self.unsure, note="" if np.isfinite(self.unsure).any() else _ONE_ORDER),
@@ -129,12 +132,36 @@ class _Reading:
             note,
         )
 
-    def _search(self, groups: tuple[SlotGroup, ...], margin: float | None = None) -> Search:
+    def _search(self, groups: Sequence[SlotGroup], margin: float | None = None) -> Search:
         least = MARGIN[self.unit] if margin is None else margin
-        return Search(groups, self.bootstrap.sampling, len(self.scores), least)
+        return Search(groups, self.bootstrap.sampling, self.excess, least)
+
+    def _readings(self, habit: Habit | None, groups: Sequence[SlotGroup]) -> list[Kinds]:
+        if habit is None:
+            return [()]
+        return label_or_position(habit, groups, self.bootstrap.sampling, len(self.scores))
+
+    @staticmethod
+    def _meaning(habit: Habit | None, kinds: Kinds) -> Meaning:
+        return tuple(zip(habit.places, kinds, habit.taken, strict=True)) if habit else ()
+
+    def _by_size(self, habit: Habit | None, kind_of: Mapping[Place, Kind]) -> dict[int, Meaning]:
+        meanings: dict[int, Meaning] = {}
+        for n, found in by_size(habit, self.groups, self._search, self.unit == "shares").items():
+            if isinstance(found, Habit):
+                own = [group for group in self.groups if group.n == n]
+                meanings[n] = self._meaning(found, self._readings(found, own)[0])
+            else:
+                meanings[n] = tuple((place, kind_of[place], taken) for place, taken in found)
+        return meanings
 
     def _said(
-        self, habit: Habit | None, sizes: Mapping[int, Meaning], subjects: Subjects, sticky: float
+        self,
+        habit: Habit | None,
+        readings: Sequence[Kinds],
+        sizes: Mapping[int, Meaning],
+        subjects: Subjects,
+        sticky: float,
     ) -> tuple[Finding, str, str]:
         asked = int(np.isfinite(self.unsure).sum())
         if not asked:
@@ -150,30 +177,38 @@ class _Reading:
             return "open", "a preference when unsure cannot be told", "something pulls, but what it is cannot be told"
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
-            note = f"the same as: {self._tell(habit.same)}" if habit.same else note
-            return "habit", f"{self._tell(habit.meaning)} when unsure{self._rivals(habit)}", note
+            if habit.same:
+                names = [place_name(place, readings[0][0], self.scores.labels, self.sizes) for place in habit.same]
+                note = f"the same as: {'avoids' if habit.taken[0] else 'takes'} {listed(names, 'and')}"
+            words = self._tell(self._meaning(habit, readings[0]))
+            return "habit", f"{words} when unsure{self._others(habit, readings)}", note
         if sticky >= 0.5:
             words = f"keeps to one position in {sticky:.0%} of the questions it is unsure of, not the same in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         least = self._search(self.groups, TRACE).find()
-        if least and abs(self._part(least.meaning)) >= SLIGHT:
-            pull = max(abs(least.pull(i)) for i in range(len(least.slots)))
-            note = f"a pull of {pull:.3f} {self.unit} decides between options that are otherwise nearly equal"
-            return "trace", f"{self._tell(least.meaning)} when unsure, but by a trace only", note
+        if least:
+            meaning = self._meaning(least, self._readings(least, self.groups)[0])
+            if self._part(meaning) >= SLIGHT:
+                pull = max(abs(least.pull(i)) for i in range(len(least.places)))
+                note = f"a pull of {pull:.3f} {self.unit} decides between options that are otherwise nearly equal"
+                return "trace", f"{self._tell(meaning)} when unsure, but by a trace only", note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "a preference when unsure cannot be told", "too few unsure questions to exclude one that matters"
 
     def _names(self, meaning: Meaning) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return names_of(meaning, self.scores.labels, self.sizes)
+        return names_of(meaning, self.scores.labels, self.sizes) if meaning else ((), ())
 
     def _tell(self, meaning: Meaning) -> str:
-        there = [sum(slot.among(n).sum() for slot, _ in meaning) / n for n in self.scores.n_options[self.rows]]
+        there = [sum(place.among(n).sum() for place, _, _ in meaning) / n for n in self.scores.n_options[self.rows]]
         slight = abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
         return tell(*self._names(meaning), slight)
 
-    def _rivals(self, habit: Habit) -> str:
-        names = [[slot_name(slot, self.scores.labels, self.sizes) for slot in rival] for rival in habit.rivals]
+    def _others(self, habit: Habit, readings: Sequence[Kinds]) -> str:
+        """What else would fit as well: other readings of the same places, or other places."""
+        told = [list(zip(habit.places, kinds, strict=True)) for kinds in readings[1:3]]
+        told += [[(place, readings[0][0]) for place in rival] for rival in habit.rivals]
+        names = [[place_name(*item, self.scores.labels, self.sizes) for item in items] for items in told]
         return f" (or {', or '.join(listed(own, 'or') for own in names)}: cannot be told apart)" if names else ""
 
     def _tell_sizes(self, sizes: Mapping[int, Meaning]) -> str:
@@ -186,23 +221,21 @@ class _Reading:
     def _tell_subjects(self, subjects: Subjects) -> str:
         few = sum(len(names) for names, _ in subjects) <= 3
         parts = []
-        for i, (names, habit) in enumerate(subjects):
+        for i, (names, meaning) in enumerate(subjects):
             count = f"{len(names)}" + ("" if i else " subjects" if len(names) > 1 else " subject")
-            said = tell(*self._names(habit.meaning)) if habit else ""
-            parts.append((said, f"in {listed(names, 'and') if few else count}"))
+            parts.append((tell(*self._names(meaning)), f"in {listed(names, 'and') if few else count}"))
         return tell_where(parts)
 
     def _part(self, meaning: Meaning) -> float:
-        """What these slots add to the unsure answers, those avoided counting down.
+        """What these places got of the unsure answers over the orders, beyond what content explains.
 
-        Where label and position are not told apart: what they got over the orders, beyond what content explains.
+        Those avoided count down, so that a habit that moves answers its own way is above 0.
         """
-        labels, positions = (np.where(np.isnan(values), self.excess, values) for values in self.values.shares)
         part = np.zeros(len(self.scores))
-        for slot, up in meaning:
+        for place, _, taken in meaning:
             for n in self.sizes:
-                own = (labels if slot.kind == "label" else positions)[:, :n] @ slot.among(n)
-                part += np.where(self.scores.n_options == n, own, 0.0) * (1 if up else -1)
+                own = self.excess[:, :n] @ place.among(n)
+                part += np.where(self.scores.n_options == n, own, 0.0) * (1 if taken else -1)
         return float(part[self.rows].mean())
 
     def _sticky(self) -> tuple[Estimate, bool]:

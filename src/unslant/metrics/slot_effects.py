@@ -8,7 +8,7 @@ with the labels in other places give what is left of them apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -192,7 +192,7 @@ class Weighing:
         return iter(zip(self.groups, self.weights, strict=True))
 
 
-def page_variances(groups: tuple[SlotGroup, ...]) -> Floats:
+def page_variances(groups: Sequence[SlotGroup]) -> Floats:
     """Variance between questions of a cell, for each kind of page."""
     pages = 1 + max(int(group.pages.max()) for group in groups)
     squares, degrees = np.zeros(pages), np.zeros(pages)

@@ -10,20 +10,21 @@ if TYPE_CHECKING:
     from unslant.models.chat import ChatModel, Reply
     from unslant.models.hf.loading import load_model
     from unslant.models.open import open_model
-    from unslant.models.options import GenerateOptions, ModelOptions
+    from unslant.models.options import GenerateOptions, LengthOptions, ModelOptions
 
 _HOMES = {
     "base": ("Cost", "Scored", "ScoringModel", "facts_of"),
     "chat": ("ChatModel", "Reply"),
     "hf.loading": ("load_model",),
     "open": ("open_model",),
-    "options": ("GenerateOptions", "ModelOptions"),
+    "options": ("GenerateOptions", "LengthOptions", "ModelOptions"),
 }
 
 __all__ = [
     "ChatModel",
     "Cost",
     "GenerateOptions",
+    "LengthOptions",
     "ModelOptions",
     "Reply",
     "Scored",

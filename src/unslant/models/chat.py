@@ -193,4 +193,13 @@ def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
     )  # fmt: skip
     if options.adapter:
         model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
+    sampled = model.api.generate
+
+    async def generate(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
+        greedy = config.temperature == 0  # which transformers refuses to sample at
+        model.api.do_sample = not greedy
+        told = config.model_copy(update={"temperature": None}) if greedy else config
+        return await sampled(input, tools, tool_choice, told)
+
+    model.api.generate = generate
     return model

@@ -15,6 +15,7 @@ from cyclopts import Group, Parameter, Token
 
 from unslant.errors import InputError
 from unslant.models import GenerateOptions as GenerateOptions
+from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ def _split(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(part.strip() for token in tokens for part in token.value.split(",") if part.strip())
 
 
+def _temperatures(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
+    """Reads 0,0.7,1, given any number of times, as one tuple."""
+    try:
+        return tuple(map(float, _split(_, tokens)))
+    except ValueError as error:
+        raise InputError(f"--temperature: {error}; write 0.5, or several as 0,0.7,1") from None
+
+
 def _off(_: Any, tokens: Sequence[Token]) -> bool:
     return not tokens
 
@@ -56,12 +65,14 @@ if TYPE_CHECKING:
     Pairs = Mapping[str, str]
     Numbers = Mapping[str, float]
     Names = Sequence[str]
+    Temperatures = Sequence[float]
     Pool = str | Path | QuestionSet[Any]
     Pools = Sequence[Pool]
 else:  # as flags
     Pairs = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE")]
     Numbers = Annotated[tuple[str, ...], Parameter(metavar="NAME=NUMBER")]
     Names = Annotated[tuple[str, ...], Parameter(converter=_split, metavar="NAME,...")]
+    Temperatures = Annotated[tuple[float, ...], Parameter(converter=_temperatures, metavar="NUMBER,...")]
     Pool = str
     Pools = Names
 
@@ -92,23 +103,29 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadOptions(Options):
-    """Which questions to read, and how."""
+class FieldOptions(Options):
+    """Which column holds what."""
+
+    fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
+    """Column of the file (THEIRS) for one of our fields; may be given several times."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "fields", pairs("--field", self.fields))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions(FieldOptions):
+    """Which questions are read, and how."""
 
     LEAST: ClassVar = {"limit": 1}
 
-    fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
-    """Read our field from this column of the file; repeatable."""
     skip_bad: bool = False
     """Skip and count bad lines instead of stopping."""
     limit: int | None = None
     """Sample at most N questions."""
     seed: int = 0
     """Random seed."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "fields", pairs("--field", self.fields))
 
     def load(self, source: str | Path, maths: bool = False) -> "QuestionSet[Any]":
         """All questions of a file, recipe or built-in set, multiple-choice or (``maths``) open maths.
@@ -153,6 +170,12 @@ class LabelOptions(Options):
 
     labels: str = "A"
     """Label set: A, a, 1, 0, I, i, or your own, separated by commas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredLabelOptions(LabelOptions):
+    """How options are labelled where labels are scored."""
+
     to_end: bool = False
     """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
 
@@ -218,6 +241,7 @@ OPTIONS = Group("Options", sort_key=1)
 SETTINGS = Parameter(name="*")
 Models = Annotated[ModelOptions, flags("Model", 2)]
 Generate = Annotated[GenerateOptions, flags("Replies", 3)]
+Length = Annotated[LengthOptions, flags("Replies", 3)]
 Outputs = Annotated[OutputOptions, flags("Output", 4)]
 Reports = Annotated[ReportOptions, flags("Output", 4)]
 Stores = Annotated[StoreOptions, flags("Store", 5)]

@@ -10,6 +10,9 @@ from unslant.models import Cost
 from unslant.reports import Page
 from unslant.reports.numbers import count, percent
 
+FEW = 0.05
+"""Headlines tell any larger share of replies that are missing or are no answer."""
+
 
 def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Names and values of model, questions and settings in a run's metadata."""

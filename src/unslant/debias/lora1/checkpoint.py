@@ -86,7 +86,7 @@ def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
         "tokenizer": identity.get("tokenizer", ""),
         "dtype": identity.get("dtype", ""),
         "labels": ",".join(asker.alphabet),
-        "template": _digest([writer.template.model_dump_json(exclude={"name", "description"})] if writer else []),
+        "template": _digest([repr(writer.template.model_dump(exclude={"name"}))] if writer else []),
         "chat": str(getattr(writer, "chat", "")),
         "elicitation": repr(replace(elicitation, writer=None) if writer else elicitation),
         "to_end": str(getattr(writer, "to_end", "")),

@@ -12,7 +12,7 @@ from unslant.arrays import jsonable
 from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
-from unslant.reports.numbers import Cell, count, listed, number
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
@@ -111,10 +111,15 @@ class AuditComparison(StudyResult):
         if len(self.runs) > 2 or not self.differences:
             return f"{count(len(self.runs), 'run')} side by side"
         how = METRICS["difference"]
-        words = {"accuracy": "as reported", "robust_accuracy": "whatever the order"}
-        parts = [f"{number(found[key], how)} {said}" for key, said in words.items() if key in found]
-        other = list(self.runs)[1]
-        return f"{other} against {self.base[0]}: {', '.join(parts) or 'nothing could be compared'}"
+        words = {"expected_accuracy": "as mean over orders", "accuracy": "as reported"}
+        key = next((key for key in words if key in found), None)
+        other, base = list(self.runs)[1], self.base[0]
+        if key is None:
+            return f"{other} against {base}: nothing could be compared"
+        written = f"{with_interval(found[key], how)} {words[key]}, same questions"
+        if not found[key].excludes(0.0):
+            return f"No difference shown between {other} and {base}: {written}"
+        return f"{other} against {base}: {written}"
 
 
 def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> list[Describes]:

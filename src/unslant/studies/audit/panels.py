@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_ORDERS = 24
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+LEAST_LABEL_MASS = 0.5
+"""Below, a warning: less than half of the probability of the next token is on labels."""
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
@@ -54,11 +56,31 @@ def page(result: AuditResult) -> Page:
 def headline(metrics: Metrics) -> str:
     """The outcome in one sentence, for any reader."""
     means, preference = metrics.means, metrics.preference
-    words = {"accuracy": "as reported", "robust_accuracy": "whatever the order", "vote_accuracy": "voted"}
+    words = {
+        "accuracy": "as reported",
+        "expected_accuracy": "as mean over orders",
+        "robust_accuracy": "whatever the order",
+        "vote_accuracy": "voted",
+    }
     found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
-    scores = ", ".join(f"{number(value, metric)} {said}" for metric, value, said in found if value.defined)
-    parts = [scores, preference.phrase if preference.unsure.defined else ""]
-    return "; ".join(filter(None, parts)) or "Nothing could be measured"
+    written = [
+        f"{with_interval(value, metric) if i < 2 else number(value, metric)} {said}"
+        for i, (metric, value, said) in enumerate(found)
+        if value.defined
+    ]
+    if not written:
+        return "Nothing could be measured"
+    chance = f"chance {number(means.chance, METRICS['chance'])}"
+    parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
+    parts += [preference.phrase] if preference.unsure.defined else []
+    if few_labels(metrics):
+        parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
+    return "; ".join(parts)
+
+
+def few_labels(metrics: Metrics) -> bool:
+    """Whether the model is mostly about to say something else than a label."""
+    return metrics.means.label_mass.value < LEAST_LABEL_MASS
 
 
 def _lead(result: AuditResult) -> str:
@@ -91,9 +113,23 @@ def notes(result: AuditResult) -> list[str]:
         (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
         (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
     ]
+    mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
     return [
+        *(
+            [
+                f"Labels hold {percent(mass.value, 1)} of the probability: the model is about to say something else. "
+                "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
+                "--template), or a model that thinks before it answers."
+            ]
+            if few_labels(result.metrics)
+            else []
+        ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
         *counted(sentences),
+        *(
+            [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]
+            * (least == least)
+        ),
         *skipped_lines(result.meta),
         *cost_lines(result.cost),
     ]
@@ -123,8 +159,8 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "score",
         "What the score is worth",
-        "The reported score uses the option order of the file. The mean over orders removes luck with that order; the "
-        "vote is the corrected answer; right in every order is the score no order can lower.",
+        "The reported score uses the option order of the file. The mean over orders removes luck with it: quote that "
+        "in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
         (chart,) if marks else (),
         (Table.of_metrics("scores", "Scores of each run", shown),) if several else (),
         short="Score",

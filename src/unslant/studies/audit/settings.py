@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from unslant.studies.options import LabelOptions, PromptOptions, ShotOptions
+from unslant.studies.options import PromptOptions, ScoredLabelOptions, ShotOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditSettings(ShotOptions, LabelOptions, PromptOptions):
+class AuditSettings(ShotOptions, ScoredLabelOptions, PromptOptions):
     """How the questions are asked; see :func:`unslant.audit`."""
 
     orders: str = "auto"

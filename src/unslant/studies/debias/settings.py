@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import LabelOptions, Names, Pools, PromptOptions, switch_off
+from unslant.studies.options import Names, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
@@ -11,7 +11,7 @@ DEFAULT_METHODS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasSettings(LabelOptions, PromptOptions):
+class DebiasSettings(ScoredLabelOptions, PromptOptions):
     """Settings of :func:`unslant.studies.debias.study.debias_study`."""
 
     methods: Names = DEFAULT_METHODS

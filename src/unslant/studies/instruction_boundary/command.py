@@ -20,7 +20,7 @@ def instruction_boundary(
     log: o.Logs = (),
     settings: Annotated[BoundarySettings, o.SETTINGS] = BoundarySettings(),
     models: o.Models = o.ModelOptions(),
-    generate: o.Generate = o.GenerateOptions(),
+    generate: o.Length = o.LengthOptions(),
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
     """Ask the same questions under complete, excessive and incomplete instructions.
@@ -40,5 +40,6 @@ def instruction_boundary(
     if log:
         return report_logs(log, BoundaryStudy, outputs)
     check_outputs(outputs)
-    result = run(model, questions, settings, models=models, generate=generate, show=not outputs.quiet)
+    replies = o.GenerateOptions(max_tokens=generate.max_tokens)
+    result = run(model, questions, settings, models=models, generate=replies, show=not outputs.quiet)
     return write_outputs(result, outputs)

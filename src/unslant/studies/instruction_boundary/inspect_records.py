@@ -9,12 +9,14 @@ from pathlib import Path
 
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import ModelOutput
 
 from unslant.asking import GENERATE
 from unslant.models.chat import inspect_messages
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
-from unslant.responses import Extracted, Response, chosen_contents, text_ranks
+from unslant.responses import Extracted, Response, chosen_contents, extract, text_ranks
+from unslant.responses.judge import needs_judge
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
 from unslant.studies.instruction_boundary.metrics import JUDGED
@@ -81,26 +83,48 @@ def read_keyed(
     return rows
 
 
+def read_output(output: ModelOutput, presentation: Presentation) -> Extracted:
+    """What today's patterns read in a reply; of status ``error`` where there is none."""
+    if not output.choices:  # a body without a reply, though the server said 200
+        return Extracted("error", rule="no choices in the reply")
+    return Extracted("refused", rule="refusal") if _declined(output) else extract(output.completion, presentation)
+
+
+def _declined(output: ModelOutput) -> bool:
+    """Whether the provider says that the model declined, whatever the text."""
+    if output.stop_reason == "content_filter":
+        return True
+    if isinstance(output.message.content, str):
+        return False
+    return any(getattr(part, "refusal", None) for part in output.message.content)
+
+
 def _row(sample: EvalSample) -> Response:
+    """The reply is read again, so that old logs profit from a newer reader; a judge's reading in the log stands where
+    the patterns still find nothing."""
     metadata = sample.metadata
     score = (sample.scores or {}).get(SCORER)
-    result = (score.metadata or {}) if score and not sample.error else {}
-    status = str(result.get("status", "error"))
     presentation = from_metadata(metadata)
-    read = Extracted(status, frozenset(result.get("labels", ())))
+    read, judged = Extracted("error"), False
+    if score and not sample.error:  # without a score the sample did not come to its end
+        told = score.metadata or {}
+        read = read_output(sample.output, presentation)
+        judged = bool(told.get("judged")) and needs_judge(read)
+        if judged:
+            read = Extracted(str(told["status"]), frozenset(told["labels"]), "judge")
     return Response(
         question_id=metadata["question_id"],
         kind=presentation.kind,
         item=presentation.item,
         suggested=presentation.suggested,
-        elicitation=JUDGED if result.get("judged") else GENERATE,
+        elicitation=JUDGED if judged else GENERATE,
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,
         n_options=metadata["n_options"],
         chosen=chosen_contents(read, presentation),
-        status=status,
-        raw=sample.output.completion if status != "error" else None,
+        status=read.status,
+        raw=sample.output.completion if read.status != "error" else None,
         subject=metadata["subject"],
         source=metadata["source"],
         interventions=presentation.interventions,

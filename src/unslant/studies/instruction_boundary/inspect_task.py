@@ -41,7 +41,8 @@ def instruction_boundary(
     from unslant.studies.instruction_boundary.question_sources import load_boundary
 
     names = settings.split(",") if isinstance(settings, str) else settings
-    asked = plan(load_boundary(questions).balanced(limit, seed), names, seed=seed, left_out=left_out)
+    whole = load_boundary(questions)
+    asked = plan(whole.balanced(limit, seed), names, seed=seed, left_out=left_out, examples=whole)
     return build_task(
         [to_sample(question, presentation) for question, presentation in asked],
         temperature=temperature,

@@ -7,8 +7,8 @@ wrong; requests without a reply (``error``) are counted, and excluded from accur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,15 +36,21 @@ class SettingMetrics(Jsonable):
     """One setting and kind of question (``choice`` or ``judging``). All shares are in [0, 1].
 
     Attributes:
-        accuracy: P3, eq. 1.
-        stability: SR, accuracy on usual answer forms: one option, True or False (eq. 2).
-        generalization: GR, accuracy on unusual answer forms: none, several, Unknown (eq. 3).
-        generalization_none, generalization_several: GR by unusual form of multiple-choice questions.
-        robustness: RS, harmonic mean of SR and GR (eq. 6); 0 if either is 0.
-        outputs: OR, share of each form among the answers (eq. 4, 5).
-        truth: share of each form among the right answers.
-        judged, unparsed, refused: shares of replies read by a judge, without an answer, and declined.
-        errors: share of requests without a reply.
+        setting, kind: name of the setting; ``choice`` or ``judging``.
+        accuracy: share of questions answered right (P3, eq. 1).
+        stability: SR, accuracy where the right answer has a usual form: one option, True or False (eq. 2).
+        generalization: GR, accuracy where it has an unusual form: none, several, Unknown (eq. 3).
+        generalization_none, generalization_several: GR of the two unusual forms of multiple-choice questions.
+        robustness: RS, harmonic mean of SR and GR (eq. 6); 0 where either is 0.
+        outputs: OR, form of answer -> its share among all replies that came (eq. 4, 5); what is missing to 1 is
+            ``unreadable``.
+        outputs_sparse: the share of the unusual forms together, among all replies that came.
+        outputs_readable: as ``outputs``, among the readable replies only.
+        truth: form of answer -> its share among the right answers of these questions.
+        judged: share of replies that a judge had to read.
+        unreadable: share of replies that are no answer: ``unparsed``, in which none is found, and ``refused``.
+        readable: accuracy among the readable replies only.
+        errors: share of requests that got no reply.
     """
 
     setting: str
@@ -56,15 +62,19 @@ class SettingMetrics(Jsonable):
     generalization_several: Estimate
     robustness: Estimate
     outputs: Mapping[str, Estimate]
+    outputs_sparse: Estimate
+    outputs_readable: Mapping[str, Estimate]
     truth: Mapping[str, float]
     judged: Estimate
+    unreadable: Estimate
+    readable: Estimate
     unparsed: Estimate
     refused: Estimate
     errors: Estimate
 
     @property
     def dense_outputs(self) -> float:
-        """Share of answers of a usual form; ``nan`` without answers."""
+        """Share of replies of a usual form; ``nan`` if none came."""
         return sum(share.value for form, share in self.outputs.items() if form in DENSE)
 
 
@@ -115,9 +125,16 @@ class BoundaryMetrics(Jsonable):
         }
 
 
-def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
-    """Measure generated replies, averaging repeats by question; InputError if there are none."""
-    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in _READ]
+def boundary_metrics(
+    responses: Responses | Iterable[Response], *, resamples: int = RESAMPLES, seed: int = 0
+) -> BoundaryMetrics:
+    """Measure the generated replies; several samples of one reply are averaged by question.
+
+    Raises:
+        InputError: if there are none.
+    """
+    rows = responses.rows() if isinstance(responses, Responses) else responses
+    rows = [row for row in rows if row.kind == SETTING and row.elicitation in _READ]
     if not rows:
         raise InputError("the table has no generated replies: run the instruction-boundary study first")
     names = list(dict.fromkeys(row.item for row in rows))
@@ -155,36 +172,45 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
     bootstrap = Bootstrap(len(ids), resamples=resamples, seed=seed)
     right = _right(by_question)
     truth = [answer_form(kind, group[0].answers) for group in by_question]
-    dense = np.array([form in DENSE for form in truth])
 
     def only(*forms: str) -> Estimate:
         wanted = np.isin(np.array(truth), forms)
         return bootstrap.mean(np.where(wanted, right, np.nan), note="" if wanted.any() else "no such question asked")
 
-    def share(wanted: Any, among: Any = lambda row: True) -> Estimate:
+    def came(row: Response) -> bool:
+        return row.status != "error"
+
+    def readable(row: Response) -> bool:
+        return row.status == "ok"
+
+    def of_form(row: Response, *forms: str) -> bool:
+        return readable(row) and answer_form(kind, row.chosen or frozenset()) in forms
+
+    def share(wanted: Any, among: Any = came) -> Estimate:
         return bootstrap.mean(
             np.array([_mean([float(wanted(row)) for row in group if among(row)]) for group in by_question])
         )
 
-    outputs = {
-        form: share(lambda row, form=form: answer_form(kind, row.chosen) == form, lambda row: row.status == "ok")
-        for form in FORMS[kind]
-    }
+    sparse = [form for form in FORMS[kind] if form not in DENSE]
     return SettingMetrics(
         setting=setting,
         kind=kind,
         accuracy=bootstrap.mean(right),
         stability=only(*[form for form in FORMS[kind] if form in DENSE]),
-        generalization=only(*[form for form in FORMS[kind] if form not in DENSE]),
+        generalization=only(*sparse),
         generalization_none=only("none") if kind == "choice" else Estimate.undefined("judging questions have no none"),
         generalization_several=only("several") if kind == "choice" else Estimate.undefined("no several in judging"),
-        robustness=_harmonic(bootstrap, right, dense),
-        outputs=outputs,
+        robustness=_robustness(rows, resamples, seed),
+        outputs={form: share(lambda row, form=form: of_form(row, form)) for form in FORMS[kind]},
+        outputs_sparse=share(lambda row: of_form(row, *sparse)),
+        outputs_readable={form: share(lambda row, form=form: of_form(row, form), readable) for form in FORMS[kind]},
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
-        unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
-        refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
-        errors=share(lambda row: row.status == "error"),
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED),
+        unreadable=share(lambda row: not readable(row)),
+        readable=share(lambda row: row.chosen == row.answers, readable),
+        unparsed=share(lambda row: row.status == "unparsed"),
+        refused=share(lambda row: row.status == "refused"),
+        errors=share(lambda row: not came(row), lambda row: True),
     )
 
 
@@ -222,35 +248,46 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
-def _harmonic(bootstrap: Bootstrap, right: Floats, dense: Bools) -> Estimate:
-    n = int((~np.isnan(right)).sum())
-    if not dense.any() or dense.all():
-        return Estimate.undefined("needs questions of both usual and unusual form", n)
-    return bootstrap.statistic(_features(right, dense), _harmonic_of, n, low=0.0, high=1.0)
-
-
 def _robustness(rows: Sequence[Response], resamples: int, seed: int) -> Estimate:
-    """RS averaged over kinds, with an interval from resampling all questions."""
-    parts, n, usable = [], 0, []
+    """RS averaged over the kinds asked, its interval from resampling all questions.
+
+    Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
+    comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
+    """
+    kinds: list[tuple[Floats, Bools]] = []
     for kind in FORMS:
         group = [row for row in rows if kind_of(row) == kind]
         if group:
             _, by_question = _by_question(group)
-            right = _right(by_question)
             dense = np.array([answer_form(kind, g[0].answers) in DENSE for g in by_question])
-            usable.append(dense.any() and not dense.all())
-            parts.append(_features(right, dense))
-            n += int((~np.isnan(right)).sum())
-    if not all(usable):
+            kinds.append((_right(by_question), dense))
+    n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
+    if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
-    blocks = [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
-    features = np.concatenate(blocks)
+    parts = [_features(*kind) for kind in kinds]
+    features = np.concatenate(
+        [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
+    )
 
     def average(totals: Floats) -> Floats:
-        kinds = [_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))]
-        return np.asarray(np.mean(kinds, axis=0))
+        return np.asarray(np.mean([_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))], axis=0))
 
-    return Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+    found = Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+    each = [float(_harmonic_of(part.sum(axis=0, keepdims=True))[0]) for part in parts]
+    if not found.defined or not {0.0, 1.0} & set(each):
+        return found
+    ends = []
+    for right, dense in kinds:
+        bootstrap = Bootstrap(len(right), resamples=resamples, seed=seed)
+        confidence = 1 - (1 - CONFIDENCE) / (2 * len(kinds))
+        sr, gr = (bootstrap.mean(np.where(w, right, np.nan), confidence=confidence) for w in (dense, ~dense))
+        ends.append([_harmonic_of(np.array([[s, 1.0, g, 1.0]]))[0] for s, g in ((sr.low, gr.low), (sr.high, gr.high))])
+    low, high = (float(end) for end in np.mean(ends, axis=0))
+    if math.isnan(low) or math.isnan(high):
+        return replace(found, low=math.nan, high=math.nan, method="none", note="too few questions for an interval")
+    return replace(
+        found, low=min(low, found.value), high=max(high, found.value), method="intervals of SR and GR, Bonferroni"
+    )
 
 
 def _change(

@@ -17,6 +17,10 @@ class BoundaryStudy(RecordedResult):
     """The result of the study.
 
     Attributes:
+        model: the model asked.
+        metrics: every number, with N and interval; at the first temperature, where several were asked.
+        by_temperature: temperature -> every number, where several were asked; else empty.
+        responses: the table of responses.
         asked_now: requests made by this run; the others were in the logs.
         log_dir: folder of inspect's logs (``inspect view --log-dir ...``).
         statuses: status -> number of rows.
@@ -32,19 +36,33 @@ class BoundaryStudy(RecordedResult):
     log_dir: str
     statuses: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    by_temperature: Mapping[float, BoundaryMetrics] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"meta": dict(self.responses.meta)} | self.metrics.to_dict()
 
 
 def result_of(responses: Responses) -> BoundaryStudy:
-    """The result from a table of responses; InputError if it has no generated replies."""
-    meta = responses.meta
+    """The study's result from its table of responses alone.
+
+    Raises:
+        InputError: if the table holds no answers in words.
+    """
+    meta: Mapping[str, Any] = responses.meta
+    rows = list(responses.rows())
+    runs = sorted({row.run for row in rows}) or [0]
+    measured = [
+        boundary_metrics([row for row in rows if row.run == run], seed=int(meta.get("seed", 0))) for run in runs
+    ]
+    temperatures = meta.get("temperatures", ())
     return BoundaryStudy(
         str(meta.get("model", "model")),
-        boundary_metrics(responses, seed=int(str(meta.get("seed", 0)))),
+        measured[0],
         responses,
         0,
         str(meta.get("log_dir", "")),
-        Counter(row.status for row in responses.rows()),
+        Counter(row.status for row in rows),
+        by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
+        if len(runs) > 1
+        else {},
     )

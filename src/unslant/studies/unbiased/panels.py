@@ -10,13 +10,10 @@ from unslant.metrics import METRICS, Association
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
+from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
-
-FEW = 0.05
-"""Headlines tell any larger share of replies that are missing or are no answer."""
 
 
 def page(result: UnbiasedResult) -> Page:
