@@ -64,6 +64,10 @@ def test_weights_missing_or_left_over_are_listed(zoo_model: ZooFolder, tmp_path,
     with pytest.raises(ModelError, match=listed) as refused:
         load_model(folder)
     assert "--allow-missing" in str(refused.value)
+
+
+def test_who_insists_gets_it_and_every_result_says_so(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    folder = changed(zoo_model("llama"), tmp_path / "m", lambda w: w.pop("model.layers.1.mlp.up_proj.weight"))
     insisted = load_model(folder, allow_missing=True)
     assert str(facts_of(insisted)["incomplete"]).startswith(folder)
     assert insisted.identity["incomplete"] == facts_of(insisted)["incomplete"]

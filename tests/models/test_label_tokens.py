@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 import unslant
 from tests.models.samples import QUESTIONS
@@ -18,6 +21,11 @@ from unslant.prompts import Cloze, Prompt, Writer, load_template
 
 TEN = QUESTIONS[-1]
 """A question of ten options."""
+
+
+@cache
+def encoder_of(folder: Path) -> Encoder:
+    return Encoder(AutoTokenizer.from_pretrained(folder))
 
 
 def prompts(labels: str, *, template: str = "plain", chat: bool = False, to_end: bool = False) -> list[Prompt]:
@@ -38,7 +46,7 @@ def test_ten_numbers_are_refused_where_digits_are_tokens_before_anything_is_scor
 @pytest.mark.parametrize("template", ["plain", "arc", "qasc", "teleqna"])
 @pytest.mark.parametrize("labels", ["1", "I", "i", "x,xy", "A", "a"])
 def test_a_set_is_told_apart_or_refused_with_one_that_is(zoo_model: ZooFolder, name, works, template, labels) -> None:
-    encoder = Encoder(load(zoo_model(name)).tokenizer)
+    encoder = encoder_of(zoo_model(name))
     if labels == "x,xy":
         labels = ",".join("x" * (i + 1) for i in range(10))
     asked = prompts(labels, template=template)
@@ -71,9 +79,9 @@ def test_a_label_begun_by_another_can_win_when_scored_to_its_end(zoo_model: ZooF
 
 
 def test_in_a_chat_the_end_is_that_of_the_turn(zoo_model: ZooFolder) -> None:
-    tokenizer = load(zoo_model("llama-chat")).tokenizer
-    (item,) = Encoder(tokenizer).encode(prompts("1", chat=True, to_end=True))
-    assert [ids[-1] for ids in item.candidates] == [tokenizer.eos_token_id] * 10
+    encoder = encoder_of(zoo_model("llama-chat"))
+    (item,) = encoder.encode(prompts("1", chat=True, to_end=True))
+    assert [ids[-1] for ids in item.candidates] == [encoder.tokenizer.eos_token_id] * 10
 
 
 def test_labels_that_a_tokenizer_does_not_know_are_refused() -> None:

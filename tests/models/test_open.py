@@ -63,7 +63,9 @@ def test_options_of_several_models_go_to_those_for_which_they_mean_something() -
 def test_a_served_model_is_opened_with_its_options() -> None:
     model = open_model("http://127.0.0.1:9/v1#m", connections=3, retries=0, timeout=7)
     assert isinstance(model, ServedModel)
-    assert (model.model, model.base_url, model.connections, model.timeout) == ("m", "http://127.0.0.1:9/v1", 3, 7)
+    server = model.server
+    assert (model.model, server.base_url, server.connections) == ("m", "http://127.0.0.1:9/v1", 3)
+    assert (server.retries, server.timeout) == (0, 7)
 
 
 def test_a_local_model_is_opened() -> None:

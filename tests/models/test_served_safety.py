@@ -154,7 +154,7 @@ def test_a_server_that_says_it_is_another_is_asked_everything(store: Store, chan
     behind = Behind(**passing)
     with serving(behind) as other:
         model = served(server.url)
-        model._server._url = other.url  # the same address, on this machine
+        model.server._url = other.url  # the same address, on this machine
         same = StoredModel(model, store)
         scores(same)
         assert same.recalled == 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,6 @@ def facts_of(model: ScoringModel) -> dict[str, object]:
     return {"engine": engine, "identity": dict(model.identity), **getattr(model, "facts", {})}
 
 
-@runtime_checkable
 class RemoteModel(ScoringModel, Protocol):
     """A model whose weights this process cannot look at, so that it must be asked who it is."""
 
@@ -143,7 +142,6 @@ class Journal(Protocol):
         ...
 
 
-@runtime_checkable
 class ResumableModel(ScoringModel, Protocol):
     """A model that tokenizes by itself and can go on where another process was stopped, bit for bit."""
 
@@ -156,3 +154,14 @@ class ResumableModel(ScoringModel, Protocol):
     ) -> Iterator[Scored]:
         """As ``score``; with a journal it goes on from what was noted, and yields what was not noted yet."""
         ...
+
+
+# ``isinstance`` of a protocol would read every property, and an identity takes a while.
+def is_remote(model: ScoringModel) -> TypeGuard[RemoteModel]:
+    """Whether a model must be asked who it is."""
+    return hasattr(type(model), "ask_identity")
+
+
+def is_resumable(model: ScoringModel) -> TypeGuard[ResumableModel]:
+    """Whether a model can continue where another process was stopped."""
+    return hasattr(type(model), "score_encoded")

@@ -85,6 +85,7 @@ class ServedModel:
         key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
 
     Attributes:
+        server: how it is reached.
         censored: continuations scored so far that were not among the returned tokens.
     """
 
@@ -102,7 +103,7 @@ class ServedModel:
         connections: int = 8,
     ) -> None:
         self.model, self.top = model, top
-        self._server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
+        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
         self._who: dict[str, str] = {}
         self._cost = Cost()
         self.censored = 0
@@ -116,7 +117,7 @@ class ServedModel:
         """What is known of it without asking."""
         return {
             "model": self.model,
-            "base_url": self._server.base_url,
+            "base_url": self.server.base_url,
             "top_logprobs": str(self.top),
             "engine": "served",
         }
@@ -129,7 +130,7 @@ class ServedModel:
     @property
     def waiting(self) -> str:
         """What is being waited for, where a request failed for the time being; empty otherwise."""
-        return self._server.waiting
+        return self.server.waiting
 
     @property
     def cost(self) -> Cost:
@@ -146,10 +147,10 @@ class ServedModel:
         """
         asked = [("/models", None), ("//props", None), ("/completions", _HELLO), ("/chat/completions", _HELLO_CHAT)]
         try:
-            found = dict(self._server.all(asked, self._told))
+            found = dict(self.server.all(asked, self._told))
         except ModelError as error:
             raise ModelError(
-                f"{self.model} at {self._server.base_url} does not say who it is: {error}; scores that are stored are "
+                f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
                 "used without asking with --offline"
             ) from None
         models, props, *replies = (found[i] for i in range(len(asked)))
@@ -164,7 +165,7 @@ class ServedModel:
     async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
         route, body = asked
         try:
-            return await self._server.send(client, route, body and {"model": self.model, **body})
+            return await self.server.send(client, route, body and {"model": self.model, **body})
         except Refused as refused:
             if refused.status in (401, 403, 429):
                 raise
@@ -203,7 +204,7 @@ class ServedModel:
             _check_labels(labels)
         started = time.monotonic()
         try:
-            for index, found in self._server.all(prompts, self._bounds_of):
+            for index, found in self.server.all(prompts, self._bounds_of):
                 self.censored += int((~found.exact).sum()) if isinstance(found, Bounds) else 0
                 self._cost.prompts += 1
                 self._cost.forwards += 1
@@ -214,12 +215,12 @@ class ServedModel:
     async def _bounds_of(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
         place = f"question {prompt.group!r}" if prompt.group else "a prompt"
         try:
-            reply = await self._server.send(client, *self._request(prompt))
+            reply = await self.server.send(client, *self._request(prompt))
             return label_bounds(top_logprobs(reply), prompt.continuations)
         except NotLogprobs as error:
             return f"{place}: {error}"
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self._server.base_url}, {place}: {error}") from None
+            raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
 
     def _request(self, prompt: Prompt) -> tuple[str, dict[str, Any]]:
         common = {"model": self.model, "max_tokens": 1, "temperature": 0}

@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats, are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Encoded, RemoteModel, ResumableModel, Scored, ScoringModel
+from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel, is_remote, is_resumable
 from unslant.prompts.prompt import Prompt
 from unslant.store import Pass, Store
 from unslant.store.scores import digest
@@ -54,7 +54,7 @@ class StoredModel:
         self.model_asked = model
         self.store = store
         self.run = run
-        self.offline = offline and isinstance(model, RemoteModel)
+        self.offline = offline and is_remote(model)
         self._identity: Mapping[str, str] | None = None
         self.cost = Cost()
         self.recalled = 0
@@ -99,10 +99,10 @@ class StoredModel:
         """
         model = self.model_asked
         identity = self._identity = self._identified()
-        if not isinstance(model, ResumableModel):
+        if not is_resumable(model):
             keys = _keys(identity, (_text_bytes(prompt) for prompt in prompts))
             found = self.store.open_pass(identity, keys, self.run)
-            if isinstance(model, RemoteModel) and not self._still_right(found, prompts):
+            if is_remote(model) and not self._still_right(found, prompts):
                 self.store.forget(identity)
                 found = self.store.open_pass(identity, keys, self.run)
             yield from _Call(self, found).score(prompts)
@@ -118,12 +118,12 @@ class StoredModel:
     def _identified(self) -> Mapping[str, str]:
         """Who the model is now, under the name by which the store knows it."""
         model = self.model_asked
-        if self.offline and isinstance(model, RemoteModel):
+        if self.offline and is_remote(model):
             found = self.store.latest(model.address)
             if found is None:
                 raise ModelError(f"{self.name}: offline, and nothing is stored of it; leave out --offline")
             return found
-        if isinstance(model, RemoteModel):
+        if is_remote(model):
             model.ask_identity()
         return self.store.known_as(model.identity)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from unslant.errors import InputError, without_user_info
 from unslant.store.database import Database, StoreError
-from unslant.store.scores import PASS_COLUMNS, checksum, digest
+from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
 
 _COLUMNS = "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated"
 
@@ -105,7 +105,10 @@ class Runs:
         """
         with self._database.reading() as connection:
             query = "SELECT responses, checksum, made_of FROM runs WHERE id = ?"
-            found, check, made_of = connection.execute(query, (run.id,)).fetchone()
+            row = connection.execute(query, (run.id,)).fetchone()
+            if row is None:  # it was found by looking at every run, and not by its id
+                raise damaged(self._database, f"the record of run {run.id} is")
+            found, check, made_of = row
             same = made_of == _made_of(connection, run.id)
         finish = f"finish it with: unslant runs resume {run.id}"
         if found is None:

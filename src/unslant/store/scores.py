@@ -123,7 +123,10 @@ class Pass:
         return row[0] if row and checksum(row[0]) == row[1] else b""
 
     def _read_cost(self, connection: sqlite3.Connection) -> None:
-        self.cost = json.loads(_checked_pass(self.database, connection, "id", self.id)["cost"])
+        row = _checked_pass(self.database, connection, "id", self.id)
+        if not row:
+            raise damaged(self.database, "the record of a call is")
+        self.cost = json.loads(row["cost"])
 
     def write(
         self,

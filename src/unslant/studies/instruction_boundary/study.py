@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.errors import ModelError
+from unslant.errors import ModelError, without_user_info
 from unslant.files import make_folder
 from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
@@ -81,7 +81,7 @@ def instruction_boundary(
     identity: dict[str, Any] = {
         "task": "instruction_boundary",
         "model": address.model,
-        "base_url": address.options.base_url,
+        "base_url": address.options.base_url and without_user_info(address.options.base_url),
         "temperature": temperatures[0],
         "max_tokens": asked_by.max_tokens,
         "judge": judge and judge.model,
