@@ -43,7 +43,7 @@ def _slot(name: str, label: str):
 
 def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     result = _audited("prefers-a")
-    assert "takes A when unsure" in "\n".join(result.summary().splitlines()[:3])
+    assert "takes A when unsure" in " ".join(result.summary().splitlines()[:5])
     assert result.metrics.preference.phrase == "takes A when unsure"
     first, _ = _planted_shares("prefers-a")
     assert first == 1

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.habit_groups import by_size, by_subject
@@ -28,9 +27,9 @@ TRACE = 0.002
 """Least pull that is looked for at all, in nats or shares."""
 SLIGHT = 0.05
 """Habits that move less than this share of the unsure answers are called slight."""
-MATTERS: Mapping[Unit, float] = {"nats": 0.25, "shares": 0.10}
-"""Pull of a place, or excess of its share of unsure answers, that would matter: "no preference" is said only where the
-intervals of all places lie within one of them."""
+MATTERS = 0.05
+"""Excess of the share of all answers that would matter: "no preference" is said only where the intervals of all places
+lie within."""
 STICKY = 0.9
 """A question keeps to one place when that gets so much of its answers over the orders."""
 
@@ -250,24 +249,13 @@ class _Reading:
         )
 
     def _nothing_matters(self) -> bool:
-        """Whether the intervals of every place's excess lie within what matters."""
-        pulls = np.zeros_like(self.excess)
-        for group in self.groups:
-            pulls[np.ix_(group.rows, group.free)] = group.values[:, group.pages == 0]
-        return self._within(self.excess, MATTERS["shares"]) or (
-            self.unit == "nats" and self._within(pulls, MATTERS["nats"])
-        )
-
-    def _within(self, places: Floats, limit: float) -> bool:
-        """Whether the intervals of the means over unsure questions, of every place and the last, lie within a limit."""
-        from scipy.special import stdtrit
-
-        last = np.take_along_axis(places, self.scores.n_options[:, None] - 1, axis=1)
-        both, kept = np.concatenate([places, last], axis=1), self.unsure == 1
-        mean = both[kept].mean(axis=0)
-        variance = self.bootstrap.sampling.variance((both - mean) / kept.sum(), kept)
-        quantile = stdtrit(kept.sum() - 1, 1 - (1 - self.bootstrap.confidence) / 2 / both.shape[1])
-        return bool((np.abs(mean) + quantile * np.sqrt(variance) < limit).all())
+        """Whether the intervals of what every place gets of all answers lie within what matters."""
+        last = np.take_along_axis(self.excess, self.scores.n_options[:, None] - 1, axis=1)
+        places = np.concatenate([self.excess, last], axis=1)
+        places[np.isnan(self.unsure)] = np.nan
+        strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
+        found = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
+        return all(one.low > -MATTERS and one.high < MATTERS for one in found)
 
 
 _ONE_ORDER = "needs two or more orders a question"
