@@ -31,6 +31,10 @@ GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
 
 
+_FIRST_LOOK = 50
+"""Prompts after which a model is given up most of whose label scores are bounds; and once more at the end."""
+
+
 def no_progress(phase: str, done: int, total: int) -> None:
     """The no-op progress callback."""
 
@@ -81,14 +85,26 @@ def score_all(
 
 
 def _try_all(model: ScoringModel, prompts: Sequence[Prompt], progress: Progress, phase: str) -> list[Scored]:
-    """What came of every prompt, in their order; what is no log-probability is a failure."""
+    """What came of every prompt, in their order; what is no log-probability is a failure.
+
+    Raises:
+        ModelError: if most scores are only upper bounds.
+    """
     scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
+    bounded = labels = 0
     progress(phase, 0, len(prompts))
     for done, result in enumerate(model.score(prompts), start=1):
         if result.logprobs is not None and not are_logprobs(result.logprobs):
             result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         scored[result.index] = result
         progress(phase, done, len(prompts))
+        bounded, labels = bounded + len(result.bounds), labels + len(prompts[result.index].continuations)
+        if done in (_FIRST_LOOK, len(prompts)) and 2 * bounded > labels:
+            raise ModelError(
+                f"{model.name}: {bounded:,} of the first {labels:,} label scores are only upper bounds: the labels are "
+                "not among the tokens that the server returns, so the model is about to say something else; try "
+                "--chat, another --template or --labels, or a server that returns more tokens"
+            )
     return scored
 
 
@@ -100,7 +116,13 @@ def _scored_row(
     if failed:
         return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
-    return Response.scored(question, presentation, elicitation.name, elicitation.read(presentation, logprobs))
+    marks = [
+        np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
+        for found, one in zip(logprobs, scored, strict=True)
+    ]
+    bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
+    found = elicitation.read(presentation, logprobs)
+    return Response.scored(question, presentation, elicitation.name, found, bounds)
 
 
 def ask_for_replies(

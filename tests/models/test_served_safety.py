@@ -364,7 +364,8 @@ def test_labels_that_begin_one_another_are_refused_before_anything_is_asked() ->
 
 
 CHILD = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background has it ignored
 from unslant.models.served import ServedModel
 from unslant.prompts import Prompt
 print("asking", flush=True)

@@ -58,7 +58,7 @@ def change(path: Path, column: str, row: int, value: Any) -> None:
         ("logprobs", [-1.0, 0.5, -1.0], "holds what is no natural-log probability: 0.5"),
         ("logprobs", [-1.0, float("nan"), -1.0], "holds what is no natural-log probability: nan"),
         ("logprobs", None, "is ok, but there is no answer"),
-        ("status", "fine", "is none of ok, unparsed, refused, error"),
+        ("status", "fine", "is none of ok, unparsed, refused, censored, error"),
         ("answers", [1, 1], "holds the same twice"),
         ("answers", [7], "holds 7"),
         ("pinned", [-1], "holds -1"),
@@ -104,7 +104,7 @@ def test_flipped_bits_are_noticed_or_changed_nothing(path: Path) -> None:
     [
         (b"[]", "dictionary"), (b"{", "Expecting"), (b"\xff", "utf-8"), (b'{"a": %s}' % (b"[" * 99_999), "nested"),
         (b'{"model": 3}', "model"), (b'{"cost": {"tokens": -1}}', "cost.tokens"), (b'{"cost": {"x": null}}', "cost.x"),
-        (b'{"seed": "0"}', "seed"), (b'{"settings": []}', "settings"), (b'{"counts": {"drawn": {"OS": "x"}}}', "drawn"),
+        (b'{"seed": "0"}', "seed"), (b'{"settings": 1}', "settings"), (b'{"counts": {"drawn": {"OS": "x"}}}', "drawn"),
     ],
 )  # fmt: skip
 def test_a_description_of_other_types_is_refused(path: Path, meta: bytes, message: str) -> None:

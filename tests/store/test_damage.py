@@ -17,7 +17,7 @@ from unslant.errors import InputError, ModelError, UnslantError
 from unslant.models.base import Scored
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
-from unslant.store import Store, StoreError
+from unslant.store import Kept, Store, StoreError
 
 PROMPTS = [Prompt(f"Question: {i}?\nA. x\nB. y\nAnswer:", (" A", " B"), group=str(i)) for i in range(30)]
 
@@ -174,7 +174,7 @@ def test_what_is_no_log_probability_is_not_stored(tmp_path: Path, value: float) 
         assert [prompt.group for prompt in model.seen] == ["2"]
         found_pass = store.open_pass({"model": "m"}, [b"0" * 16])
         with pytest.raises(ModelError, match="not log-probabilities, so not stored"):
-            found_pass.write([(0, np.array([value]))], 1, {}, {})
+            found_pass.write([(0, Kept(np.array([value])))], 1, {}, {})
         assert found_pass.stored() == {}
 
 

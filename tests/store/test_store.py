@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unslant import InputError
-from unslant.store import Store, StoreError, default_path
+from unslant.store import Kept, Store, StoreError, default_path
 from unslant.store.scores import digest
 
 IDENTITY = {"model": "m", "weights": "0"}
@@ -23,8 +23,8 @@ def keys(*numbers: int) -> list[bytes]:
     return [digest(bytes([number])) for number in numbers]
 
 
-def scores(number: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([-0.1 * number, -1 / 3, -np.pi])
+def scores(number: int) -> Kept:
+    return Kept(np.array([-0.1 * number, -1 / 3, -np.pi]))
 
 
 def write(store: Store, numbers: list[int], run: str = "", upto: int | None = None) -> None:
@@ -56,19 +56,28 @@ def test_the_default_is_in_the_folder_that_the_environment_names(
     assert unslant_home not in default_path().parents
 
 
+@st.composite
+def kept_scores(draw: st.DrawFn) -> tuple[list[float], tuple[int, ...]]:
+    some = draw(st.lists(st.floats(-1e300, 1e-6), min_size=1, max_size=130))
+    bounds = draw(st.sets(st.integers(0, len(some) - 1), max_size=len(some)))
+    return some, tuple(sorted(bounds))
+
+
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(st.floats(-1e300, 1e-6), min_size=1, max_size=5), min_size=1, max_size=20))
+@given(st.lists(kept_scores(), min_size=1, max_size=20))
 def test_what_is_written_is_read_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, values) -> None:
     path = tmp_path_factory.mktemp("store") / "s.sqlite3"
     prompts = keys(*range(len(values)))
     with Store(path) as store:
-        rows = [(i, np.array(some)) for i, some in enumerate(values)]
+        rows = [(i, Kept(np.array(some), bounds)) for i, (some, bounds) in enumerate(values)]
         store.open_pass(IDENTITY, prompts).write(rows, len(rows), {}, {})
     with Store(path, read_only=True) as store:
         pass
     with Store(path) as store:
         found = store.open_pass(IDENTITY, prompts).stored()
-    assert {i: some.tobytes() for i, some in found.items()} == {i: np.array(s).tobytes() for i, s in enumerate(values)}
+    assert [(found[i].logprobs.tobytes(), found[i].bounds) for i in range(len(found))] == [
+        (np.array(some).tobytes(), bounds) for some, bounds in values
+    ]
 
 
 def test_a_pass_is_all_of_its_prompts_in_their_order(store: Store) -> None:
@@ -78,8 +87,8 @@ def test_a_pass_is_all_of_its_prompts_in_their_order(store: Store) -> None:
     other = store.open_pass(IDENTITY, keys(3, 4, 1))
     assert other.id != same.id
     assert other.planned.tolist() == [1]
-    np.testing.assert_array_equal(other.stored()[0], scores(3))
-    np.testing.assert_array_equal(other.stored()[2], scores(1))
+    np.testing.assert_array_equal(other.stored()[0].logprobs, scores(3).logprobs)
+    np.testing.assert_array_equal(other.stored()[2].logprobs, scores(1).logprobs)
     # What is taken over is decided when a pass begins, and stays so.
     write(store, [4])
     assert store.open_pass(IDENTITY, keys(3, 4, 1)).planned.tolist() == [1]
@@ -106,7 +115,7 @@ def test_a_full_disk_keeps_all_or_nothing_of_a_write(store: Store) -> None:
     connection = found.database.connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
-    big = [(i, np.zeros(1000)) for i in range(1, 200)]
+    big = [(i, Kept(np.zeros(1000))) for i in range(1, 200)]
     with pytest.raises(StoreError, match=r"disk or a quota is full.*what was scored so far is kept.*--no-store"):
         found.write(big, 200, {"prompts": 200}, {"tree": (1, b"x" * 10_000)})
     assert sorted(found.stored()) == [0]

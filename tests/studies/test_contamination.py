@@ -37,7 +37,7 @@ def test_a_model_that_saw_the_test_set_is_caught(result):
     assert result.after.metrics.vanilla.value > 0.95
     assert result.vanilla_gain.low > 0.4
     assert result.ours_gain.value < 0.2
-    assert result.excess.low > 0.3
+    assert result.excess.low > 0.2
     assert "as after contamination" in result.headline
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,11 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
         groups[n] = _rows_of(table, n, rows, codes[rows], role[rows], questions, label_lists[0])
         label_rows[n] = label_lists[1][label_lists[0][rows][:, None] + np.arange(n)]
     labels = _standard_labels(groups, label_rows, questions, vocabulary)
-    return order_scores(questions, groups, tuple(vocabulary[code] for code in labels), elicitation)
+    return replace(
+        order_scores(questions, groups, tuple(vocabulary[code] for code in labels), elicitation),
+        n_censored=table["status"].to_pylist().count("censored"),
+        n_bounds=len(_lists(table["bounds"])[1]),
+    )
 
 
 def _nothing_to_read(responses: Responses, elicitation: str) -> str:
@@ -115,7 +120,10 @@ def _rows_of(
 
 
 def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> tuple[Floats, Bools, Floats]:
-    """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold."""
+    """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold.
+
+    Labels of which only an upper bound is known hold nothing for sure, so the last counts the others alone.
+    """
     n = contents.shape[1]
     ok = np.asarray(table["status"].to_pylist(), dtype=object)[rows] == "ok"
     offsets, values = _lists(table["logprobs"])
@@ -135,9 +143,20 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> t
         weights = np.exp(logits - top)
         totals = weights.sum(axis=1, keepdims=True)
         probs = weights / totals
-        mass = np.where(ok & scored, np.minimum(np.exp(top) * totals, 1.0)[:, 0], np.nan)
+        sure = np.where(_bounds(table, rows, n), 0.0, np.exp(logits)).sum(axis=1)
+        mass = np.where(scored & np.isfinite(top[:, 0]), np.minimum(sure, 1.0), np.nan)
     probs[~ok] = 0.0
     return probs, ok, mass
+
+
+def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:
+    """(R, n) which log-probabilities are upper bounds."""
+    offsets, values = _lists(table["bounds"])
+    marked = np.zeros((table.num_rows, n), bool)
+    of = np.repeat(np.arange(table.num_rows), np.diff(offsets))
+    places = np.asarray(values, np.int64)
+    marked[of[places < n], places[places < n]] = True
+    return marked[rows]
 
 
 def _standard_labels(

@@ -173,6 +173,8 @@ class OrderScores(QuestionArrays):
         both_reversed: both.
         labels_shifted: options as listed, labels from the second on, the first at the bottom.
         n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
+        n_censored: those of them whose best label may be one that a server did not return.
+        n_bounds: label scores that are only upper bounds.
         n_incomplete: questions left out of the order sets because an order is missing or failed.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
@@ -186,6 +188,8 @@ class OrderScores(QuestionArrays):
     both_reversed: View
     labels_shifted: View
     n_failed: int = 0
+    n_censored: int = 0
+    n_bounds: int = 0
     n_incomplete: int = 0
     elicitation: str = "cloze"
     label_mass: Floats | None = None

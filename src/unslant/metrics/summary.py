@@ -30,6 +30,8 @@ class Counts:
     Attributes:
         questions: all questions with any response looked at.
         failed_rows: responses that are not answers; never counted as wrong.
+        censored_rows: those of them whose best label may be one that a server did not return.
+        bounded_scores: label scores that are only upper bounds, because a server did not return the label.
         incomplete: questions left out of all order metrics because an order is missing or failed.
         without_given: questions without a usable answer to the given order; left out of its metrics.
         no_right_option, several_right: the first are left out of all accuracies, both out of RStd, RSD and CKLD.
@@ -41,6 +43,8 @@ class Counts:
 
     questions: int
     failed_rows: int
+    censored_rows: int
+    bounded_scores: int
     incomplete: int
     without_given: int
     no_right_option: int
@@ -152,6 +156,8 @@ def _counts(scores: OrderScores) -> Counts:
     return Counts(
         questions=len(scores),
         failed_rows=scores.n_failed,
+        censored_rows=scores.n_censored,
+        bounded_scores=scores.n_bounds,
         incomplete=scores.n_incomplete,
         without_given=int((~scores.given.ok).sum()),
         no_right_option=int((answers == 0).sum()),

@@ -68,11 +68,13 @@ class Scored:
             tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``; None where what came back was no
             log-probability.
         error: what came back then.
+        bounds: the continuations of which ``logprobs`` has only an upper bound; a server returns few tokens.
     """
 
     index: int
     logprobs: Floats | None
     error: str = ""
+    bounds: tuple[int, ...] = ()
 
 
 class ScoringModel(Protocol):

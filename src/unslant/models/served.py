@@ -86,7 +86,6 @@ class ServedModel:
 
     Attributes:
         server: how it is reached.
-        censored: continuations scored so far that were not among the returned tokens.
     """
 
     def __init__(
@@ -106,7 +105,6 @@ class ServedModel:
         self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
         self._who: dict[str, str] = {}
         self._cost = Cost()
-        self.censored = 0
 
     @property
     def name(self) -> str:
@@ -174,9 +172,8 @@ class ServedModel:
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """Score every prompt; a continuation outside the returned tokens gets the upper end of its interval.
 
-        An argmax over these scores is right wherever :attr:`Bounds.best` is known; :attr:`censored` counts the others'
-        cause. Use :meth:`bounds` to have the intervals themselves. A reply whose numbers are no log-probabilities gives
-        an error in place of scores.
+        These are marked in :attr:`Scored.bounds`. Use :meth:`bounds` to have the intervals themselves. A reply whose
+        numbers are no log-probabilities gives an error in place of scores.
 
         Raises:
             ModelError: if a request fails for good, no log-probabilities come back, or labels begin one another; it
@@ -184,7 +181,8 @@ class ServedModel:
         """
         for index, found in self._ask(prompts):
             if isinstance(found, Bounds):
-                yield Scored(index, np.minimum(found.high, 0.0))
+                marked = tuple(np.flatnonzero(~found.exact).tolist())
+                yield Scored(index, np.minimum(found.high, 0.0), bounds=marked)
             else:
                 yield Scored(index, None, found)
 
@@ -205,7 +203,6 @@ class ServedModel:
         started = time.monotonic()
         try:
             for index, found in self.server.all(prompts, self._bounds_of):
-                self.censored += int((~found.exact).sum()) if isinstance(found, Bounds) else 0
                 self._cost.prompts += 1
                 self._cost.forwards += 1
                 yield index, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from unslant.arrays import Floats, are_logprobs
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel, is_remote, is_resumable
 from unslant.prompts.prompt import Prompt
-from unslant.store import Pass, Store
+from unslant.store import Kept, Pass, Store
 from unslant.store.scores import digest
 
 ASKED_AGAIN = 8
@@ -146,7 +146,7 @@ class StoredModel:
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
         return all(
-            same_scores(known[positions[scored.index]], scored.logprobs)
+            same_scores(known[positions[scored.index]].logprobs, scored.logprobs)
             for scored in answers
             if scored.logprobs is not None
         )
@@ -175,7 +175,7 @@ class _Call:
         self.before = owner.cost.copy()
         self.earlier = Cost(**found.cost)
         self.inner_before = owner.model_asked.cost.copy()
-        self.rows: list[tuple[int, Floats]] = []
+        self.rows: list[tuple[int, Kept]] = []
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done
@@ -195,16 +195,16 @@ class _Call:
                 elif not are_logprobs(scored.logprobs):
                     yield Scored(position, None, f"not log-probabilities: {scored.logprobs.tolist()}")
                 else:
-                    self.rows.append((position, scored.logprobs))
+                    self.rows.append((position, Kept(scored.logprobs, scored.bounds)))
                     self.count()
                     self.write_if_due()
-                    yield Scored(position, scored.logprobs)
+                    yield replace(scored, index=position)
         finally:
             self.write()
 
     def recall(self) -> Iterator[Scored]:
-        for position, logprobs in self.known.items():
-            yield Scored(position, logprobs)
+        for position, kept in self.known.items():
+            yield _recalled(position, kept)
 
     def cost(self) -> Cost:
         return self.earlier + (self.owner.model_asked.cost - self.inner_before)
@@ -256,12 +256,12 @@ class _ResumableCall(_Call):
             self.write()
         if len(given) < self.total:
             # Another process was at work too, and ahead: the model went on behind what that one had noted.
-            others = {i: logprobs for i, logprobs in self.found.stored().items() if i not in given}
+            others = {i: kept for i, kept in self.found.stored().items() if i not in given}
             self.done += len(others)
             self.found.write((), self.done, asdict(self.spent), {})
             self.owner.recalled += len(others)
-            for position, logprobs in others.items():
-                yield Scored(position, logprobs)
+            for position, kept in others.items():
+                yield _recalled(position, kept)
 
     def cost(self) -> Cost:
         cost = super().cost()
@@ -279,11 +279,15 @@ class _ResumableCall(_Call):
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         """See :class:`unslant.models.base.Journal`."""
-        rows = [(self.planned[scored.index], scored.logprobs) for scored in results if scored.logprobs is not None]
+        rows = [(self.planned[one.index], Kept(one.logprobs)) for one in results if one.logprobs is not None]
         self.rows += [row for row in rows if row[0] not in self.known]
         self.states[stretch] = (step, state)
         self.count()
         self.write_if_due()
+
+
+def _recalled(position: int, kept: Kept) -> Scored:
+    return Scored(position, kept.logprobs, bounds=kept.bounds)
 
 
 def _keys(identity: Mapping[str, str], contents: Iterator[bytes]) -> list[bytes]:

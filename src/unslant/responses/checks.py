@@ -20,9 +20,10 @@ from unslant.files import parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
 from unslant.responses.texts import pack, unpack
 
-STATUSES = ("ok", "unparsed", "refused", "error")
+STATUSES = ("ok", "unparsed", "refused", "censored", "error")
 """``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
-declined. ``error``: no reply came. Only ``ok`` rows are answers."""
+declined. ``censored``: the best label may be one that the server did not return. ``error``: no reply came. Only ``ok``
+rows are answers."""
 MOST_POSITIVE = 1e-4
 """Largest log-probability that rounding can explain."""
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
@@ -239,6 +240,11 @@ def _check_rows(table: pa.Table) -> None:
     logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "is not one number a label")
     right = logprobs.values <= MOST_POSITIVE  # false for nan
     logprobs.require(right, f"holds what is no natural-log probability: {_one(logprobs.values, ~right)}", values=True)
+    if "bounds" in table.column_names:
+        bounds = _Lists(table, "bounds")
+        inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
+        bounds.require(inside, f"holds {_one(bounds.values, ~inside)}, which is the place of no score", values=True)
+        bounds.distinct()
     for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested"):
         if name not in table.column_names:
             continue

@@ -81,7 +81,7 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
     """
     path = Path(path)
     table = _read(path)
-    if set(SCHEMA.names) <= set(table.column_names):  # a table that unslant itself has written
+    if set(SCHEMA.names) - {"bounds"} <= set(table.column_names):  # a table that unslant itself has written
         return Responses.from_parquet(path)
     names = _find_fields(table.column_names, dict(fields or {}), path)
     rows = (_wide if "*" in names["logprob"] else _long)(table, names, path)
@@ -312,6 +312,7 @@ def _responses(rows: _Rows, names: Mapping[str, str], path: Path, model: str) ->
         columns["repeat"].append(0)
         columns["text_ranks"].append([])
         columns["suggested"].append(None)
+        columns["bounds"].append([])
     meta = {"model": model or path.name, "source": source, "recorded": path.name, "fields": dict(names)}
     return Responses(pa.table(columns, schema=SCHEMA), meta)
 

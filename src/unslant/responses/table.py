@@ -34,6 +34,7 @@ class Response:
         repeat: sample number where a reply is sampled more than once.
         text_ranks: rank of each option by text; empty if not known.
         suggested: content codes of the answer that the prompt suggests, if any.
+        bounds: places of the labels of which ``logprobs`` has only an upper bound.
     """
 
     question_id: str
@@ -56,6 +57,7 @@ class Response:
     run: int = 0
     item: str = ""
     suggested: frozenset[int] | None = None
+    bounds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -64,9 +66,22 @@ class Response:
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
 
     @classmethod
-    def scored(cls, question: Question, presentation: Presentation, elicitation: str, logprobs: Floats) -> Response:
-        """A row of label log-probabilities, aligned with ``presentation.labels``."""
-        return cls.of(question, presentation, elicitation, logprobs=logprobs)
+    def scored(
+        cls,
+        question: Question,
+        presentation: Presentation,
+        elicitation: str,
+        logprobs: Floats,
+        bounds: tuple[int, ...] = (),
+    ) -> Response:
+        """A row of label log-probabilities, aligned with ``presentation.labels``; see the attributes.
+
+        If a label that is only bounded may be the best, the status is ``censored``.
+        """
+        exact = np.delete(logprobs, bounds)
+        told = not bounds or (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
+        status = "ok" if told else "censored"
+        return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
 
     @classmethod
     def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
@@ -112,7 +127,7 @@ SCHEMA = pa.schema(
 _EARLIER = pa.schema(
     [
         pa.field("presentation", pa.string(), nullable=False),
-        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested")),
+        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested", "bounds")),
     ]
 )
 
@@ -183,6 +198,8 @@ class Responses:
         if "presentation" in table.column_names:
             earlier = checked_table(table, _EARLIER, path)
             table = with_fields(earlier, setting=meta.get("study") == "instruction-boundary")
+        if "bounds" not in table.column_names:
+            table = table.append_column("bounds", pa.array([[]] * table.num_rows, SCHEMA.field("bounds").type))
         return cls(checked_table(table, SCHEMA, path, questions), meta, questions)
 
 

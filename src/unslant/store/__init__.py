@@ -2,7 +2,7 @@
 
 from unslant.store.database import StoreError, default_path
 from unslant.store.runs import Run
-from unslant.store.scores import Pass
+from unslant.store.scores import Kept, Pass
 from unslant.store.store import Store
 
-__all__ = ["Pass", "Run", "Store", "StoreError", "default_path"]
+__all__ = ["Kept", "Pass", "Run", "Store", "StoreError", "default_path"]

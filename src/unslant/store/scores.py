@@ -30,8 +30,30 @@ KEY_BYTES = 16
 _LOOKED_UP = 500  # keys in one query
 PASS_COLUMNS = "key, identity, total, done, planned, cost"
 
-Row = tuple[int, bytes, Floats]
-"""Position in the pass, key of the prompt, and its scores."""
+
+@dataclass(frozen=True)
+class Kept:
+    """The scores of one prompt, and which of them are only upper bounds."""
+
+    logprobs: Floats
+    bounds: tuple[int, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """Eight bytes a score. If any is a bound, a tail follows: a bit a score, and last the length of the tail."""
+        blob = np.ascontiguousarray(self.logprobs, dtype="<f8").tobytes()
+        if not self.bounds:
+            return blob
+        marks = np.isin(np.arange(len(self.logprobs)), self.bounds)
+        bits = np.packbits(marks).tobytes()
+        bits += bytes((len(bits) + 1) % 8 == 0)  # so that the whole is no multiple of 8
+        return blob + bits + bytes([len(bits) + 1])
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> Kept:
+        """What :meth:`to_bytes` wrote."""
+        whole = len(blob) - (blob[-1] if len(blob) % 8 else 0)
+        marks = np.unpackbits(np.frombuffer(blob[whole:-1], np.uint8))
+        return cls(np.frombuffer(blob[:whole], dtype="<f8").copy(), tuple(np.flatnonzero(marks).tolist()))
 
 
 def digest(*parts: bytes) -> bytes:
@@ -86,8 +108,8 @@ class Pass:
     planned: Ints
     cost: dict[str, Any]
 
-    def stored(self) -> dict[int, Floats]:
-        """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment.
+    def stored(self) -> dict[int, Kept]:
+        """What is known so far, by position. Reads ``cost`` at the same moment.
 
         Raises:
             StoreError: if any of it is damaged.
@@ -100,7 +122,7 @@ class Pass:
             )
             for position, prompt, blob, check in rows:
                 if is_whole(prompt, blob, check) and self._asked(position, prompt):
-                    found[position] = np.frombuffer(blob, dtype="<f8").copy()
+                    found[position] = Kept.from_bytes(blob)
                 else:
                     wrong += 1
         if wrong:
@@ -130,7 +152,7 @@ class Pass:
 
     def write(
         self,
-        rows: Iterable[tuple[int, Floats]],
+        rows: Iterable[tuple[int, Kept]],
         done: int,
         cost: Mapping[str, float],
         states: Mapping[str, tuple[int, bytes]],
@@ -290,8 +312,9 @@ def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
         yield keys[start : start + size]
 
 
-def _row(number: int, position: int, prompt: bytes, scores: Floats) -> tuple[int, int, bytes, bytes, int]:
-    if not are_logprobs(scores):
-        raise ModelError(f"prompt {position + 1} was given {scores.tolist()}: not log-probabilities, so not stored")
-    blob = np.ascontiguousarray(scores, dtype="<f8").tobytes()
+def _row(number: int, position: int, prompt: bytes, kept: Kept) -> tuple[int, int, bytes, bytes, int]:
+    if not are_logprobs(kept.logprobs):
+        found = kept.logprobs.tolist()
+        raise ModelError(f"prompt {position + 1} was given {found}: not log-probabilities, so not stored")
+    blob = kept.to_bytes()
     return number, position, prompt, blob, score_checksum(prompt, blob)

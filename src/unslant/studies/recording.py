@@ -138,18 +138,11 @@ class Recording:
             self._store.runs.keep_responses(self._run, written.getvalue())
 
     def notes(self, quiet: bool) -> list[str]:
-        """Notes for the user: scores that are bounds and, unless ``quiet``, prompts recalled from the store."""
+        """Notes for the user, unless ``quiet``: prompts recalled from the store."""
         recalled = sum(getattr(model, "recalled", 0) for model in self._models)
         found = []
         if self._store and recalled and not quiet:
             found.append(f"{recalled:,} prompts had been scored before ({self._store.path})")
-        for model in self._models:
-            censored = vars(model).get("censored", 0)
-            if censored:
-                found.append(
-                    f"note: {censored:,} label scores are upper bounds: the label was not among the "
-                    f"{vars(model)['top']} most probable tokens that the server returns"
-                )
         return found
 
     @contextmanager

@@ -125,6 +125,15 @@ def notes(result: AuditResult) -> list[str]:
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *(
+            [
+                f"Label scores that are only upper bounds, because the server did not return the label: "
+                f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
+                f"{counts.censored_rows:,}."
+            ]
+            if counts.bounded_scores
+            else []
+        ),
         *counted(sentences),
         *(
             [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]
