@@ -23,7 +23,7 @@ from unslant.presentations import orders_for
 from unslant.presentations.sharing import option_segments
 from unslant.questions import Question
 
-KINDS = ("{k}", "balanced:{k}", "shared:{k}")
+KINDS = ("{k}", "balanced:{k}", "auto", "shared:{k}")
 
 
 class Simulated:

@@ -24,7 +24,7 @@ def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran],
     with llama_server(tmp_path / "model.gguf", tmp_path / "server.log") as url:
         served = unslant("audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json")
     assert served.code == 0, served.err
-    assert "prefers A when unsure" in served.out
+    assert "takes A when unsure" in served.out
     assert "tokens computed" not in served.out  # the server counts them, and does not say
     local = unslant("audit", "prefers-a", "embedded", *common, "--json", tmp_path / "local.json")
     assert local.code == 0, local.err

@@ -43,8 +43,8 @@ def _slot(name: str, label: str):
 
 def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     result = _audited("prefers-a")
-    assert "prefers A when unsure" in "\n".join(result.summary().splitlines()[:3])
-    assert result.metrics.preference.kind == "label"
+    assert "takes A when unsure" in "\n".join(result.summary().splitlines()[:3])
+    assert result.metrics.preference.phrase == "takes A when unsure"
     first, _ = _planted_shares("prefers-a")
     assert first == 1
     assert _slot("prefers-a", "A").chosen.low <= first <= _slot("prefers-a", "A").chosen.high
@@ -52,9 +52,8 @@ def test_prefers_a_is_said_to_in_the_first_lines() -> None:
 
 def test_prefers_last_is_said_to_go_by_position() -> None:
     result = _audited("prefers-last")
-    assert "prefers" in result.headline
-    assert result.metrics.preference.named in ("D", "last")
-    assert result.metrics.preference.kind == "position" or "last position" in result.headline
+    assert "takes the last position when unsure" in result.headline
+    assert result.metrics.preference.named == "last"
     _, last = _planted_shares("prefers-last")
     assert last == 1
     assert _slot("prefers-last", "last").chosen.low <= last <= _slot("prefers-last", "last").chosen.high
@@ -63,7 +62,7 @@ def test_prefers_last_is_said_to_go_by_position() -> None:
 def test_fair_is_not_accused() -> None:
     result = _audited("fair")
     assert result.metrics.preference.named is None
-    assert "prefers no label or position" in result.headline
+    assert "no preference when unsure" in result.headline
 
 
 @pytest.mark.parametrize("name", ["fair", "prefers-a", "prefers-last"])
@@ -73,3 +72,32 @@ def test_taught_facts_hold_in_every_order(name: str) -> None:
     robust = result.metrics.questions.robust_accuracy
     assert robust[taught].mean() >= 0.95
     assert result.cost.tokens < result.cost.tokens_baqckv < result.cost.tokens_plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("prefers-a", "takes A when unsure"),
+        ("fair", "no preference when unsure"),
+        ("prefers-last", "takes the last position when unsure"),
+        ("half-taught", "takes the first or second position when unsure"),
+        ("memorised", "keeps to one position in 98% of the questions it is unsure of, not the same in all"),
+    ],
+)
+def test_the_sentence_is_what_was_planted(name: str, phrase: str) -> None:
+    """On all embedded questions, of 2 to 8 options; nothing infinite, nothing of zero width, extremes around the mean."""
+    result = audit(name)
+    metrics = result.metrics
+    assert metrics.preference.phrase == phrase
+    assert metrics.over_orders.worst.value <= metrics.means.expected_accuracy.value <= metrics.over_orders.best.value
+    assert {c.accuracy.n for c in result.corrections} == {400}
+    for estimate in estimates(metrics.to_dict()):
+        assert estimate["low"] is None or estimate["low"] < estimate["high"]
+        assert estimate["low"] is not None or estimate["note"]
+
+
+def estimates(value: object) -> list[dict]:
+    if isinstance(value, dict):
+        return [value] if "confidence" in value else [e for v in value.values() for e in estimates(v)]
+    return [e for v in value for e in estimates(v)] if isinstance(value, list) else []

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
-from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.presentations.controls import CONTROL
@@ -26,8 +24,8 @@ class BaseRates:
     """Base-rate probabilities (BRP) of ``n_options`` labels under one elicitation.
 
     Probabilities are ``exp`` of the natural-log scores and not renormalised: for the cloze, the probability of the
-    label among all tokens; for the counterfactual, of the canary after that label. The intervals are over the label
-    orders shown and mean: other orders of the same labels.
+    label among all tokens; for the counterfactual, of the canary after that label. They have no interval: the
+    label orders shown are all there are, or balanced and chosen.
 
     Attributes:
         labels: in standard sequence.
@@ -92,7 +90,7 @@ def base_rates(
     Args:
         labels: the standard label sequence; by default that of the first control row with most labels (control
             presentations begin with the usual order).
-        seed: of the bootstrap and the permutation test.
+        seed: of the permutation test.
 
     Returns:
         Number of options -> its base rates; empty where the table has no control rows of this elicitation.
@@ -115,17 +113,19 @@ def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) 
     values = np.exp(scores.logprobs[:, :n])
     places = scores.positions[:, :n]
     by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
-    bootstrap = Bootstrap(k, seed=seed)
     counts = np.zeros((n, n))
     for row in places:
         counts[np.arange(n), row] += 1
     balanced = bool((counts == counts[0, 0]).all())
     note = "" if balanced else "the label orders are not balanced: label and position cannot be told apart"
+
+    def exact(value: float) -> Estimate:
+        shown = "all orders" if k >= math.factorial(n) else f"{k} orders"
+        return Estimate.bare(float(value), k, f"over {shown} of the labels, none drawn at random: no interval")
+
     if balanced:
         features = np.column_stack([values, by_place, (values**2).sum(axis=1), np.ones(k)])
-        parts = [
-            bootstrap.statistic(features, partial(_part, n=n, at=at), k, reflect=1, low=0, high=1) for at in (0, n)
-        ]
+        parts = [exact(_part(features.sum(axis=0, keepdims=True), n, at)[0]) for at in (0, n)]
         rng = np.random.default_rng(seed)
         label_p = permutation_p(by_place, places, rng)
         position_p = permutation_p(values, np.argsort(places, axis=1), rng)
@@ -135,10 +135,10 @@ def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) 
         elicitation,
         n,
         scores.labels[:n],
-        tuple(bootstrap.mean(values[:, i]) for i in range(n)),
-        tuple(bootstrap.mean(by_place[:, i]) for i in range(n)),
-        bootstrap.statistic(values, _distance, k, reflect=1, low=0, high=1),
-        bootstrap.statistic(by_place, _distance, k, reflect=1, low=0, high=1),
+        tuple(map(exact, values.mean(axis=0))),
+        tuple(map(exact, by_place.mean(axis=0))),
+        exact(_distance(values.sum(axis=0, keepdims=True))[0]),
+        exact(_distance(by_place.sum(axis=0, keepdims=True))[0]),
         parts[0],
         parts[1],
         label_p,

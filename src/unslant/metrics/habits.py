@@ -176,7 +176,8 @@ class Search:
                     adequate.append((misfit, chosen))
             if adequate:
                 return self._preferred(adequate)
-        near = [chosen for misfit, chosen in sets if misfit <= 1.25 * sets[0][0]]
+        limit = 1.25 * max(sets[0][0], 1e-9)
+        near = [chosen for misfit, chosen in sets if misfit <= limit]
         return self._habit(max(near, key=self._positive), adequate=False)
 
     def explained_by(self, habit: Habit) -> bool:
@@ -285,8 +286,9 @@ class Search:
         """Whether choices go the same way: a pull that moves none is no preference."""
         moved = 0.0
         for group in self.groups:
-            for place, taken in zip(habit.places, habit.taken, strict=True):
-                moved += float((self.excess[group.rows, : group.n] @ place.among(group.n)).sum()) * (1 if taken else -1)
+            signs = np.sign(habit.pulls[group.n])
+            there = np.stack([place.among(group.n) for place in habit.places])
+            moved += float((self.excess[group.rows, : group.n] @ (signs @ there)).sum())
         return moved > 0
 
     def _preferred(self, adequate: Sequence[tuple[float, tuple[int, ...]]]) -> Habit:

@@ -20,6 +20,9 @@ MATERIAL = 0.02
 """A variant stands out when it lies at least so far from the median of the others, and significantly so."""
 
 
+_LEAST_NOTE = "the least of several lies low by chance: no interval"
+
+
 def guess_score(n: int) -> float:
     """Nvr-X score of random guessing among ``n`` options: 1/n, as on the plain set."""
     return 1 / n
@@ -64,8 +67,9 @@ class Nvr(Jsonable):
         accuracy: of each variant, over the questions that have that label.
         plain: accuracy as given, over all these questions.
         score: least of the variants. Where questions differ in their number of options, the least within each number,
-            weighted by questions (a question of three options has no Nvr-D).
-        drop: ``plain`` less ``score``, paired.
+            weighted by questions (a question of three options has no Nvr-D). Without an interval: the least of several
+            lies low by chance, and no interval we know covers as it should where variants are much alike.
+        drop: ``plain`` less ``score``, of the same questions.
         guess, never: expected score of random guessing and of always avoiding one label, for these option counts.
         readings: variants that stand out.
         left_out: questions without a complete set of variants.
@@ -106,37 +110,21 @@ def nvr(
     accuracy = tuple(bootstrap.mean(np.where(complete & exists[:, x], right[:, x], np.nan)) for x in range(len(labels)))
     sizes = [int(size) for size in np.unique(np.asarray(n_options)[complete])]
     paired = complete & np.isfinite(plain)
-    columns, cuts = [], []
-    for size in sizes:
-        mask = complete & (n_options == size)
-        columns.append(np.where(mask[:, None], np.nan_to_num(right[:, :size]), 0.0))
-        cuts.append(size)
-    columns.append(complete[:, None].astype(np.float64))
-    features = np.column_stack(columns)
 
-    def least(totals: Floats) -> Floats:
-        found, at = np.zeros(len(totals)), 0
-        for size in cuts:
-            found += totals[:, at : at + size].min(axis=1)
-            at += size
-        with np.errstate(invalid="ignore"):
-            result: Floats = found / totals[:, at]
-        return result
+    def least(rows: Bools) -> float:
+        own = [right[rows & (n_options == size), :size] for size in sizes]
+        return sum(float(variants.sum(axis=0).min()) for variants in own if len(variants)) / int(rows.sum())
 
-    both = np.column_stack([features * paired[:, None], np.where(paired, np.nan_to_num(plain), 0.0)])
-
-    def drop(totals: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
-            result: Floats = totals[:, -1] / totals[:, -2] - least(totals[:, :-1])
-        return result
-
+    drop = Estimate.undefined("no question is answered as given")
+    if paired.any():
+        drop = Estimate.bare(float(plain[paired].mean()) - least(paired), int(paired.sum()), _LEAST_NOTE)
     kept = np.asarray(n_options)[complete]
     return Nvr(
         labels=tuple(labels),
         accuracy=accuracy,
         plain=bootstrap.mean(np.where(complete, plain, np.nan)),
-        score=bootstrap.statistic(features, least, n, reflect=1, low=0, high=1),
-        drop=bootstrap.statistic(both, drop, int(paired.sum()), reflect=1, low=-1, high=1),
+        score=Estimate.bare(least(complete), n, _LEAST_NOTE),
+        drop=drop,
         guess=float(np.mean([guess_score(int(size)) for size in kept])),
         never=float(np.mean([never_score(int(size)) for size in kept])),
         readings=_readings(right, complete, np.asarray(n_options), labels, bootstrap),

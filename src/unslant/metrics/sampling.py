@@ -89,20 +89,13 @@ class Sampling:
 
         The variance of a variance grows with the fourth moment. For U units of kurtosis k it is that of 2U / (k - 1)
         degrees of freedom (after Satterthwaite 1946): U for normal terms, about twice their number where a few terms
-        differ from all others.
+        differ from all others. Few units show less of the kurtosis than there is, so half of all this is counted.
         """
         group = self._grouping(kept)
         terms = self._deviations(residuals, kept, group)
         second, fourth = float((terms**2).mean()), float((terms**4).mean())
-        if fourth <= second**2:
-            return float(group.degrees)
-        return min(float(group.degrees), max(1.0, 2 * len(terms) / (fourth / second**2 - 1)))
-
-    def skewness(self, residuals: Floats, kept: Bools | None = None) -> float:
-        """Skewness of the total of (Q,) terms: that of a unit's, divided by the square root of their number."""
-        terms = self._deviations(residuals, kept, self._grouping(kept))
-        second = float((terms**2).mean())
-        return float((terms**3).mean()) / second**1.5 / len(terms) ** 0.5 if second > 0 else 0.0
+        usual = group.degrees / 2
+        return max(1.0, min(usual, len(terms) / (fourth / second**2 - 1)) if fourth > second**2 else usual)
 
     def student(self, terms: Floats, kept: Bools, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions kept.
