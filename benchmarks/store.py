@@ -110,7 +110,6 @@ def slowdown(model: TransformersModel, prompts: Sequence[Prompt], folder: Path, 
     """Question 2."""
     seconds: dict[str, list[float]] = {"without": [], "with": []}
     for repeat in range(repeats + 1):  # the first is a warm-up
-        model.reset()
         bare = timed(lambda: sum(1 for _ in model.score(prompts))).processor
         with Store(folder / f"{repeat}.sqlite3") as store:
             stored = StoredModel(model, store)

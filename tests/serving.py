@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -85,21 +85,31 @@ class Fault:
         body: the reply; a dict is sent as JSON.
         cut: close the connection in the middle of the body.
         delay: seconds to wait before answering.
+        drip: seconds before every byte of the reply; of its head too, where ``drip_head``.
+        headers: more of them.
     """
 
     status: int = 200
     body: dict[str, Any] | str = ""
     cut: bool = False
     delay: float = 0.0
+    drip: float = 0.0
+    drip_head: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class FaultServer:
-    """A server whose ``answer(request body)`` says what each request gets; it remembers all requests."""
+    """A server whose ``answer(request body)`` says what each request gets; it remembers all requests.
+
+    ``about(path)`` says what a GET gets: who the server is.
+    """
 
     answer: Callable[[dict[str, Any]], Fault]
+    about: Callable[[str], Fault] = lambda path: Fault(404)
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
+    looked_at: list[str] = field(default_factory=list)
     authorizations: list[str | None] = field(default_factory=list)
 
     @contextmanager
@@ -113,13 +123,28 @@ class FaultServer:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(request)
                 outer.authorizations.append(self.headers.get("Authorization"))
-                fault = outer.answer(request)
+                self._send(outer.answer(request))
+
+            def do_GET(self) -> None:
+                outer.looked_at.append(self.path)
+                self._send(outer.about(self.path))
+
+            def _send(self, fault: Fault) -> None:
                 time.sleep(fault.delay)
                 body = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
                 self.send_response(fault.status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                for name, value in fault.headers.items():
+                    self.send_header(name, value)
+                if fault.drip and fault.drip_head:
+                    head, self._headers_buffer = b"".join(self._headers_buffer) + b"\r\n", []
+                    self._drip(head + body, fault.drip)
+                    return
                 self.end_headers()
+                if fault.drip:
+                    self._drip(body, fault.drip)
+                    return
                 if fault.cut:
                     self.wfile.write(body[: len(body) // 2])
                     self.wfile.flush()
@@ -127,6 +152,13 @@ class FaultServer:
                     self.close_connection = True
                     return
                 self.wfile.write(body)
+
+            def _drip(self, data: bytes, seconds: float) -> None:
+                with suppress(OSError):  # the client has had enough
+                    for byte in data:
+                        self.wfile.write(bytes([byte]))
+                        self.wfile.flush()
+                        time.sleep(seconds)
 
             def log_message(self, *_: Any) -> None:
                 pass

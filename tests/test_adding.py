@@ -77,7 +77,7 @@ def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, ques
     module = ModuleType("echo_backend")
     module.open_echo = lambda address: RuleModel(lambda stem, labels, texts: [2.0] + [1.0] * (len(labels) - 1))
     monkeypatch.setitem(sys.modules, "echo_backend", module)
-    backend = models_open.Backend("an echo", "echo:NAME", "echo_backend:open_echo", "", frozenset())
+    backend = models_open.Backend("an echo", "echo:NAME", {"score": "echo_backend:open_echo"}, frozenset())
     monkeypatch.setitem(models_open.BACKENDS, "echo", backend)
     ran = command_line(
         "audit", "echo:anything", questions, "--no-store", "--quiet", "--json", questions.parent / "o.json"

@@ -14,6 +14,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+ROUNDING = 1e-6
+"""How far above 0 rounding may leave a log-probability."""
+
+
+def are_logprobs(values: Floats) -> bool:
+    """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
+    return bool((np.isfinite(values) & (values <= ROUNDING)).all())
+
 
 class Jsonable:
     """A dataclass whose fields are what JSON shows of it; override :meth:`to_dict` to leave out or add some."""

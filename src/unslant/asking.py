@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from unslant.arrays import Floats
-from unslant.errors import InputError
+from unslant.arrays import Floats, are_logprobs
+from unslant.errors import InputError, ModelError
 from unslant.metrics import OrderScores
-from unslant.models import ChatModel, Cost, Reply, ScoringModel
+from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
@@ -26,7 +26,7 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
-"""From a reply to its status and the content codes it chooses (None where it is no answer)."""
+"""From a reply to its status and the content codes it chooses (None if it is no answer)."""
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
 
@@ -48,32 +48,59 @@ def ask(
     Returns:
         One row per presentation and elicitation, elicitation by elicitation, presentations in the order given.
     """
-    prompts: dict[Prompt, int] = {}
-    wanted: list[tuple[Elicitation, Asked, list[int]]] = []
-    for elicitation in elicitations:
-        for question, presentation in asked:
-            indices = [prompts.setdefault(prompt, len(prompts)) for prompt in elicitation.prompts(presentation)]
-            wanted.append((elicitation, (question, presentation), indices))
-    scores = score_all(model, list(prompts), progress=progress)
-    rows = (
-        Response.scored(
-            question, presentation, elicitation.name, elicitation.read(presentation, [scores[i] for i in indices])
-        )
-        for elicitation, (question, presentation), indices in wanted
+    shown = [presentation for _, presentation in asked]
+    prompts = [[elicitation.prompts(presentation) for presentation in shown] for elicitation in elicitations]
+    distinct = list(dict.fromkeys(prompt for rows in prompts for row in rows for prompt in row))
+    scored = dict(zip(distinct, _try_all(model, distinct, progress, "scoring"), strict=True))
+    return Responses.from_rows(
+        (
+            _scored_row(question, presentation, way, [scored[prompt] for prompt in row])
+            for way, rows in zip(elicitations, prompts, strict=True)
+            for (question, presentation), row in zip(asked, rows, strict=True)
+        ),
+        meta,
     )
-    return Responses.from_rows(rows, meta)
 
 
 def score_all(
     model: ScoringModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "scoring"
 ) -> list[Floats]:
-    """Scores of all prompts, in their order."""
-    scores: list[Floats] = [np.empty(0)] * len(prompts)
+    """Scores of all prompts, in their order.
+
+    Raises:
+        ModelError: if a prompt got none.
+    """
+    scored = _try_all(model, prompts, progress, phase)
+    failed = [result for result in scored if result.logprobs is None]
+    if failed:
+        raise ModelError(
+            f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
+            f"{prompts[failed[0].index].group!r}: {failed[0].error}"
+        )
+    return [result.logprobs for result in scored if result.logprobs is not None]
+
+
+def _try_all(model: ScoringModel, prompts: Sequence[Prompt], progress: Progress, phase: str) -> list[Scored]:
+    """What came of every prompt, in their order; what is no log-probability is a failure."""
+    scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
     progress(phase, 0, len(prompts))
     for done, result in enumerate(model.score(prompts), start=1):
-        scores[result.index] = result.logprobs
+        if result.logprobs is not None and not are_logprobs(result.logprobs):
+            result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
+        scored[result.index] = result
         progress(phase, done, len(prompts))
-    return scores
+    return scored
+
+
+def _scored_row(
+    question: Question, presentation: Presentation, elicitation: Elicitation, scored: Sequence[Scored]
+) -> Response:
+    """The row of one presentation: the log-probability of every label, or the status ``error``."""
+    failed = [result.error for result in scored if result.logprobs is None]
+    if failed:
+        return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
+    logprobs = [result.logprobs for result in scored if result.logprobs is not None]
+    return Response.scored(question, presentation, elicitation.name, elicitation.read(presentation, logprobs))
 
 
 def ask_for_replies(
@@ -82,7 +109,6 @@ def ask_for_replies(
     writer: Writer,
     *,
     read: Reader | None = None,
-    meta: Mapping[str, object] | None = None,
     progress: Progress = no_progress,
 ) -> Responses:
     """Get a reply to every presentation and read the answer in it; equal prompts are asked once.
@@ -93,17 +119,14 @@ def ask_for_replies(
     Returns:
         One row per presentation, in their order, with the reply in full.
     """
-    prompts: dict[Prompt, int] = {}
-    indices = []
-    for _, presentation in asked:
-        prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
-        indices.append(prompts.setdefault(prompt, len(prompts)))
-    replies = generate_all(model, list(prompts), progress=progress)
-    rows = (
-        reply_row(question, presentation, replies[index], read)
-        for (question, presentation), index in zip(asked, indices, strict=True)
+    cue = writer.template.render("cloze.cue")
+    prompts = [writer.prompt(presentation, cue, ()) for _, presentation in asked]
+    distinct = list(dict.fromkeys(prompts))
+    replies = dict(zip(distinct, generate_all(model, distinct, progress=progress), strict=True))
+    return Responses.from_rows(
+        reply_row(question, presentation, replies[prompt], read)
+        for (question, presentation), prompt in zip(asked, prompts, strict=True)
     )
-    return Responses.from_rows(rows, meta)
 
 
 def generate_all(
@@ -136,34 +159,33 @@ class Asker(ABC):
     """Asks presentations for the probabilities of their labels, and counts what that costs.
 
     Attributes:
-        alphabet: the label set questions are shown with.
-        model, elicitation: the live model, and how it is asked, if there is one.
+        alphabet: the labels questions are shown with.
+        model, elicitation: the live model and how it is asked, if there is one.
     """
 
     alphabet: tuple[str, ...]
     model: ScoringModel | None = None
     elicitation: Elicitation | None = None
-    spent: Cost
 
     @property
+    @abstractmethod
     def cost(self) -> Cost:
-        """Running total, the model's own if there is one; subtract a copy taken before."""
-        return self.spent if self.model is None else self.model.cost
+        """Running total; subtract a copy taken before."""
 
     @abstractmethod
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """(n,) probability of every label of each presentation, from top to bottom, over those labels only."""
 
     def forget(self) -> None:  # noqa: B027  # records do not change
-        """Drop everything remembered: the model's weights are about to give other scores."""
+        """Drop all remembered scores: the model's weights are about to change."""
 
 
 class ModelAsker(Asker):
     """Asks a live model.
 
     Args:
-        elicitation: cloze with the ``plain`` template unless given.
-        remember: keep every score, so that no prompt is scored twice (until :meth:`forget`).
+        elicitation: by default cloze with the ``plain`` template.
+        remember: keep every score until :meth:`forget`, so that no prompt is scored twice.
         progress: called as scores come in.
     """
 
@@ -178,19 +200,20 @@ class ModelAsker(Asker):
     ) -> None:
         self.model: ScoringModel = model
         self.elicitation: Elicitation = elicitation or Cloze(Writer(load_template("plain")))
-        self.alphabet = alphabet
-        self._known: dict[Prompt, Floats] | None = {} if remember else None
+        self.alphabet, self.remember = alphabet, remember
+        self._known: dict[Prompt, Floats] = {}
         self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
         self._progress = progress
 
+    @property
+    def cost(self) -> Cost:
+        return self.model.cost
+
     def forget(self) -> None:
-        if self._known is not None:
-            self._known.clear()
+        self._known.clear()
 
     def _prompts(self, presentation: Presentation) -> list[Prompt]:
-        """The prompts; one page is written once, whichever listing of its question it comes from."""
-        if self._known is None:
-            return self.elicitation.prompts(presentation)
+        """The prompts, written once for all listings of a question that look the same."""
         shown = tuple((option.label, option.text) for option in presentation.shown)
         key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), shown)
         if key not in self._written:
@@ -201,25 +224,27 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            ModelError: if the model cannot take a prompt.
+            ModelError: if the model cannot score a prompt.
         """
         wanted = [self._prompts(presentation) for presentation in presentations]
-        known = {} if self._known is None else self._known
-        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in known))
+        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in self._known))
         if new:
-            known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
-        return [
-            softmax(self.elicitation.read(presentation, [known[prompt] for prompt in prompts]))
+            self._known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
+        probs: list[Floats] = [
+            softmax(self.elicitation.read(presentation, [self._known[prompt] for prompt in prompts]))
             for presentation, prompts in zip(presentations, wanted, strict=True)
         ]
+        if not self.remember:
+            self._known.clear()
+            self._written.clear()
+        return probs
 
 
 class RecordedAsker(Asker):
-    """Answers from recorded scores; costs count presentations (``prompts``) only."""
+    """Answers from recorded scores; its cost counts presentations (``prompts``) only."""
 
     def __init__(self, scores: OrderScores) -> None:
-        self.alphabet = scores.labels
-        self.spent = Cost()
+        self.alphabet, self._cost = scores.labels, Cost()
         self._known: dict[tuple[str, Order], Floats] = {}
         self._orders: dict[str, list[Order]] = {}
         for block in scores.blocks:
@@ -237,25 +262,29 @@ class RecordedAsker(Asker):
             raise InputError(f"question {question.id!r}: no orders were recorded")
         return self._orders[question.id]
 
+    @property
+    def cost(self) -> Cost:
+        return self._cost
+
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`.
 
         Raises:
             InputError: if a presentation was not recorded.
         """
-        for presentation in presentations:
-            if (presentation.question_id, presentation.contents) not in self._known:
-                raise InputError(
-                    f"question {presentation.question_id!r}: options in order {presentation.contents} were not "
-                    "recorded; record more orders (unslant audit --orders ... --responses FILE), or use a live model"
-                )
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
-        self.spent.prompts += len(set(keys))
+        for name, contents in keys:
+            if (name, contents) not in self._known:
+                raise InputError(
+                    f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
+                    "audit --orders ... --responses FILE), or use a live model"
+                )
+        self._cost.prompts += len(set(keys))
         return [self._known[key] for key in keys]
 
 
 def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
-    """(n,) probability of each of the question's own options; what other options hold is left out."""
+    """(n,) probability of each of the question's own options; that of other options is left out."""
     own = np.zeros(n)
     for content, p in zip(presentation.contents, probs, strict=True):
         if content >= 0:
@@ -264,7 +293,7 @@ def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
 
 
 def ask_orders(asker: Asker, questions: Sequence[Question], orders: Sequence[Sequence[Order]]) -> list[Floats]:
-    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one go."""
+    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one call."""
     shown = [
         [present(question, order, asker.alphabet) for order in own]
         for question, own in zip(questions, orders, strict=True)

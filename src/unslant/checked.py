@@ -36,18 +36,16 @@ def checked(kind: type[Model], data: Mapping[str, Any], place: object) -> Model:
         return kind.model_validate(data)
     except ValidationError as error:
         problem = min(error.errors(include_url=False), key=lambda problem: problem["type"] != "missing")
-        *parents, name = map(str, problem["loc"])
-        reason = _reason(problem, _owner(kind, parents), name)
-        raise InputError.at(place, reason, field=".".join([*parents, name])) from None
-
-
-def _owner(kind: type[BaseModel], parents: list[str]) -> type[BaseModel]:
-    for name in parents:
-        inner = kind.model_fields[name].annotation
-        assert isinstance(inner, type)
-        assert issubclass(inner, BaseModel)
-        kind = inner
-    return kind
+        owner: type[BaseModel] = kind
+        path: list[str] = []
+        for part in problem["loc"]:
+            path.append(str(part))
+            known = owner.model_fields.get(str(part))
+            if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
+                break  # what is wrong inside a list is told of the whole list
+            if part != problem["loc"][-1]:
+                owner = known.annotation
+        raise InputError.at(place, _reason(problem, owner, path[-1]), field=".".join(path)) from None
 
 
 def _reason(problem: Any, owner: type[BaseModel], name: str) -> str:

@@ -1,4 +1,8 @@
-"""The two ways unslant fails on purpose; the command line turns both into one line and exit code 2."""
+"""The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
+
+import re
+
+_LONGEST_NAME = 4096
 
 
 class UnslantError(Exception):
@@ -11,13 +15,46 @@ class InputError(UnslantError):
     @classmethod
     def at(cls, path: object, reason: str, *, line: int | None = None, field: str | None = None) -> "InputError":
         """An error that names its place: ``FILE, line 17, field "answer": reason``."""
-        place = str(path)
+        place = shown(path)
         if line is not None:
             place += f", line {line}"
         if field is not None:
-            place += f', field "{field}"'
-        return cls(f"{place}: {reason}")
+            place += f', field "{printable(field)}"'
+        return cls(f"{place}: {shortened(printable(reason))}")
 
 
 class ModelError(UnslantError):
     """A model or tokenizer that cannot be loaded or cannot do what was asked of it."""
+
+
+class OutputError(UnslantError):
+    """A file that could not be written. What stood there before is as it was."""
+
+
+def shown(path: object) -> str:
+    """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
+    text = printable(str(path))
+    return text if len(text) <= _LONGEST_NAME else text[:200] + "..."
+
+
+def printable(text: str) -> str:
+    """The text on one line: what cannot be seen, and half characters, as Python writes them (``\\n``, ``\\x1b``)."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def shortened(text: str, longest: int = 1_000) -> str:
+    """A text with its middle left out where it is longer than anybody reads."""
+    return text if len(text) <= longest else f"{text[: longest * 3 // 4]} ... {text[-longest // 4 :]}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its kind where it has none."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return shortened(lines[0], 300) if lines else type(error).__name__
+
+
+def without_user_info(text: str) -> str:
+    """A message, or a word of a command, without the user and password that an address in it may hold."""
+    return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)

@@ -20,7 +20,9 @@ PAPERS_OWN = {
     "--learning-rate": {1e-4, 1e-3},
 }
 """Defaults that are a paper's own, where that study has another than the rest."""
-ONE_COMMAND_EACH = {"--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots"}
+ONE_COMMAND_EACH = {
+    "--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots", "--temperature",
+}  # fmt: skip
 """Options whose help says more in one command than in another; their meaning is the same."""
 
 

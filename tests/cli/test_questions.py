@@ -19,12 +19,34 @@ def test_a_set_is_built_and_told(unslant, shared_data, tmp_path):
     assert {row["part"] for row in rows} == {"choice"}
 
 
+def test_columns_of_a_source_can_be_named(unslant, shared_data, tmp_path):
+    renamed = tmp_path / "renamed.jsonl"
+    rows = [json.loads(line) for line in (shared_data / "truthfulqa_mc1.jsonl").read_text("utf-8").splitlines()]
+    renamed.write_text(
+        "".join(
+            json.dumps({"id": r["id"], "F": r["question"], "O": r["options"], "A": r["answer"]}) + "\n" for r in rows
+        )
+    )
+    fields = [word for pair in ("question=F", "options=O", "answer=A") for word in ("--field", f"truthfulqa.{pair}")]
+    more = ["--only", "truthfulqa", "--scale", "0.1", "--quiet"]
+    named = unslant(*BUILD, *more, "--source", f"truthfulqa={renamed}", *fields, "--out", tmp_path / "a.jsonl")
+    assert named.code == 0, named.err
+    plain = unslant(
+        *BUILD, *more, "--source", f"truthfulqa={shared_data / 'truthfulqa_mc1.jsonl'}", "--out", tmp_path / "b.jsonl"
+    )
+    assert plain.code == 0, plain.err
+    a, b = ([json.loads(line)["options"] for line in (tmp_path / f"{x}.jsonl").open()] for x in "ab")
+    assert a == b
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--only", "squad", "--out", "set.jsonl"], "unknown source 'squad'"),
-        (["--out", "nowhere/set.jsonl"], "there is no folder nowhere"),
+        (["--out", "nowhere/set.jsonl"], "no folder nowhere"),
         (["--scale", "7", "--out", "set.jsonl"], "scale 7"),
+        (["--field", "question=q", "--out", "set.jsonl"], "write it as SOURCE.OURS=THEIRS"),
+        (["--field", "squad.question=q", "--out", "set.jsonl"], "unknown source 'squad'"),
     ],
 )
 def test_mistakes_are_named(unslant, tmp_path, monkeypatch, arguments, message):

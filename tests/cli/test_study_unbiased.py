@@ -108,7 +108,7 @@ def test_recorded_runs_of_the_evaluator_are_read_and_compared(responses, tmp_pat
     assert json.loads((tmp_path / "r.json").read_text())["metrics"]["vanilla"]["n"] == 8
     wrong = unslant("audit", "--log", responses)
     assert wrong.code == 2
-    assert "holds responses of the study unbiased; this command reads those of audit" in wrong.err
+    assert "contains responses of the study unbiased; this command reads those of audit" in wrong.err
     twice = unslant("study", "unbiased", "--log", responses, tmp_path / "other.parquet")
     assert twice.code == 2
     assert "two of the results are of one model" in twice.err

@@ -13,15 +13,16 @@ import torch
 from tests.debias.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
 from unslant.asking import ModelAsker
-from unslant.debias.lora1 import TrainSettings, log_bias, order_entropy
+from unslant.debias.lora1 import TrainSettings
 from unslant.debias.lora1.adapter import Adapted, attention_projections
-from unslant.debias.lora1.loss import content_logprobs, loss
+from unslant.debias.lora1.loss import content_logprobs, log_bias, loss, order_entropy
 from unslant.debias.lora1.progress import Epoch, collapsed
 from unslant.debias.lora1.training import question_loss, train
 from unslant.debias.model_pass import run
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.model import TransformersModel
-from unslant.presentations import all_orders, present
+from unslant.presentations import ALPHABETS, all_orders, present
+from unslant.prompts import Cloze, Writer, load_template
 
 Loaded = Callable[[str], TransformersModel]
 QUESTIONS = make_questions([4] * 12 + [3, 5])
@@ -53,14 +54,14 @@ def test_tree_gradient_equals_plain_gradient(entry: str, zoo_loaded: Loaded) -> 
     asker = ModelAsker(model)
     adapted = Adapted.new(model, TrainSettings(dropout=0.0))
     with torch.no_grad():
-        for parameter in adapted.trainable():
+        for parameter in adapted.trainable().values():
             parameter.add_(torch.randn_like(parameter), alpha=0.05)
     gradients = []
     for tree in (True, False):
         adapted.peft_model.zero_grad()
         for question in (QUESTIONS[0], QUESTIONS[12]):
             question_loss(asker, question, QUICK, tree=tree).backward()
-        gradients.append(torch.cat([parameter.grad.flatten().double() for parameter in adapted.trainable()]))
+        gradients.append(torch.cat([parameter.grad.flatten().double() for parameter in adapted.trainable().values()]))
     adapted.close()
     assert gradients[1].norm() > 0
     assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()
@@ -152,8 +153,24 @@ def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -
     train(ModelAsker(open_model(tiny_folder)), QUESTIONS, [], once, out=tmp_path)
     with pytest.raises(InputError, match="another entropy_weight"):
         train(ModelAsker(open_model(tiny_folder)), QUESTIONS, [], replace(once, entropy_weight=0.2), out=tmp_path)
-    with pytest.raises(InputError, match="other questions"):
+    with pytest.raises(InputError, match="another set of questions"):
         train(ModelAsker(open_model(tiny_folder)), QUESTIONS[1:], [], once, out=tmp_path)
+    for name, asker in {
+        "labels": ModelAsker(open_model(tiny_folder), alphabet=ALPHABETS["a"]),
+        "template": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("base-rate")))),
+        "chat": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("plain"), chat=True))),
+        "to_end": ModelAsker(open_model(tiny_folder), Cloze(Writer(load_template("plain"), to_end=True))),
+    }.items():
+        with pytest.raises(InputError, match=f"was trained with another {name}; use the same"):
+            train(asker, QUESTIONS, [], once, out=tmp_path)
+    for name, change in {
+        "dtype": lambda model: model.bfloat16(),
+        "model": lambda model: model.model.layers[0].mlp.up_proj.weight.data.mul_(2),
+    }.items():
+        other = open_model(tiny_folder)
+        change(other.model)
+        with pytest.raises(InputError, match=f"another .*{name}"):
+            train(ModelAsker(other), QUESTIONS, [], once, out=tmp_path)
     (tmp_path / "checkpoint.pt").write_bytes(b"something else")
     with pytest.raises(InputError, match="not a checkpoint"):
         train(ModelAsker(open_model(tiny_folder)), QUESTIONS, [], once, out=tmp_path)

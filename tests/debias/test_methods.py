@@ -232,7 +232,7 @@ def test_adaptive_on_recorded_orders(recorded_asker: RecordedAsker, arc: list[Qu
     for risk in (0.0, 0.01):
         found = debias(AdaptiveVote(risk=risk), recorded_asker, arc)
         assert [o.choice for o in found.outcomes] == [o.choice for o in full.outcomes]
-    with pytest.raises(InputError, match="were not recorded"):
+    with pytest.raises(InputError, match="no orders were recorded"):
         debias(Vote(), recorded_asker, [replace(arc[0], id="another")])
     with pytest.raises(InputError, match="risk"):
         debias(AdaptiveVote(risk=0.7), recorded_asker, arc)

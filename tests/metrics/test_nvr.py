@@ -121,28 +121,26 @@ def _scored(questions: list[Question], position: Choice) -> OrderScores:
 
 
 def test_orders_already_scored_give_nvr_without_another_call() -> None:
-    scores = _scored([_question(i, 4) for i in range(200)], _first)
-    for draws in ("one", "every"):
-        found = nvr_from_scores(scores, draws=draws)
-        assert found.score.value == 0
-        assert found.accuracy[0].value == 0
-        assert found.accuracy[2].value == pytest.approx(1 / 3, abs=0.12 if draws == "one" else 1e-9)
-        assert found.left_out == 0
-        assert found.readings[0].phrase == "prefers A when unsure"
+    found = nvr_from_scores(_scored([_question(i, 4) for i in range(200)], _first))
+    assert found.score.value == 0
+    assert found.accuracy[0].value == 0
+    assert found.accuracy[2].value == pytest.approx(1 / 3, abs=1e-9)
+    assert found.left_out == 0
+    assert found.readings[0].phrase == "prefers A when unsure"
 
 
-def test_every_is_the_expectation_of_one() -> None:
-    questions = [_question(i, n) for n in (3, 4) for i in range(40)]
-    scores = _scored(questions, _guess)
-    every = nvr_from_scores(scores)
-    drawn = [nvr_from_scores(scores, draws="one", seed=seed) for seed in range(40)]
-    for x in range(4):
-        mean = np.mean([found.accuracy[x].value for found in drawn])
-        assert mean == pytest.approx(every.accuracy[x].value, abs=0.03)
-    assert drawn[0] == nvr_from_scores(scores, draws="one", seed=0)
+def test_uneven_orders_count_each_place_of_the_right_option_the_same() -> None:
+    """Right at the top in one order, at the bottom in three: either place is half of the score."""
+    question = _question(0, 4)
+    rows = []
+    for order in [(0, 1, 2, 3), (1, 2, 3, 0), (2, 1, 3, 0), (3, 2, 1, 0)]:
+        logprobs = np.array([-0.1, -5.0, -5.0, -5.0])
+        rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
+    found = nvr_from_scores(read_scores(rows))
+    assert [estimate.value for estimate in found.accuracy] == pytest.approx([0, 0.5, 0.5, 1])
 
 
-def test_every_weighs_the_right_options_places_the_same() -> None:
+def test_the_right_options_places_weigh_the_same() -> None:
     """Checked against a plain enumeration, on a model whose answer hangs on the whole order."""
     question = _question(1, 4)
     rng = np.random.default_rng(3)

@@ -54,7 +54,7 @@ def sample_prompts() -> tuple[Prompt, ...]:
             prompts += cloze.prompts(shown.with_shots(shots))
             if order[0] < 2 and len(question.options) < 6:
                 prompts += counterfactual.prompts(shown)
-        words = [f"choice number {i + 1}" for i in range(len(question.options))]
+        words = [f"choice number {letter}" for letter in "ABCDEFGHIJ"[: len(question.options)]]
         prompts += cloze.prompts(present(question, labels=words))
     return tuple(prompts)
 

@@ -259,7 +259,7 @@ def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store
     assert kept.recalled == 0
     tokenizer = kept.model_asked.tokenizer  # type: ignore[attr-defined]
     tokenizer.chat_template = "{{ messages[0].content }}"
-    renewed = StoredModel(TransformersModel(kept.model, tokenizer, "zoo", engine="tree"), store)
+    renewed = StoredModel(TransformersModel(kept.model_asked.model, tokenizer, "zoo", engine="tree"), store)
     score(renewed, Cloze(Writer(load_template("plain"))).prompts(question))
     assert renewed.recalled == 0
 
@@ -291,6 +291,25 @@ def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_mod
     assert 0 < kept < total
     start(folder, store, out).finish()
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("engine", ["tree", "plain"])
+def test_what_was_damaged_is_scored_again_and_nothing_else(zoo_model: ZooFolder, store: Store, prompts, engine) -> None:
+    model = load(zoo_model("llama"), engine)
+    before = score(StoredModel(model, store), prompts)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE scores SET checksum = checksum + 1 WHERE position IN (5, 6)")
+    with pytest.raises(StoreError, match=r"2 of \d+ stored scores are damaged"):
+        score(StoredModel(model, store), prompts)
+    assert store.repair().scores == 2
+    asked = model.cost.prompts
+    after = score(StoredModel(model, store), prompts)
+    assert model.cost.prompts == asked + 2
+    for i, (one, other) in enumerate(zip(before, after, strict=True)):
+        if i in (5, 6):
+            np.testing.assert_allclose(np.frombuffer(one), np.frombuffer(other), rtol=0, atol=1e-4)
+        else:
+            assert one == other
 
 
 @contextmanager

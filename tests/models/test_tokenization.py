@@ -34,7 +34,7 @@ _encoders: dict[str, Encoder] = {}
 @pytest.fixture(params=NAMES)
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
-        _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)))
+        _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)), "allow")
     return _encoders[request.param]
 
 
@@ -114,7 +114,7 @@ def test_a_tokenizer_found_to_join_lines_is_used_on_whole_texts(zoo_model):
 def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text, labels):
     encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model(name)))
     text = "Question: which?\nA. one\nB. two\n" + text
-    (encoded,) = encoder.encode([Prompt(text, tuple(labels))])
+    encoded = encoder._encode_one(Prompt(text, tuple(labels)), text)  # as it is before any set of labels is refused
     for ids, label in zip(encoded.candidates, labels, strict=True):
         assert len(ids) >= 1
         assert [*encoded.context, *ids] == whole_ids(encoder.tokenizer, text + label)
@@ -125,7 +125,7 @@ def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text
 
 def test_a_label_that_begins_another_keeps_a_token_of_its_own(zoo_model):
     encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("llama")))
-    (encoded,) = encoder.encode([Prompt("Answer: ", ("1", "10"))])
+    encoded = encoder._encode_one(Prompt("Answer: ", ("1", "10")), "Answer: ")
     one, ten = encoded.candidates
     assert len(one) == 1
     assert len(ten) == 2
@@ -143,9 +143,11 @@ def test_chat_template_writes_its_own_special_tokens(zoo_model):
     assert encoder._by_line
 
 
-def test_special_tokens_in_a_question_are_read_as_transformers_reads_them(zoo_model):
+def test_special_tokens_in_a_question_are_read_as_transformers_reads_them_where_allowed(zoo_model):
     tokenizer = AutoTokenizer.from_pretrained(zoo_model("llama"))
-    (encoded,) = Encoder(tokenizer).encode([Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))])
+    (encoded,) = Encoder(tokenizer, special_tokens="allow").encode(
+        [Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))]
+    )
     assert encoded.context.tolist().count(tokenizer.eos_token_id) == 1
     assert encoded.context.tolist().count(tokenizer.bos_token_id) == 2
 

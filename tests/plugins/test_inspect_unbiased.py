@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 pytest.importorskip("inspect_ai")
@@ -25,8 +27,8 @@ def result(tmp_path_factory):
             async def generate(self, input, tools, tool_choice, config):
                 assert config.temperature == 0.0
                 seen = read(Prompt(input[-1].text, ()))
-                wrong = "lute" in input[-1].text and "Proposed" not in input[-1].text
-                reply = "I would rather not answer that." if wrong else f"Answer: {answer(seen)}"
+                silent = zlib.crc32(input[-1].text.encode()) % 4 == 0
+                reply = "I would rather not answer that." if silent else f"Answer: {answer(seen)}"
                 return ModelOutput.from_content(self.model_name, reply)
 
         return Rule
@@ -44,12 +46,15 @@ def test_the_log_reads_as_a_result(result):
     assert log.status == "success"
     (found,) = read_unbiased(folder)
     assert found.model == "unbiasedrule/x"
-    assert found.metrics.ours.value == 1.0
-    assert found.metrics.vanilla.value == 1.0
+    assert found.metrics.replies["ours"].readable.value == 1.0
+    assert found.metrics.replies["vanilla"].readable.value == 1.0
     assert found.counts["drawn"]
     assert len(found.responses) == len(log.samples)
     unread = [row for row in found.responses.rows() if row.status != "ok"]
-    assert found.metrics.failed == len(unread)
+    assert unread
+    assert found.metrics.no_answer == len(unread)
+    assert found.metrics.failed == 0
+    assert found.metrics.vanilla.value < 1.0
     assert all(row.chosen is None for row in unread)
 
 

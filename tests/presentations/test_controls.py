@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from unslant.errors import InputError
 from unslant.presentations import all_orders, present
 from unslant.presentations.controls import control_presentations, label_orders
-from unslant.presentations.nvr import nvr_order, nvr_presentations, pick_nvr_order
+from unslant.presentations.nvr import nvr_order, nvr_presentations
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.questions import Question
 
@@ -95,17 +95,6 @@ def test_variants_are_all_there_or_none() -> None:
     shown = nvr_presentations(free, seed=1)
     assert [(p.kind, p.item) for p in shown] == [("nvr", "A"), ("nvr", "B"), ("nvr", "C")]
     assert all(p.item not in p.right_labels for p in shown)
-
-
-def test_orders_already_scored_are_picked_evenly_over_the_right_options_place() -> None:
-    # right option 0 at the top in one order, at the bottom in three: each place is as likely all the same
-    orders = [(0, 1, 2), (1, 2, 0), (2, 1, 0), (1, 2, 0)]
-    picked = Counter(pick_nvr_order(f"q{i}", orders, {0}, 1) for i in range(2000))
-    assert set(picked) == {0, 1, 2, 3}
-    assert abs(picked[0] - 1000) < 120
-    assert pick_nvr_order("q", orders, {0}, 3) is None
-    assert pick_nvr_order("q", [(0, 1)], {0}, 0) is None
-    assert pick_nvr_order("q", orders, set(), 0) is None
 
 
 def test_a_presentation_decodes_to_content() -> None:

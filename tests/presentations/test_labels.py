@@ -26,6 +26,11 @@ def test_roman_numerals_are_right():
     assert [value(label) for label in ALPHABETS["i"]] == list(range(1, 27))
 
 
+def test_digits_count_from_one_or_from_nought():
+    assert labels_for(parse_labels("1"), 4) == ("1", "2", "3", "4")
+    assert labels_for(parse_labels("0"), 4) == ("0", "1", "2", "3")  # as P3's authors number options
+
+
 def test_own_labels():
     assert parse_labels("W, X,Y ,Z") == ("W", "X", "Y", "Z")
     assert parse_labels("yes,no") == ("yes", "no")

@@ -75,3 +75,21 @@ def test_shots_are_added_without_touching_the_rest():
     shown = present(Q).with_shots([shot])
     assert shown.shots == (shot,)
     assert replace(shown, shots=()) == present(Q)
+
+
+def test_options_that_name_others_name_them_by_the_labels_they_carry():
+    q = Question("q", "Which purr?", ("cats", "dogs", "lynxes", "both A and C"), frozenset({3}), pinned=(0, 2, 3))
+
+    def last(**how):
+        return next(line.text for line in present(q, **how).shown if line.content == 3)
+
+    assert last() == "both A and C"
+    assert last(alphabet=ALPHABETS["1"]) == "both 1 and 3"
+    assert last(labels="DCBA") == "both D and B"
+    assert last(order=(2, 1, 0, 3)) == "both C and A"
+    assert last(alphabet=("W", "X", "Y", "Z")) == "both W and Y"
+    free = replace(q, pinned=())
+    assert present(free, alphabet=ALPHABETS["1"]).shown[3].text == "both A and C"
+    numbered = replace(q, options=("cats", "dogs", "lynxes", "Both 1 and 3"))
+    assert present(numbered).shown[3].text == "Both 1 and 3"
+    assert present(numbered, labels="4321").shown[3].text == "Both 4 and 2"

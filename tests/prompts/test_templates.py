@@ -224,7 +224,7 @@ def test_windows_line_ends_and_byte_order_marks_change_nothing(tmp_path):
         ("question = '{{ stem + 1 }} {{ options }}'", "question", "can only concatenate str"),
         ("question = '{{ stem }} {{ options }} {{ 1 / 0 }}'", "question", "division by zero"),
         ("question = '{{ stem }} {{ options }} {% if hint %}{{ 1 / 0 }}{% endif %}'", "question", "division by zero"),
-        ("question = '{{ stem }} {{ options }} {% include \"/etc/passwd\" %}'", "question", "no loader"),
+        ("question = '{{ stem }} {{ options }} {% include \"/etc/passwd\" %}'", "question", "include has no place"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line_that_names_file_and_field(tmp_path, text, field, reason):
@@ -232,7 +232,7 @@ def test_a_bad_file_is_refused_in_one_line_that_names_file_and_field(tmp_path, t
     with pytest.raises(InputError) as caught:
         load_template(path)
     message = str(caught.value)
-    assert message.startswith(f'{path}, field "{field}": ' if field else f"{path}: ")
+    assert message.startswith(f'{path}, field "{field}": ' if field else path)
     assert reason in message
     assert "\n" not in message
 
@@ -284,14 +284,12 @@ def test_a_none_label_has_to_be_offered():
 def test_unknown_templates_are_refused_with_the_known_ones(tmp_path):
     with pytest.raises(InputError, match=r"unknown template 'plane': use one of arc, .* or the path of a \.toml file"):
         load_template("plane")
-    with pytest.raises(InputError, match="no such template file"):
+    with pytest.raises(InputError, match="no such file"):
         load_template(str(tmp_path / "none.toml"))
 
 
 def test_a_template_made_in_python_names_itself():
-    from unslant.prompts.templates import Cue
-
-    template = PromptTemplate("own", "{{ stem }} {{ oops }}", Cue("A:", "{{ label }}"), Cue("{{ label }}", "x"))
+    template = PromptTemplate(name="own", question="{{ stem }} {{ oops }}")
     with pytest.raises(InputError, match="template 'own', field \"question\": 'oops' is undefined"):
         template.render_question(present(replace(Q, context="")))
     with pytest.raises(InputError, match="unknown variable 'oops'"):

@@ -374,7 +374,7 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.csv", 'question,A,B,answer\nx,"y,z,A\n', r"line 2: not valid CSV"),
         ("set.csv", "question,A,B,answer\nx,y,z\n", r"line 2: 3 columns, where the file has 4"),
         ("set.csv", "question,A,A,answer\nx,y,z,A\n", r"two columns of the header have the same name"),
-        ("set.parquet", "PAR1nonsense", r"not a Parquet file"),
+        ("set.parquet", "PAR1nonsense", r"not a Parquet file that can be read: "),
         ("set.xlsx", "x", r"unknown file type '\.xlsx': use one of \.jsonl"),
         ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),
         ("set.jsonl", '{"question": "x", "options": ["a", "b"]}', r'field "answer": no column was found'),

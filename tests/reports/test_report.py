@@ -192,7 +192,7 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     assert [row[:3] for row in table.rows[:-1]] == [(c.method, c.accuracy, c.change) for c in mixed.corrections]
     assert table.rows[-1][1] == mixed.nvr.score
     base_rates, nvr = panels["priors"].charts
-    assert base_rates.title == "Without a question, A is likeliest"
+    assert base_rates.title == "Without content, A is most likely"
     drawn = json.dumps(specification(nvr.draw(PAPER), PAPER))
     assert f'"value": {mixed.nvr.accuracy[1].value}' in drawn
     text = "".join(parsed(page_of(mixed, folder=tmp_path)).text)
@@ -334,7 +334,7 @@ def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
     [
         (["nosuch.parquet"], "no such file"),
         (["nosuch", "--store", "none.sqlite3"], "nosuch: no such file, and"),
-        (["nosuch.parquet", "--out", "nowhere/r.html"], "there is no folder"),
+        (["nosuch.parquet", "--out", "nowhere/r.html"], "no folder"),
     ],
 )
 def test_what_cannot_be_read_or_written_is_said_in_one_line(

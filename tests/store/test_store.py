@@ -57,7 +57,7 @@ def test_the_default_is_in_the_folder_that_the_environment_names(
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(st.floats(max_value=0, allow_nan=False), min_size=1, max_size=5), min_size=1, max_size=20))
+@given(st.lists(st.lists(st.floats(-1e300, 1e-6), min_size=1, max_size=5), min_size=1, max_size=20))
 def test_what_is_written_is_read_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, values) -> None:
     path = tmp_path_factory.mktemp("store") / "s.sqlite3"
     prompts = keys(*range(len(values)))

@@ -86,7 +86,7 @@ def test_taught_facts_hold_in_every_order(name: str) -> None:
     ],
 )
 def test_the_sentence_is_what_was_planted(name: str, phrase: str) -> None:
-    """On all embedded questions, of 2 to 8 options; nothing infinite, nothing of zero width, extremes around the mean."""
+    """On all embedded questions, of 2 to 8 options: nothing infinite or of zero width, extremes around the mean."""
     result = audit(name)
     metrics = result.metrics
     assert metrics.preference.phrase == phrase

@@ -108,7 +108,7 @@ def test_summary_says_what_matters() -> None:
     text = _prefers_a().summary(width=140, details=True)
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
-    assert "not to be trusted" not in text.lower()
+    assert "unreliable" not in text.lower()
 
 
 def test_sets_of_mixed_sizes() -> None:
@@ -153,7 +153,7 @@ def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
     for cell in result.published:
         assert cell.ours.n == 56
         assert cell.difference == pytest.approx(0, abs=0.005), (cell.elicitation, cell.presentation)
-    assert "Beside the paper's table 3" in result.summary(140, details=True)
+    assert "Comparison with the paper's table 3" in result.summary(140, details=True)
 
 
 def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
@@ -195,7 +195,7 @@ def test_hypotheses_on_the_papers_models(shared_data: Path) -> None:
     assert _verdicts(mistral)["H3"] == "partly"
     turned = next(h for h in mistral.hypotheses if h.name == "H3, own base rates")
     assert turned.verdict == "does not hold"
-    assert turned.words.startswith("The correlation has turned round. Counterfactual: r = −0.36")
+    assert turned.words.startswith("The correlation has reversed. Counterfactual: r = −0.36")
 
 
 def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
@@ -206,9 +206,7 @@ def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
     assert by_rule[:2] == pytest.approx([0.108, 0.252], abs=5e-4)
     assert cell.all_tied.value > 0.5
     assert "0.108 if the first tied label wins, 0.252 if they share" in cell.doubt
-    assert "Not to be trusted: counterfactual, Nvr-A (ties in 58\u00a0% of the questions" in result.summary(
-        200, details=True
-    )
+    assert "Unreliable: counterfactual, Nvr-A (ties in 58\u00a0% of the questions" in result.summary(200, details=True)
     assert not any(cell.doubt for cell in result.found["cloze"].cells)
 
 

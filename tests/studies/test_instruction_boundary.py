@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.command_line import unslant
 from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
 from unslant.errors import InputError, ModelError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.responses import Responses
+from unslant.responses import Extracted, Responses
 from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS
+from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
@@ -27,7 +29,7 @@ KEY = "sk-never-to-be-written-down"
 
 
 def asked_as(settings, limit, seed=42):
-    return plan(EMBEDDED.balanced(limit, seed), settings, seed=seed)
+    return plan(EMBEDDED.balanced(limit, seed), settings, seed=seed, examples=EMBEDDED)
 
 
 def key_of(messages):
@@ -109,7 +111,7 @@ def test_planted_bias_is_measured(run, tmp_path):
     assert json.loads((tmp_path / "r.json").read_text())["settings"][0]["accuracy"]["n"] == 8
     study.to_html(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert "Usual against unusual answers" in page
+    assert "Usual and unusual answers" in page
     assert "conformity-sparse" in page
 
 
@@ -235,6 +237,68 @@ def test_another_temperature_is_another_run(run):
     assert Counter(row.repeat for row in more.responses.rows()) == {0: 8, 1: 8, 2: 8}
 
 
+def test_several_temperatures_are_several_runs(run, tmp_path):
+    asked = asked_as(["vanilla", "conformity-sparse"], 4)
+    good = by_rule(asked)
+
+    def answer(request):  # at 1 nothing can be read
+        return good(request) if request["temperature"] < 1 else Fault(body=completion("Lamps are lovely."))
+
+    with FaultServer(answer).running() as server:
+        study = run(server, ["vanilla", "conformity-sparse"], 4, temperatures=(0, 1))
+        assert study.asked_now == len(server.requests) == 32
+        assert Counter(request["temperature"] for request in server.requests) == {0: 16, 1: 16}
+        one = run(server, ["vanilla"], 4, temperatures=(1,))
+        assert (one.asked_now, one.by_temperature) == (0, {})
+        assert one.metrics == boundary_metrics([row for row in study.responses.rows() if row.run == 1][:8])
+    assert list(study.by_temperature) == [0, 1]
+    assert study.metrics == study.by_temperature[0]
+    cold, hot = (found.of("vanilla", "judging") for found in study.by_temperature.values())
+    assert (cold.accuracy.value, hot.accuracy.value, hot.unreadable.value) == (1, 0, 1)
+    assert study.statuses == {"ok": 16, "unparsed": 16}
+    (panel,) = (panel for panel in study.page().sections if panel.id == "boundary-temperatures")
+    assert len(panel.tables[0].rows) == 8
+    study.to_parquet(tmp_path / "r.parquet")
+    again = result_of(Responses.from_parquet(tmp_path / "r.parquet"))
+    assert again.by_temperature == study.by_temperature
+    study.to_json(tmp_path / "r.json")
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert [found["settings"][0]["accuracy"]["value"] for found in written["by_temperature"].values()] == [1, 0]
+    study.to_html(tmp_path / "r.html")
+    assert "Output rate of unusual forms, by temperature" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_labels_and_columns_are_the_users(run, tmp_path):
+    path = tmp_path / "fragen.jsonl"
+    rows = [
+        {"Frage": f"{right}?", "Wahl": ["w", "x", "y", "z"], "richtig": right}
+        for right in ([0], [3], [], [1, 2], [2], [0, 1])
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seen = []
+
+    def answer(request):
+        seen.append(request["messages"][-1]["content"])
+        return Fault(body=completion("Answer: 0"))
+
+    with FaultServer(answer).running() as server:
+        study = instruction_boundary(
+            "words",
+            path,
+            names=["vanilla", "conformity-dense"],
+            labels="0",
+            fields={"question": "Frage", "options": "Wahl", "answer": "richtig"},
+            log_dir=tmp_path / "logs",
+            models=ModelOptions(base_url=server.url),
+        )
+    assert all("\n0. " in text and "\n3. " in text and "A. " not in text for text in seen)
+    assert {row.labels for row in study.responses.rows()} == {("0", "1", "2", "3")}
+    assert study.statuses == {"ok": len(seen)}
+    assert study.metrics.of("vanilla", "choice").outputs["single"].value == 1
+    with pytest.raises(InputError, match="has 2 labels"):
+        instruction_boundary("words", EMBEDDED, labels="x,y", log_dir=tmp_path)
+
+
 def test_reflection_feeds_the_first_answer_back_and_the_second_counts(run):
     def answer(request):
         first = request["messages"][-1]["content"] != SETTINGS["reasoning-reflection"].follow_up
@@ -294,6 +358,54 @@ def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_co
         assert row.accuracy.value == (0.25 if good else 0)
 
 
+def test_logs_are_read_again_with_todays_reader(run, tmp_path, monkeypatch):
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    from unslant.studies.instruction_boundary import inspect_scorer
+
+    def scores():
+        logs = (read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs")))
+        return Counter(s.scores["boundary_answer"].metadata["status"] for log in logs for s in log.samples)
+
+    judge = "inspect:openai-api/unslant/judge"
+    asked = asked_as(["vanilla"], 4)
+    good = by_rule(asked)
+
+    def answer(request):  # a judge that passes no validation
+        about = request["messages"][-1]["content"]
+        return Fault(body=completion("UNCLEAR")) if about.startswith("Below is somebody") else good(request)
+
+    with FaultServer(answer).running() as server:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        with monkeypatch.context() as old:
+            old.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
+            run(server, ["vanilla"], 4, judge=judge)
+        assert scores() == {"unparsed": 8}
+        before = len(server.requests)
+        again = run(server, ["vanilla"], 4, judge=judge)
+        assert (again.asked_now, len(server.requests)) == (0, before)
+    assert again.statuses == {"ok": 8}
+    assert again.metrics.of("vanilla", "choice").accuracy.value == 1
+
+
+def test_a_judges_reading_gives_way_to_the_patterns(run, monkeypatch):
+    from unslant.responses.judge import JudgeReport
+    from unslant.studies.instruction_boundary import inspect_scorer
+
+    def answer(request):
+        about = request["messages"][-1]["content"]
+        judging = about.startswith("Below is somebody")
+        return Fault(body=completion(("Unknown" if "True" in about else "NONE") if judging else "Answer: A, True"))
+
+    monkeypatch.setattr(inspect_scorer, "validate", lambda _: JudgeReport(1, 1, ()))
+    monkeypatch.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
+    with FaultServer(answer).running() as server:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge-once")
+    judging = study.metrics.of("vanilla", "judging")
+    assert (judging.judged.value, judging.outputs["True"].value) == (0, 1)
+
+
 def test_disturbing_options(run):
     settings = ["disturbing-1", "disturbing-9"]
     with FaultServer(by_rule(asked_as(settings, 10))).running() as server:
@@ -312,7 +424,12 @@ def test_setting_names():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"temperature": 3}, "give 0 to 2"), ({"repeats": 0}, "give 1 or more")],
+    [
+        ({"temperature": 3}, "give 0 to 2"),
+        ({"temperatures": (0, 3)}, "give 0 to 2"),
+        ({"temperatures": (0, 0)}, "give each once"),
+        ({"repeats": 0}, "give 1 or more"),
+    ],
 )
 def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, message):
     def ask(temperature=0.0, **options):
@@ -326,3 +443,59 @@ def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, mes
 def test_an_unknown_model_is_one_line(tmp_path):
     with pytest.raises(ModelError, match="nonesuch/model"):
         instruction_boundary("inspect:nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
+
+
+def test_the_authors_file_runs_end_to_end(tmp_path, shared_data):
+    """As published: a JSON list, numbered options, the answers under ``correct_answers``; asked of ``words``."""
+    lines = (shared_data / "instruction_boundary_mcq.jsonl").read_text("utf-8").splitlines()
+    by_form = {1: [], 0: [], 2: []}
+    for one in map(json.loads, lines):
+        by_form[len(one["answer"])].append(
+            ({"passage_text": one["context"]} if one.get("context") else {})
+            | {
+                "question": one["question"],
+                "options": one["options"],
+                "correct_answers": one["answer"],
+                "correct_options": [one["options"][i] for i in one["answer"]],
+                "num_options": len(one["options"]),
+                "num_correct": len(one["answer"]),
+                "dataset_source": one["source"].rpartition("/")[2],
+                "question_type": one["question_type"],
+                "id": one["id"].rpartition("/")[2],
+            }
+        )
+    shortest = [sorted(group, key=lambda one: len(json.dumps(one)))[:8] for group in by_form.values()]
+    path = tmp_path / "MCQs_2700.json"
+    path.write_text(json.dumps([one for group in shortest for one in group], indent=2))
+    command = ["study", "instruction-boundary", "words", path, "--settings", "vanilla,conformity-dense,few-shot:none=1"]
+    more = [
+        "--limit",
+        "4",
+        "--temperature",
+        "0",
+        "--max-tokens",
+        "12",
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path,
+    ]
+    ran = unslant(*command, *more)
+    assert ran.code == 0, ran.err
+    written = json.loads((tmp_path / "numbers.json").read_text())
+    assert [(row["setting"], row["kind"]) for row in written["settings"]] == [
+        ("vanilla", "choice"), ("conformity-dense", "choice"), ("few-shot:none=1", "choice"),
+    ]  # fmt: skip
+    assert written["statuses"].get("error", 0) == 0
+    for row in written["settings"]:
+        assert row["accuracy"]["n"] == 4
+        assert sum(share["value"] for share in row["outputs"].values()) + row["unreadable"]["value"] == pytest.approx(1)
+    assert written["asked_now"] == 12
+    again = unslant(*command, *more)
+    assert again.code == 0, again.err
+    assert json.loads((tmp_path / "numbers.json").read_text())["asked_now"] == 0
+    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", *more)
+    assert labelled.code == 0, labelled.err
+    refused = unslant(*command[:4], "--field", "question=nosuch", *more)
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "nosuch" in refused.err

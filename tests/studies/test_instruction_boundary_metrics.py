@@ -19,6 +19,7 @@ from unslant.studies.instruction_boundary.metrics import (
     boundary_metrics,
     leaderboard_agreement,
 )
+from unslant.studies.instruction_boundary.panels import headline
 
 LABELS = ("A", "B", "C", "D")
 VERDICTS = ("True", "False", "Unknown")
@@ -81,7 +82,7 @@ def test_statuses_are_never_answers():
     assert one.accuracy.value == pytest.approx(1 / 3)
     assert (one.unparsed.value, one.refused.value) == pytest.approx((1 / 3, 1 / 3))
     assert (one.errors.value, one.errors.n) == (0.25, 4)
-    assert one.outputs["single"].n == 1
+    assert (one.outputs["single"].n, one.outputs_readable["single"].n) == (3, 1)
 
 
 def test_what_the_judge_read_is_counted():
@@ -202,3 +203,56 @@ def test_leaderboards():
     assert swapped.kendall.n == 5
     with pytest.raises(InputError, match="share 2 models"):
         leaderboard_agreement(ours, {"a": 1, "b": 2})
+
+
+def test_every_share_is_of_all_replies_and_the_readable_ones_have_their_own():
+    rows = [
+        row(0, {0}, {0}),
+        row(1, {0}, (), status="unparsed"),
+        row(2, {NONE}, {NONE}),
+        row(3, {NONE}, (), status="refused"),
+        row(4, {0, 1}, (), status="error"),
+    ]
+    one = boundary_metrics(table(*rows)).of("vanilla", "choice")
+    assert {form: share.value for form, share in one.outputs.items()} == {"single": 0.25, "several": 0, "none": 0.25}
+    assert one.outputs_readable["none"].value == 0.5
+    assert (one.outputs_sparse.value, one.outputs_sparse.n) == (0.25, 4)
+    assert (one.unreadable.value, one.unparsed.value, one.refused.value) == (0.5, 0.25, 0.25)
+    assert (one.accuracy.value, one.readable.value, one.readable.n) == (0.5, 1, 2)
+    assert one.errors.value == 0.2
+
+
+@pytest.mark.parametrize("unparsed", [0, 1, 2])
+def test_the_headline_tells_of_replies_that_are_no_answer(unparsed):
+    rows = [row(i, {0} if i % 2 else {NONE}, {0} if i % 2 else {NONE}) for i in range(30)]
+    rows[:unparsed] = [row(i, {0} if i % 2 else {NONE}, (), status="unparsed") for i in range(unparsed)]
+    rows.append(row(0, {0}, {0}, "vagueness"))
+    told = headline(boundary_metrics(table(*rows)))
+    assert ("hold no answer" in told) == (unparsed == 2)  # 7 %; one is 3 %
+    assert (
+        "7\u00a0% of the replies hold no answer under vanilla, multiple choice (right among readable replies: 1" in told
+    ) == (unparsed == 2)
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("verdicts", [True, False])
+def test_a_robustness_of_0_or_1_is_not_certain(right, verdicts):
+    rows = [row(i, truth, truth if right else {3}) for i in range(10) for truth in [{0} if i % 2 else {NONE}]]
+    if verdicts:
+        rows += [row(i, {i % 3}, {0}, verdict=True) for i in range(12)]
+    metrics = boundary_metrics(table(*rows))
+    of_choice = metrics.of("vanilla", "choice").robustness
+    assert of_choice.value == right
+    assert of_choice.high - of_choice.low > 0.4  # 5 questions of each form
+    assert of_choice.low <= of_choice.value <= of_choice.high
+    assert "Bonferroni" in of_choice.method
+    both = metrics.robustness["vanilla"]
+    assert both.low < both.high
+    assert both.low <= both.value <= both.high
+
+
+def test_robustness_of_zero_keeps_the_chance_of_more():
+    rows = [row(0, {0}, {0}), row(1, {NONE}, {1})]  # SR 1, GR 0, one question each
+    found = boundary_metrics(table(*rows)).of("vanilla", "choice").robustness
+    assert (found.value, found.low) == (0, 0)
+    assert found.high > 0.8

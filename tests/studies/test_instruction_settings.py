@@ -15,6 +15,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
     is_dense,
     present_setting,
 )
+from unslant.studies.instruction_boundary.plan import plan
 from unslant.studies.instruction_boundary.prompts import body, chat, right_answer
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 
@@ -63,6 +64,10 @@ def test_what_instructions_name():
     vague = instruction("judging", "vagueness", labels)
     assert all(verdict in vague for verdict in JudgingQuestion.VERDICTS)
     assert "facts" not in vague
+    vague = instruction("choice", "vagueness", labels)
+    assert all(form in vague for form in ("One option", "several options", "no option"))
+    assert vague.endswith("Which options answer the question?")  # asks for the options, not for the form
+    assert not any(word in vague for word in ("label", "example", "A", "exactly"))
     with pytest.raises(InputError, match="use one of single, several, none"):
         instruction("choice", "missing-choices", labels, "Unknown")
 
@@ -138,3 +143,51 @@ def test_leaving_a_question_out_changes_no_other():
 def test_unknown_settings_are_named():
     with pytest.raises(InputError, match="unknown setting 'plain'"):
         shown(CHOICE[0], "plain")
+
+
+def test_worked_examples_are_counted_by_form():
+    for question in (*CHOICE[:20], *JUDGING[:20]):
+        spec = "few-shot:single=2+none=1+True=1+False=1"
+        one = shown(question, spec)
+        by_id = {other.id: other for other in BOTH}
+        forms = Counter(form_of(by_id[shot.question_id]) for shot in one.shots)
+        expected = {"single": 2, "none": 1} if isinstance(question, Question) else {"True": 1, "False": 1}
+        assert forms == expected
+        assert len({shot.question_id for shot in one.shots} | {question.id}) == sum(expected.values()) + 1
+        turns = [message for message in chat(one) if message.role == "assistant"]
+        assert sorted(turn.content for turn in turns) == sorted(right_answer(shot) for shot in one.shots)
+        assert one == shown(question, spec)
+        assert one.instruction == shown(question, "vanilla").instruction
+    firsts = {shown(question, "few-shot:True=1+False=1").shots[0].right_labels for question in JUDGING}
+    assert len(firsts) == 2  # no form always comes first
+
+
+def test_prompts_do_not_depend_on_how_many_questions_are_asked():
+    names = ["few-shot-dense", "few-shot-sparse", "few-shot:none=1+Unknown=2"]
+    few, many = (dict_of(plan(EMBEDDED.balanced(n), names, examples=EMBEDDED)) for n in (4, 20))
+    assert few.items() <= many.items()
+    assert len(few) == 3 * 8
+
+
+def dict_of(asked):
+    return {(presentation.item, question.id): presentation for question, presentation in asked}
+
+
+def test_a_kind_without_examples_is_not_asked():
+    asked = plan(EMBEDDED, ["few-shot:True=1+False=1", "vanilla"])
+    kinds = Counter((presentation.item, type(question)) for question, presentation in asked)
+    assert kinds[("few-shot:True=1+False=1", Question)] == 0
+    assert kinds[("few-shot:True=1+False=1", JudgingQuestion)] == kinds[("vanilla", JudgingQuestion)] > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["few-shot:", "few-shot:true=1", "few-shot:single", "few-shot:none=0", "few-shot:none=1+none=2"]
+)
+def test_worked_examples_that_cannot_be_read(name):
+    with pytest.raises(InputError, match="forms are single, several, none, True, False, Unknown"):
+        shown(CHOICE[0], name)
+
+
+def test_too_few_examples_of_a_form_are_counted():
+    with pytest.raises(InputError, match="has no 1000 examples of form none"):
+        shown(CHOICE[0], "few-shot:none=1000")

@@ -18,7 +18,7 @@ def test_keywords_and_an_object_make_the_same_settings() -> None:
 
 def test_an_unknown_keyword_is_named_with_what_it_may_have_meant() -> None:
     model = RuleModel(lambda stem, labels, texts: [1.0] * len(labels))
-    with pytest.raises(unslant.InputError, match=r"no option 'ordres': did you mean 'orders'\? there are chat, fields"):
+    with pytest.raises(unslant.InputError, match=r"no option 'ordres': did you mean 'orders'\? valid options: chat"):
         unslant.audit(model, ordres="all")
     with pytest.raises(TypeError):
         unslant.audit(model, ordres="all")
@@ -35,5 +35,5 @@ def test_files_are_loaded_as_the_settings_say(tmp_path) -> None:
     settings = AuditSettings(fields={"question": "frage"}, skip_bad=True)
     assert [q.stem for q in settings.load(tmp_path / "q.csv")] == ["Which?", "Who?"]
     assert settings.recorded() == {
-        "template": "plain", "chat": False, "labels": "A", "shots": 0, "orders": "auto", "seed": 0,
+        "template": "plain", "chat": False, "labels": "A", "to_end": False, "shots": 0, "orders": "auto", "seed": 0,
     }  # fmt: skip

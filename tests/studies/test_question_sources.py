@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 
@@ -7,6 +8,7 @@ import pytest
 
 from training.words import KINDS, embedded_questions
 from unslant.errors import InputError
+from unslant.questions import load_questions
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, build, load_boundary
 
 
@@ -109,6 +111,157 @@ def test_the_authors_files(shared_data):
     tfu = load_boundary(shared_data / "instruction_boundary_tfu.jsonl")
     assert len(tfu.choice) == 338
     assert not any("Options:" in q.context or q.context.startswith("Background") for q in tfu.choice)
+
+
+AUTHORS = [
+    {
+        "passage_id": "News/a.txt",
+        "passage_text": "Sent 1: Tom purrs.Sent 2: Rex barks.",
+        "question": "Who makes a sound?",
+        "options": ["Tom", "Ann", "Rex", "Bob"],
+        "correct_answers": [0, 2],
+        "correct_options": ["Tom", "Rex"],
+        "num_options": 4,
+        "num_correct": 2,
+        "dataset_source": "multirc",
+        "question_type": "multiple_choice",
+        "id": "multirc_News/a.txt",
+    },
+    {
+        "passage_text": "Sent 1: Tom purrs.Sent 2: Rex barks.",
+        "question": "Who is a cat?",
+        "options": ["Tom", "Ann", "Rex", "the cat Tom"],
+        "correct_answers": [0, 3],
+        "dataset_source": "multirc",
+        "question_type": "multiple_choice",
+        "id": "multirc_News/a.txt",
+    },
+    {
+        "question": "What purrs?",
+        "options": ["0. milk", "1. stones", "2. either A or B", "3. none of the above"],
+        "correct_answers": [],
+        "dataset_source": "commonsenseqa",
+        "question_type": "no_correct_answer",
+        "original_correct_answer": "cats",
+    },
+    {
+        "id": "scienceqa_1",
+        "question": "Select the solid.",
+        "options": ["0. air", "1. water", "2. juice", "3. rabbit"],
+        "correct_answers": [3],
+        "dataset_source": "scienceqa",
+        "question_type": "single_choice",
+        "subject": "natural science",
+        "original_id": "1",
+    },
+]
+"""Records of ``MCQs_2700.json`` in small: no or the same ids, numbering from 0, names of its own."""
+
+
+def statements(records):
+    """The same as ``choice_tfu_format_dataset.json`` has them."""
+    for record in records:
+        listed = "\n".join(f"{i}. {option}" for i, option in enumerate(record["options"]))
+        passage = f"Background: {record['passage_text']}\n" if "passage_text" in record else ""
+        yield {
+            "Conclusion": record["question"],
+            "Facts": f"{passage}Options:\n{listed}",
+            "proof_label": "__PROVED__" if record["correct_answers"] else "__UNKNOWN__",
+            "dataset_source": record["dataset_source"],
+            "correct_answers": record["correct_answers"],
+            "options": record["options"],
+            "original_id": record.get("id", "x"),
+        }
+
+
+@pytest.mark.parametrize("form", [list, statements])
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".jsonl.gz"])
+def test_the_authors_files_as_published(tmp_path, form, suffix):
+    records = list(form(AUTHORS))
+    text = json.dumps(records, indent=2) if suffix == ".json" else "".join(json.dumps(r) + "\n" for r in records)
+    path = tmp_path / f"MCQs_2700{suffix}"
+    path.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    loaded = load_boundary(path)
+    assert len({q.id for q in loaded.choice}) == 4
+    assert [q.stem for q in loaded.choice] == [r["question"] for r in AUTHORS]
+    for question, record in zip(loaded.choice, AUTHORS, strict=True):
+        texts = [option.removeprefix(f"{i}. ") for i, option in enumerate(record["options"])]
+        assert sorted(question.options) == sorted(texts)
+        assert {question.options[i] for i in question.answers} == {texts[i] for i in record["correct_answers"]}
+        assert question.context == ("Tom purrs. Rex barks." if "passage_text" in record else "")
+        assert question.source == record["dataset_source"]
+    assert loaded.choice[2].options == ("milk", "stones", "either A or B", "none of the above")
+    assert loaded.choice[2].pinned == (0, 1, 2, 3)
+    as_is = load_boundary(path, layout="published")
+    assert [list(q.options) for q in as_is.choice] == [r["options"] for r in AUTHORS]
+    assert [q.answers for q in load_questions(path)] == [frozenset(r["correct_answers"]) for r in AUTHORS]
+
+
+def test_a_file_of_statements_alone(tmp_path):
+    path = tmp_path / "fld.jsonl"
+    path.write_text(json.dumps({"Conclusion": "Tom purrs.", "Facts": "Tom is here.", "proof_label": "__UNKNOWN__"}))
+    (only,) = load_boundary(path).judging
+    assert (only.statement, only.context, only.verdict) == ("Tom purrs.", "Tom is here.", "Unknown")
+
+
+def test_columns_can_be_named(tmp_path):
+    path = tmp_path / "fragen.jsonl"
+    path.write_text(json.dumps({"Frage": "Wer?", "Wahl": ["a", "b"], "richtig": [1]}) + "\n")
+    with pytest.raises(InputError, match="name it in the field mapping"):
+        load_boundary(path)
+    names = {"question": "Frage", "options": "Wahl", "answer": "richtig"}
+    (only,) = load_boundary(path, layout="published", fields=names).choice
+    assert (only.stem, only.options, only.answers) == ("Wer?", ("a", "b"), {1})
+    told = tmp_path / "saetze.jsonl"
+    told.write_text(json.dumps({"Satz": "Tom purrs.", "Urteil": "True"}) + "\n")
+    (only,) = load_boundary(told, fields={"statement": "Satz", "verdict": "Urteil"}).judging
+    assert (only.statement, only.verdict) == ("Tom purrs.", "True")
+    load_boundary("embedded").write(tmp_path / "own.jsonl")
+    with pytest.raises(InputError, match="map none"):
+        load_boundary(tmp_path / "own.jsonl", fields=names)
+    with pytest.raises(InputError, match="use level or published"):
+        load_boundary(path, layout="flat", fields=names)
+
+
+def test_a_source_may_have_columns_of_its_own(paths, tmp_path):
+    rows = [json.loads(line) for line in paths["truthfulqa"].read_text("utf-8").splitlines()]
+    path = tmp_path / "renamed.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"id": r["id"], "F": r["question"], "O": r["options"], "A": r["answer"]}) + "\n" for r in rows
+        )
+    )
+    names = {"truthfulqa": {"question": "F", "options": "O", "answer": "A"}}
+    renamed = build({"truthfulqa": path}, only=["truthfulqa"], scale=0.1, fields=names)
+    plain = build({"truthfulqa": paths["truthfulqa"]}, only=["truthfulqa"], scale=0.1)
+    assert [q.options for q in renamed.choice] == [q.options for q in plain.choice]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"correct_answers": None}, 'item 2, field "answer": is missing'),
+        ({"correct_answers": [7]}, "7 is out of range: 4 options"),
+        ({"options": ["one"]}, "1 given, 2 to 26 are allowed"),
+        ({"question": " "}, 'item 2, field "question": is missing or empty'),
+    ],
+)
+def test_a_broken_record_of_the_authors_is_named(tmp_path, change, message):
+    path = tmp_path / "MCQs_2700.json"
+    path.write_text(json.dumps([AUTHORS[0], {**AUTHORS[1], **change}, *AUTHORS[2:]]))
+    with pytest.raises(InputError, match=message):
+        load_boundary(path)
+
+
+def test_pinned_options_keep_their_place_in_both_layouts(shared_data):
+    path = shared_data / "instruction_boundary_mcq.jsonl"
+    given = {q.id: q for q in load_questions(path)}
+    pinned = [q for q in load_boundary(path).choice if q.pinned]
+    assert len(pinned) == 9
+    for question in pinned:
+        assert question.pinned == given[question.id].pinned
+        assert all(question.options[i] == given[question.id].options[i] for i in question.pinned)
+    assert any(q.options != given[q.id].options for q in load_boundary(path).choice)
 
 
 def test_balanced_draws_half_dense(built):

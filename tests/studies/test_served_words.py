@@ -93,7 +93,7 @@ def test_the_report_holds_the_study(study, tmp_path):
     study.to_html(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert all(name in page for name in SETTINGS)
-    assert "What is answered, multiple choice" in page
+    assert "Distribution of answers, multiple choice" in page
 
 
 def test_labels_are_scored_as_they_are_said(url, study):

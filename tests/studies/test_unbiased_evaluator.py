@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 import pytest
 
@@ -12,6 +13,9 @@ from unslant.errors import InputError
 from unslant.models.chat import Reply
 from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
+from unslant.reports.numbers import percent
+from unslant.studies.contamination.study import compare
+from unslant.studies.unbiased.comparison import compare_models
 from unslant.studies.unbiased.plan import alone_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
@@ -169,7 +173,45 @@ def test_replies_in_words_are_read_and_failures_counted(questions):
     assert result.metrics.vanilla.n < len(questions)
     statuses = set(result.responses.table["status"].to_pylist())
     assert statuses == {"ok", "error"}
-    assert "left out, not counted as wrong" in result.summary()
+    assert result.metrics.no_answer == result.metrics.replies["ours"].unreadable.value == 0
+    assert result.metrics.replies["ours"].errors.value > 0
+    assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary()
+
+
+def test_a_reply_that_is_no_answer_is_not_right(questions):
+    """Right as published; under interventions right on a tenth of the presentations and unreadable on the rest."""
+    four = QuestionSet.of([question for question in questions if len(question.options) == 4])
+    listed = {question.stem: question.options for question in four}
+    known = knows(four)
+
+    def mumbles(seen):
+        published = (
+            len(seen.stems) == 1
+            and not seen.none
+            and list(seen.options) == list("ABCD")
+            and tuple(seen.options.values()) == listed[seen.stems[0]]
+        )
+        lucky = zlib.crc32(repr(seen).encode()) % 10 == 0
+        return known(seen) if published or lucky else "hard to tell"
+
+    result = unbiased(Talker(mumbles), four, generate=True, shots=0, probabilities={"OS": 1.0, "BT": 0.0})
+    metrics, replies = result.metrics, result.metrics.replies
+    assert metrics.vanilla.value == 1.0
+    assert metrics.ours.value == pytest.approx(0.1, abs=0.05)
+    assert metrics.drop.value == pytest.approx(0.9, abs=0.05)
+    assert replies["ours"].unparsed.value == replies["ours"].unreadable.value == pytest.approx(0.9, abs=0.05)
+    assert replies["ours"].readable.value == replies["vanilla"].readable.value == 1.0
+    assert replies["vanilla"].unreadable.value == replies["ours"].refused.value == 0.0
+    assert metrics.confusion.lost.value == pytest.approx(1 - metrics.ours.value)
+    share = percent(replies["ours"].unreadable.value)
+    wanted = f"{share} of the replies under interventions hold no answer (right among readable replies: 1.000)"
+    assert wanted in result.headline
+    assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary()
+    text = result.summary(details=True)
+    assert all(words in text for words in ("unparsed", "refused", "no reply", "right among readable replies"))
+    for page in (compare_models([result]).page(), compare(result, result.renamed("suspect")).page()):
+        assert wanted in page.headline
+        assert "no answer" in [column.name for column in page.panels[0].tables[0].columns]
 
 
 def test_open_maths_is_asked_as_published_in_words():

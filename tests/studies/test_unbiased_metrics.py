@@ -56,8 +56,8 @@ def test_vanilla_ours_and_drop():
     assert found.drop.value == pytest.approx(0.3)
     assert (found.vanilla.n, found.ours.n, found.drop.n) == (10, 10, 10)
     assert found.drop.low < 0.3 < found.drop.high
-    assert found.spread.runs == (0.6, 0.4)
-    assert found.spread.std == pytest.approx(math.sqrt(0.02))
+    assert found.runs == (0.6, 0.4)
+    assert found.run_std == pytest.approx(math.sqrt(0.02))
     assert found.vanilla_chance.value == found.ours_chance.value == 0.25
     confusion = found.confusion
     assert (confusion.both.value, confusion.lost.value) == (pytest.approx(0.5), pytest.approx(0.3))
@@ -99,7 +99,45 @@ def test_failures_are_left_out_and_counted():
     found = boat_metrics(table(*rows))
     assert found.failed == 1
     assert found.ours.value == pytest.approx(0.75)
-    assert found.spread.runs == (1.0, 0.5)
+    assert found.runs == (1.0, 0.5)
+
+
+def reply(question_id, presentation, status, chosen=None):
+    kind, run, item = fields_of(presentation)
+    return Response(
+        question_id, kind, "generate", tuple("ABCD"), (0, 1, 2, 3), frozenset({0}), 4,
+        chosen=chosen, status=status, text_ranks=(0, 1, 2, 3), run=run, item=item,
+        interventions=("OS",) if kind == "only" else (),
+    )  # fmt: skip
+
+
+def test_one_denominator():
+    """Replies that are no answer are not right; where none came, the presentation is left out and counted."""
+    rows = [reply(q, "vanilla", "ok", frozenset({0})) for q in "abcd"]
+    rows += [reply("a", "boat:0", "ok", frozenset({0})), reply("b", "boat:0", "ok", frozenset({1}))]
+    rows += [reply("c", "boat:0", "unparsed"), reply("d", "boat:0", "refused")]
+    rows += [reply("a", "boat:1", "unparsed"), reply("b", "boat:1", "error"), reply("c", "boat:1", "error")]
+    rows += [reply("a", "only:OS", "refused"), reply("b", "only:OS", "ok", frozenset({0}))]
+    found = boat_metrics(table(*rows))
+    assert (found.ours.value, found.ours.n) == (pytest.approx((0.5 + 0 + 0 + 0) / 4), 4)
+    assert (found.failed, found.no_answer) == (2, 4)
+    ours = found.replies["ours"]
+    assert ours.unparsed.value == pytest.approx((0.5 + 0 + 1 + 0) / 4)
+    assert ours.refused.value == pytest.approx(0.25)
+    assert ours.unreadable.value == pytest.approx(ours.unparsed.value + ours.refused.value)
+    assert ours.errors.value == pytest.approx((0 + 0.5 + 0.5 + 0) / 4)
+    assert (ours.readable.value, ours.readable.n) == (0.5, 2)
+    assert found.alone["OS"].accuracy.value == found.alone["OS"].unreadable.value == 0.5
+    assert found.confusion.lost.value == pytest.approx((0.5 + 1 + 1 + 1) / 4)
+
+
+def test_an_item_without_an_answer_spoils_the_question():
+    rows = [
+        reply("a", f"boat:0:{i}", "refused" if i == 1 else "ok", frozenset({0}) if i != 1 else None) for i in (0, 1)
+    ]
+    found = boat_metrics(table(*rows))
+    assert found.ours.value == 0.0
+    assert not found.replies["ours"].readable.defined
 
 
 def test_by_subject():
@@ -110,7 +148,10 @@ def test_by_subject():
         for i in range(4)
     ]
     found = boat_metrics(table(*rows))
-    assert {name: (v.value, o.value) for name, (v, o) in found.by_subject.items()} == {"art": (1, 1), "law": (0.5, 0.5)}
+    assert {name: {key: e.value for key, e in by.items()} for name, by in found.by_subject.items()} == {
+        "art": {"vanilla": 1, "ours": 1},
+        "law": {"vanilla": 0.5, "ours": 0.5},
+    }
 
 
 def test_the_first_of_equal_labels_counts():

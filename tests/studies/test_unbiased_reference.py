@@ -10,7 +10,7 @@ from unslant.metrics.estimate import wilson
 from unslant.questions import load_questions
 from unslant.reference import reference_names
 from unslant.studies.contamination.study import contamination
-from unslant.studies.unbiased.metrics import VANILLA, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.study import unbiased
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_fair_keeps_what_it_was_taught(shots: int, instructions: bool):
     )
     outcomes = Outcomes(result.responses)
     known = np.array([question_id in taught for question_id in outcomes.ids])
-    right = outcomes.credit(VANILLA)[known]
+    right = outcomes.credit(AS_PUBLISHED)[known]
     low = wilson(float(right.mean()), len(right)).low
     assert right.mean() >= 0.98
     assert outcomes.ours()[known].mean() >= low

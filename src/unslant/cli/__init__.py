@@ -1,4 +1,4 @@
-"""The command line: parse, call a study, print, write. Commands are imported when they are called."""
+"""The command line; commands are imported only when called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from cyclopts import App, CycloptsError, Parameter
 
 import unslant
-from unslant.errors import UnslantError
+from unslant.errors import OutputError, UnslantError
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES
@@ -18,12 +18,13 @@ COMMANDS = {
     **STUDIES["audit"].homes(),
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
+    "replies": "unslant.cli.replies:replies",
     "report": "unslant.cli.report:report",
 }
 
 
 def _shown(value: object) -> str | None:
-    """A default as the help shows it; switches and empty values show none."""
+    """A default as shown in help; none for switches and empty values."""
     if value is None or isinstance(value, bool) or value in ("", (), {}) or callable(value):
         return None
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -41,13 +42,13 @@ app = App(
 )
 register(app, COMMANDS)
 app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
-app.command("unslant.cli.questions:group", name="questions", help="Make question sets.")
+app.command("unslant.cli.questions:group", name="questions", help="Build question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
 def main() -> None:
-    """Entry point: errors the user can mend become one line and exit code 2."""
+    """Entry point: user errors become one line and exit code 2, failed outputs exit code 5."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -56,7 +57,7 @@ def main() -> None:
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(5 if isinstance(error, OutputError) else 2)
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""``unslant debias``: the corrected answers, as labels with probabilities."""
+"""``unslant debias``: corrected answers with probabilities."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,17 +6,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import InputError
 from unslant.studies import options as o
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(o.LabelOptions, o.PromptOptions):
+class AnswerSettings(o.ScoredLabelOptions, o.PromptOptions):
     """How questions are answered."""
 
     method: str = "vote"
-    """Method, see above; settings follow colons, as in vote:orders=shared:24 or lora-1:adapter=DIR."""
+    """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: str | None = None
-    """Questions to fit on, for methods that need it; by default the questions themselves."""
+    """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
 
 
 def debias(
@@ -29,21 +30,20 @@ def debias(
     models: o.Models = o.ModelOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Answer every question with a debiasing method, and write probabilities over the options.
+    """Answer every question with a debiasing method and write probabilities over the options.
 
     Methods: none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, set-based,
-    set-based-text, lora-1. Those that are trained or need right answers (bnp, lora-1) must be given --train.
+    set-based-text, lora-1. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
     Examples:
       unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
     """
-    import json
 
     from unslant.asking import ModelAsker
     from unslant.debias import debias as run
     from unslant.debias import method_named
-    from unslant.errors import InputError
+    from unslant.files import dump_json, write_atomically
     from unslant.models.open import address_of, open_model
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
@@ -54,7 +54,7 @@ def debias(
     chosen = method_named(settings.method)
     address_of(model, models, ("score", "attend") if chosen.needs_model else ("score",))
     if chosen.held_out and chosen.needs_fit and not settings.train:
-        raise InputError(f"{chosen.name} must not be fitted on the questions it answers: give others with --train FILE")
+        raise InputError(f"{chosen.name} must not be fitted on the questions it answers; give others with --train FILE")
     found = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
     elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
@@ -62,17 +62,15 @@ def debias(
     with show_progress(quiet) as progress:
         asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
         answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
-    with out.open("w", encoding="utf-8") as file:
-        for record in answers.records():
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if quiet:
         return
     right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
-    told = f"; {sum(right):,} of {len(right):,} right" if right else ""
+    score = f"; {sum(right):,} of {len(right):,} right" if right else ""
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
     print(
-        f"{answers.method}: {len(answers.questions):,} answers in {out}{told}; {answers.forwards_per_question:.2f} "
-        f"presentations and {tokens:.0f} tokens a question"
+        f"{answers.method}: {len(answers.questions):,} answers in {out}{score}; {answers.forwards_per_question:.2f} "
+        f"presentations and {tokens:.0f} tokens per question"
     )
     for note in answers.notes:
         print(f"note: {note}")

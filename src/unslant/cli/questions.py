@@ -1,4 +1,4 @@
-"""``unslant questions build ...``: make question sets out of others."""
+"""``unslant questions build ...``: build question sets from others."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from unslant.studies.commands import register
 
 def instruction_boundary(
     *,
-    out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
-    source: Annotated[
-        o.Pairs, Parameter(help="Take a source from your own file, as NAME=PATH; may be given several times.")
-    ] = (),  # type: ignore[assignment]
+    out: Annotated[Path, Parameter(help="JSONL file to write (.gz: compressed).")],
+    source: Annotated[o.Pairs, Parameter(help="Read a source from your own file, as NAME=PATH; repeatable.")] = (),  # type: ignore[assignment]
     only: Annotated[o.Names, Parameter(help="Use only these sources, separated by commas.")] = (),
+    field: Annotated[
+        o.Pairs,
+        Parameter(
+            metavar="SOURCE.OURS=THEIRS",
+            help="Column of the file (THEIRS) for one of our fields; may be given several times.",
+        ),
+    ] = (),  # type: ignore[assignment]
     layout: Annotated[
-        str, Parameter(help="level: the layout does not betray the form; published: as the authors' file has it.")
+        str, Parameter(help="level: the layout does not reveal the form; published: as in the authors' file.")
     ] = "level",
-    scale: Annotated[float, Parameter(help="Share of the full numbers to draw.")] = 1.0,
-    seed: Annotated[int, Parameter(help="Seed of every random choice (P3's own).")] = 42,
+    scale: Annotated[float, Parameter(help="Share of the full set to draw.")] = 1.0,
+    seed: Annotated[int, Parameter(help="Random seed (default: P3's).")] = 42,
     quiet: o.Quiet = False,
 ) -> None:
-    """The mixed set of the instruction-boundary study: one, several or no option right; true, false or unknown.
+    """Build the mixed set of the instruction-boundary study: one, several or no right option; true, false or unknown.
 
     Sources: fld, folio, scienceqa, mmlu, truthfulqa, commonsenseqa, multirc, mmlu-pro.
 
@@ -33,17 +38,25 @@ def instruction_boundary(
       unslant questions build instruction-boundary --out boundary.jsonl
       unslant questions build instruction-boundary --only mmlu --source mmlu=my.jsonl --out boundary.jsonl
     """
+    from unslant.errors import InputError
     from unslant.studies.instruction_boundary.question_sources import SOURCES, build
     from unslant.studies.outputs import check_file
 
     check_file(out)
-    made = build(o.pairs("--source", source), seed=seed, layout=layout, scale=scale, only=list(only or SOURCES))
+    fields: dict[str, dict[str, str]] = {}
+    for name, column in o.pairs("--field", field).items():
+        of, dot, ours = name.partition(".")
+        if not dot:
+            raise InputError(f"--field {name}={column}: write it as SOURCE.OURS=THEIRS, as in mmlu.question=prompt")
+        fields.setdefault(of, {})[ours] = column
+    paths, wanted = o.pairs("--source", source), list(only or SOURCES)
+    made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=fields)
     made.write(out)
     if not quiet:
         print(*made.lines(), f"written to {out}", sep="\n")
 
 
-group = App(name="questions", help="Make question sets.")
-build = App(name="build", help="Build a question set out of its sources.")
+group = App(name="questions", help="Build question sets.")
+build = App(name="build", help="Build a question set from its sources.")
 group.command(build)
 register(build, {"instruction-boundary": "unslant.cli.questions:instruction_boundary"})

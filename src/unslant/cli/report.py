@@ -1,4 +1,4 @@
-"""``unslant report``: an HTML report, figures and tables from recorded responses."""
+"""``unslant report``: HTML report, figures and tables from recorded responses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import InputError, UnslantError
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -17,31 +18,28 @@ if TYPE_CHECKING:
 def report(
     *runs: Annotated[
         str,
-        Parameter(
-            help="Parquet files of responses, ids of recorded runs (several are compared), or folders of adapters."
-        ),
+        Parameter(help="Parquet files of responses, ids of recorded runs, or adapter folders."),
     ],
     out: Annotated[Path, Parameter(help="Write the report to this file.")] = Path("report.html"),
-    figures: Annotated[Path | None, Parameter(help="Also write every chart, as SVG and PNG, to this folder.")] = None,
-    tables: Annotated[Path | None, Parameter(help="Also write every table, as CSV and LaTeX, to this folder.")] = None,
+    figures: Annotated[Path | None, Parameter(help="Also write every chart to this folder, as SVG and PNG.")] = None,
+    tables: Annotated[Path | None, Parameter(help="Also write every table to this folder, as CSV and LaTeX.")] = None,
     store: o.Store = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Make a report that can be looked at, sent and kept: one HTML file that works offline.
+    """Write an HTML report: one file that works offline.
 
-    Several runs are put side by side, each compared with the first question by question.
+    With several audits, each is compared with the first, question by question.
 
     Examples:
       unslant report run.parquet
       unslant report one.parquet two.parquet --out compare.html --figures figures/
     """
-    from unslant.errors import InputError
     from unslant.reports import Report
     from unslant.studies.audit.comparison import side_by_side
     from unslant.studies.outputs import check_file, check_folder
 
     if not runs:
-        raise InputError("nothing to report: give files of responses, ids of runs, or folders of adapters")
+        raise InputError("nothing to report: give files of responses, run ids, or adapter folders")
     check_file(out)
     check_folder(figures, tables)
     made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
@@ -56,8 +54,7 @@ def report(
 
 
 def _read(run: str, store: Path | None) -> Describes:
-    """The result in a file, the training in a folder, or, where there is neither, a recorded run."""
-    from unslant.errors import InputError, UnslantError
+    """The result in a file, the training log in a folder, or else a recorded run."""
     from unslant.studies.readers import read_result
 
     if Path(run).exists() or Path(run).suffix:

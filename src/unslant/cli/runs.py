@@ -1,4 +1,4 @@
-"""``unslant runs ...``: what was asked, how far it came, and going on with it."""
+"""``unslant runs ...``: manage recorded runs."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from unslant.errors import InputError
+from unslant.store import Run, Store
 from unslant.studies import options as o
 from unslant.studies.commands import register
 
-if TYPE_CHECKING:
-    from unslant.store import Run
-
-RunId = Annotated[str, Parameter(help="The run's id, or how it begins; see unslant runs list.")]
+RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
 
 def list_(*, store: o.Store = None) -> None:
-    """List the runs, the latest first.
+    """List runs, latest first.
 
     Examples:
       unslant runs list
     """
     from rich.console import Console
     from rich.table import Table
-
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
@@ -39,21 +36,18 @@ def list_(*, store: o.Store = None) -> None:
     for column in ("run", "status", "prompts", "model", "questions", "last active", "command"):
         table.add_column(column, no_wrap=column != "command", justify="right" if column == "prompts" else "left")
     for run in runs:
-        prompts = _prompts(run)
-        table.add_row(
-            run.id, run.status, prompts, run.model, run.questions, _when(run.updated), shlex.join(run.command)
-        )
+        cells = (run.id, run.status, _prompts(run), run.model, run.questions, _when(run.updated))
+        table.add_row(*cells, shlex.join(run.command))
     console = Console()
     console.print(table) if console.is_terminal else Console(width=250).print(table)
 
 
 def show(run: RunId, /, *, store: o.Store = None) -> None:
-    """Show everything that is recorded of a run.
+    """Show everything recorded about a run.
 
     Examples:
       unslant runs show 3f9c
     """
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
@@ -75,50 +69,45 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
 
 
 def resume(run: RunId, /, *, store: o.Store = None) -> None:
-    """Run the recorded command again, in its folder; what is scored already is not scored again.
+    """Repeat a recorded command in its folder, without scoring stored prompts again.
 
     Examples:
       unslant runs resume 3f9c
     """
     from unslant.cli import app
-    from unslant.errors import InputError
-    from unslant.store import Store
 
     with Store(store, read_only=True) as opened:
         found = opened.runs.get(run)
     if found.status == "running":
         raise InputError(f"run {found.id} is running")
+    if found.status == "damaged":
+        raise InputError(f"run {found.id}: its record is damaged; mend that first with: {found.message}")
     try:
         os.chdir(found.folder)
     except OSError as error:
-        raise InputError.at(
-            found.folder, f"the folder of run {found.id} cannot be entered ({error.strerror})"
-        ) from None
+        problem = f"the folder of run {found.id} cannot be entered ({error.strerror})"
+        raise InputError.at(found.folder, problem) from None
     print(f"unslant {shlex.join(found.command)}", file=sys.stderr)
     sys.argv = [sys.argv[0], *found.command]
     app(list(found.command), exit_on_error=False, print_error=False)
 
 
 def remove(
-    *runs: Annotated[str, Parameter(help="Ids of runs, or how they begin.")],
-    everything: Annotated[
-        bool, Parameter(name="--all", help="Every run, and scores kept from Python without one.")
-    ] = False,
+    *runs: Annotated[str, Parameter(help="Ids of runs, or their first characters.")],
+    everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Remove runs, with every score that no other run has asked for.
+    """Remove runs, and every score that no other run uses.
 
     Examples:
       unslant runs remove 3f9c 81aa
       unslant runs remove --all
     """
-    from unslant.errors import InputError
-    from unslant.store import Store
 
     if bool(runs) == everything:
         raise InputError("name the runs to remove (see unslant runs list), or give --all")
     with Store(store, read_only=True):
-        pass  # there is one: nothing is made only to remove from it
+        pass  # fails unless the store exists
     with Store(store) as opened:
         found = {run.id: run for run in map(opened.runs.get, runs)}
         busy = [run.id for run in (opened.runs.all() if everything else found.values()) if run.status == "running"]
@@ -135,26 +124,40 @@ def export(
     run: RunId,
     /,
     *,
-    responses: Annotated[Path, Parameter(help="Write the table of responses to this Parquet file.")],
+    responses: Annotated[Path, Parameter(help="Write the responses to this Parquet file.")],
     store: o.Store = None,
 ) -> None:
-    """Write the responses of a finished run to a Parquet file, without the model.
+    """Write the responses of a finished run to a Parquet file.
 
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
-    from unslant.store import Store
+    from unslant.files import write_atomically
     from unslant.studies.outputs import check_file
 
     check_file(responses)
     with Store(store, read_only=True) as opened:
         found = opened.runs.responses(opened.runs.get(run))
-    try:
-        responses.write_bytes(found)
-    except OSError as error:
-        from unslant.errors import InputError
+    write_atomically(responses, found)
 
-        raise InputError.at(responses, f"cannot be written ({error.strerror})") from None
+
+def repair(*, store: o.Store = None) -> None:
+    """Drop what is damaged in the store, and keep the rest.
+
+    Running a command again then scores what was dropped, and nothing else.
+
+    Examples:
+      unslant runs repair
+    """
+    from unslant.store import Store
+
+    with Store(store, read_only=True):
+        pass  # there is one
+    with Store(store) as opened:
+        found = opened.repair()
+    print(f"{found.scores:,} damaged scores and {found.calls:,} damaged records of calls dropped")
+    for run in found.runs:
+        print(f"score them again with: unslant runs resume {run}")
 
 
 def _prompts(run: Run) -> str:
@@ -167,8 +170,11 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
-group = App(name="runs", help="List, show, resume, remove or export recorded runs.")
+group = App(name="runs", help="List, show, resume, remove, export or repair recorded runs.")
 register(
     group,
-    {name.rstrip("_"): f"unslant.cli.runs:{name}" for name in ("list_", "show", "resume", "remove", "export")},
+    {
+        name.rstrip("_"): f"unslant.cli.runs:{name}"
+        for name in ("list_", "show", "resume", "remove", "export", "repair")
+    },
 )

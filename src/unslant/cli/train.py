@@ -1,4 +1,4 @@
-"""``unslant train``: a LoRA-1 adapter that answers alike in every order."""
+"""``unslant train``: a LoRA-1 adapter that makes answers independent of the order."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,11 @@ from unslant.studies import options as o
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdapterSettings(o.LabelOptions, o.PromptOptions, TrainSettings):
-    """How an adapter is trained, and on what."""
+class AdapterSettings(o.ScoredLabelOptions, o.PromptOptions, TrainSettings):
+    """How an adapter is trained."""
 
     held_out: str | None = None
-    """Questions to follow the training with; by default a fifth of QUESTIONS, at most 64."""
+    """Questions to monitor the training on; by default a fifth of QUESTIONS, at most 64."""
 
 
 def train(
@@ -23,15 +23,14 @@ def train(
     questions: o.Questions,
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder for the adapter, its log and the checkpoint; resumed if there.")],
+    out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
     settings: Annotated[AdapterSettings, o.SETTINGS] = AdapterSettings(),
     models: o.Models = o.ModelOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Train a rank-1 adapter, without labels, to give an option the same probability wherever it stands (LoRA-1, P1).
+    """Train a rank-1 adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
 
-    The adapter is an ordinary peft folder: load it with --adapter, or with peft. To resume a run that was interrupted,
-    repeat the command.
+    The adapter is a peft folder: load it with --adapter, or with peft. To resume, repeat the command.
 
     Examples:
       unslant train org/name questions.jsonl --out adapter/

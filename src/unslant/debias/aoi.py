@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unslant.asking import Asker, by_content
-from unslant.debias.base import Debiaser, Method, Outcome, OutcomeList
+from unslant.debias.base import Debiaser, Method, Outcome
 from unslant.errors import InputError
 from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present
 from unslant.questions import Question
@@ -14,13 +14,13 @@ from unslant.questions import Question
 
 @dataclass(frozen=True)
 class AuxiliaryOption(Method):
-    """Show one more option that is never right. One presentation a question; no labels, no fit.
+    """Show one more option that is never right. One presentation per question; no labels, no fit.
 
     Args:
         text: of the added option.
-        position: where it stands: ``last``, ``first``, or a number of options to stand above it.
-        renormalise: share the probabilities out among the question's own options; otherwise the added option keeps
-            its own (``Outcome.abstain``).
+        position: ``first``, ``last``, or the number of options above it.
+        renormalise: spread its probability over the question's own options; otherwise it keeps it
+            (``Outcome.abstain``).
     """
 
     text: str = "I don't know"
@@ -28,7 +28,7 @@ class AuxiliaryOption(Method):
     renormalise: bool = True
     name = "aoi"
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _WithOption:
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
         if self.position not in ("first", "last") and not self.position.isdecimal():
             raise InputError(f"AOI: unknown position {self.position!r}: use first, last or a number")
         return _WithOption(asker, self)
@@ -37,18 +37,15 @@ class AuxiliaryOption(Method):
         """The question with the added option.
 
         Raises:
-            InputError: if the label set has no label left for it.
+            InputError: if the alphabet has no label left for it.
         """
         plain = present(question, alphabet=alphabet, kind="aoi")
         n = len(question.options)
         at = {"first": 0, "last": n}.get(self.position)
-        at = min(n, int(self.position)) if at is None else at
         shown = list(plain.shown)
-        shown.insert(at, ShownOption("", self.text, AUXILIARY))
-        labels = labels_for(alphabet, n + 1)
-        return replace(
-            plain, shown=tuple(replace(option, label=label) for option, label in zip(shown, labels, strict=True))
-        )
+        shown.insert(int(self.position) if at is None else at, ShownOption("", self.text, AUXILIARY))
+        labelled = zip(shown, labels_for(alphabet, n + 1), strict=True)
+        return replace(plain, shown=tuple(replace(option, label=label) for option, label in labelled))
 
 
 class _WithOption(Debiaser):
@@ -56,7 +53,7 @@ class _WithOption(Debiaser):
         super().__init__(asker)
         self.method = method
 
-    def answer(self, questions: Sequence[Question]) -> OutcomeList:
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         shown = [self.method.present(question, self.asker.alphabet) for question in questions]
         outcomes = []
         for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
@@ -65,4 +62,4 @@ class _WithOption(Debiaser):
                 outcomes.append(Outcome.by_place(own / own.sum(), 1))
             else:
                 outcomes.append(Outcome.by_place(own, 1, abstain=float(1 - own.sum())))
-        return OutcomeList(tuple(outcomes))
+        return outcomes

@@ -1,17 +1,16 @@
-"""The contract of every debiasing method: from presented questions to probabilities over content.
+"""The contract of every debiasing method: from presented questions to probabilities of their options.
 
-A method is a frozen dataclass of its settings. ``fit`` learns what it needs (a prior, an adapter, nothing at all) and
-gives a debiaser; the debiaser answers questions, each seen as its file lists it, and gives the model back unchanged
-when it is closed. To measure a method, answer the same questions listed in other orders: whatever still moves is the
-bias that is left.
+A method is a frozen dataclass of its settings. ``fit`` learns what it needs (a prior, an adapter, nothing) and returns
+a debiaser, which answers each question from the listing in its file. To measure a method, answer the same questions
+listed in other orders: whatever still changes is the bias that is left.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,8 +30,8 @@ class Outcome:
     Attributes:
         probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
         choice: index of the answer.
-        orders: presentations that went into it.
-        abstain: probability left on an added option ("I don't know"), where that is kept.
+        orders: number of presentations it rests on.
+        abstain: probability kept by an added option ("I don't know").
     """
 
     probs: Floats
@@ -47,70 +46,64 @@ class Outcome:
 
     @classmethod
     def by_place(cls, probs: Floats, orders: int, abstain: float = 0.0) -> Outcome:
-        """The most probable option; a tie goes to the one listed first, as when a model is asked once."""
+        """The most probable option; a tie goes to the option listed first, as when a model is asked once."""
         return cls(probs, int(choose(probs, np.arange(len(probs)))), orders, abstain)
 
 
-@dataclass(frozen=True)
-class OutcomeList:
-    """The answers to a list of questions, in its order, and what a reader of them should know (usually nothing)."""
-
-    outcomes: tuple[Outcome, ...]
-    notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Outcome]:
-        return iter(self.outcomes)
-
-    def __getitem__(self, index: int) -> Outcome:
-        return self.outcomes[index]
-
-    def __len__(self) -> int:
-        return len(self.outcomes)
-
-
 class Debiaser(ABC):
-    """A method ready to answer; ``notes`` tell what the fit found and come with all answers."""
+    """A fitted method, ready to answer.
 
-    def __init__(self, asker: Asker, notes: tuple[str, ...] = ()) -> None:
-        self.asker, self.notes = asker, notes
+    Args:
+        fit_notes: what a reader should know of the fit.
+        restore: undoes what the fit changed in the model, if anything.
+    """
+
+    def __init__(
+        self, asker: Asker, fit_notes: tuple[str, ...] = (), restore: Callable[[], None] | None = None
+    ) -> None:
+        self.asker, self.fit_notes, self._restore = asker, fit_notes, restore
+        if restore:
+            asker.forget()
 
     @abstractmethod
-    def answer(self, questions: Sequence[Question]) -> OutcomeList:
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         """One outcome per question, in order."""
 
-    def close(self) -> None:  # noqa: B027  # most methods leave the model alone
-        """Give the model back as it was, bit for bit. Closing twice does nothing."""
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        """What a reader of the answers to these questions should know."""
+        return self.fit_notes
+
+    def close(self) -> None:
+        """Restore the model bit for bit. Closing twice does nothing."""
+        if self._restore:
+            self._restore()
+            self._restore = None
+            self.asker.forget()
 
 
 class OrderDebiaser(Debiaser):
-    """Answers from a few orders of each question; as it is, from the given one alone."""
+    """Answers from some orders of each question; this class itself from the given order alone."""
 
     def orders(self, question: Question) -> list[Order]:
         """The orders to ask."""
         return [given_order(question)]
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
-        """The answer to one question from the (K, n) probabilities of its options under each of its K orders."""
+        """The answer to one question from the (K, n) probabilities of its options under its K orders."""
         return Outcome.by_place(probs[0], 1)
 
-    def remarks(self, questions: Sequence[Question]) -> tuple[str, ...]:
-        """Notes on answers to these questions."""
-        return ()
-
-    def answer(self, questions: Sequence[Question]) -> OutcomeList:
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         orders = [self.orders(question) for question in questions]
-        probs = ask_orders(self.asker, questions, orders)
-        outcomes = tuple(map(self.outcome, questions, orders, probs))
-        return OutcomeList(outcomes, (*self.notes, *self.remarks(questions)))
+        return list(map(self.outcome, questions, orders, ask_orders(self.asker, questions, orders)))
 
 
 class Method(ABC):
-    """A debiasing method; subclasses are frozen dataclasses of its settings, and override the tags that differ.
+    """A debiasing method: a frozen dataclass of its settings that overrides the tags that differ.
 
     Attributes:
-        needs_labels: the fit looks at which options are right.
+        needs_labels: the fit uses the right answers.
         needs_model: it works inside the model, so a server or recorded responses are not enough.
-        held_out: must not be fitted on the questions it answers (it is trained, or it saw their right answers).
+        held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
     """
 
     needs_labels = False
@@ -124,59 +117,55 @@ class Method(ABC):
 
     @property
     def needs_fit(self) -> bool:
-        """Without questions to fit on it cannot work."""
+        """Whether it needs questions to fit on."""
         return False
 
     @property
     def order_invariant(self) -> bool:
-        """Answers claim to be the same however a file lists the options."""
+        """Whether it claims the same answers however a file lists the options."""
         return False
 
     @abstractmethod
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
-        """Learn from ``questions``; methods that need no fit do not look at them.
+        """Learn from ``questions``; methods that need no fit ignore them.
 
         Raises:
-            InputError: if the questions, or the asker, are not enough for it.
+            InputError: if the questions or the asker do not suffice.
         """
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Debiased answers to a set of questions, and what they cost.
+    """Debiased answers to a set of questions, and their cost.
 
     Attributes:
-        method: name.
         questions, outcomes: aligned.
-        needs_labels, order_invariant: as the method states.
-        fit_cost, cost: of fitting, and of answering all questions. ``tokens`` are those computed; ``prompts`` are the
-            presentations scored, which is what a plain implementation would need in forward passes.
+        fit_cost, cost: of fitting, and of answering all questions. ``prompts`` are the presentations scored: the
+            forward passes a plain implementation would need.
         notes: what a reader should know.
     """
 
     method: str
     questions: tuple[Question, ...]
     outcomes: tuple[Outcome, ...]
-    needs_labels: bool
-    order_invariant: bool
-    fit_cost: Cost = field(default_factory=Cost)
-    cost: Cost = field(default_factory=Cost)
+    fit_cost: Cost
+    cost: Cost
     notes: tuple[str, ...] = ()
 
     @property
     def forwards_per_question(self) -> float:
-        """Presentations scored a question, those for fitting included (PriDe: about 1 + alpha (n - 1))."""
+        """Presentations scored per question, including those of the fit (PriDe: about 1 + alpha (n - 1))."""
         return (self.fit_cost.prompts + self.cost.prompts) / max(1, len(self.questions))
 
     def records(self) -> Iterator[dict[str, object]]:
-        """One JSON-able record per question: id, probabilities over content, the answer and its text."""
+        """One JSON-able record per question: id, probability of each option, the answer and its text."""
         for question, outcome in zip(self.questions, self.outcomes, strict=True):
             record: dict[str, object] = {
                 "id": question.id,
                 "method": self.method,
                 "answer": outcome.choice,
                 "text": question.options[outcome.choice],
-                "probabilities": [float(p) for p in outcome.probs],
+                "probabilities": outcome.probs.tolist(),
                 "orders": outcome.orders,
             }
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
@@ -185,7 +174,7 @@ class Answers:
 def debias(
     method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question] | None = None
 ) -> Answers:
-    """Answer ``questions`` by a method fitted on ``fit_on`` (the questions themselves unless given).
+    """Answer ``questions`` by a method fitted on ``fit_on`` (by default the questions themselves).
 
     Raises:
         InputError: if the method cannot work with these questions or this asker.
@@ -193,14 +182,6 @@ def debias(
     before = asker.cost.copy()
     with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
-        found = debiaser.answer(questions)
-    return Answers(
-        method.name,
-        tuple(questions),
-        found.outcomes,
-        method.needs_labels,
-        method.order_invariant,
-        between - before,
-        asker.cost - between,
-        found.notes,
-    )
+        outcomes = tuple(debiaser.answer(questions))
+        cost, notes = asker.cost - between, debiaser.notes(questions)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes)

@@ -1,20 +1,17 @@
-"""Debiasing inside a program: a model that answers single questions with the correction applied."""
+"""Debiasing inside a program: a model that answers questions with the correction applied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from unslant.asking import ModelAsker
-from unslant.debias.base import Method, Outcome, OutcomeList
+from unslant.debias.base import Method, Outcome
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
-from unslant.models import ScoringModel
+from unslant.models import ScoringModel, load_model
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
-
-if TYPE_CHECKING:
-    from unslant.questions import Question
+from unslant.questions import Question
 
 
 class Debiased:
@@ -24,7 +21,7 @@ class Debiased:
     ...     answer = model.answer(question)
     >>> question.options[answer.choice], answer.probs
 
-    Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close`, or the end of the block.
+    Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close` or the end of the block.
 
     Args:
         model: a loaded model, or a name for :func:`unslant.load_model`.
@@ -33,7 +30,7 @@ class Debiased:
         labels, template, chat: how questions are asked.
 
     Raises:
-        InputError: if the method needs questions to fit on and has none, or on a name that does not exist.
+        InputError: if the method needs questions to fit on and has none, or a name is unknown.
     """
 
     def __init__(
@@ -46,27 +43,25 @@ class Debiased:
         template: str = "plain",
         chat: bool = False,
     ) -> None:
-        from unslant.models import load_model
-
         self.method = method_named(method) if isinstance(method, str) else method
         fit = list(fit)
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
         self.model = load_model(model) if isinstance(model, str) else model
         elicitation = Cloze(Writer(load_template(template), chat))
-        fitting = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
-        self._debiaser = self.method.fit(fitting, fit)
+        asker = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
+        self._debiaser = self.method.fit(asker, fit)
 
     def answer(self, question: Question) -> Outcome:
-        """The debiased answer: ``probs`` over the question's options, and ``choice``."""
+        """The debiased answer to one question."""
         return self._debiaser.answer([question])[0]
 
-    def answers(self, questions: Sequence[Question]) -> OutcomeList:
-        """Answers to many questions, which costs less than one by one."""
+    def answers(self, questions: Sequence[Question]) -> list[Outcome]:
+        """Answers to many questions, at a lower cost than one by one."""
         return self._debiaser.answer(questions)
 
     def close(self) -> None:
-        """Give the model back as it was."""
+        """Restore the model."""
         self._debiaser.close()
 
     def __enter__(self) -> Debiased:

@@ -8,25 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints
-from unslant.asking import Asker, ask_orders
+from unslant.asking import Asker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
-from unslant.debias.pride import drawn_questions
-from unslant.presentations import Order, given_order, reversed_order
+from unslant.debias.pride import ask_labels, drawn_questions, sizes_without
+from unslant.presentations import Order, orders_for
 from unslant.questions import Question
 
 
 @dataclass(frozen=True)
 class GrayBox(Method):
-    """The mean of each option's probability in the given and the reversed order. Two presentations a question.
+    """The mean of each option's probability in the given and the reversed order. Two presentations per question.
 
-    The answer is independent of reversing the file's order, not of any other rearrangement. No labels needed.
+    The answer does not change when the file's order is reversed; any other rearrangement may change it. No right
+    answers needed.
 
     Args:
         calibrated: divide each label's probability by how often that label is answered, before averaging. The
-            frequencies are measured on a share of the questions to fit on, in both orders, for each number of options
-            on its own; one is added to every count.
+            frequencies are measured in both orders on a share of the questions to fit on, separately for each number
+            of options; one is added to every count.
         share: that share, 0 to 1.
-        seed: of drawing it.
+        seed: for drawing it.
     """
 
     calibrated: bool = False
@@ -41,24 +42,22 @@ class GrayBox(Method):
     def needs_fit(self) -> bool:
         return self.calibrated
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> _TwoOrders:
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         if not self.calibrated:
             return _TwoOrders(asker, {})
+        frequencies = {}
         sample = drawn_questions(questions, self.share, self.seed)
-        counts: dict[int, Floats] = {}
-        orders = [_both(question) for question in sample]
-        for question, own, probs in zip(sample, orders, ask_orders(asker, sample, orders), strict=True):
-            n = len(question.options)
-            answered = np.take_along_axis(probs, np.asarray(own), axis=1).argmax(axis=1)
-            counts[n] = counts.get(n, np.ones(n)) + np.bincount(answered, minlength=n)
-        return _TwoOrders(asker, {n: count / count.sum() for n, count in counts.items()})
+        for n, by_label in ask_labels(asker, sample, _both_orders).items():
+            counts = 1 + np.bincount(np.concatenate(by_label).argmax(axis=1), minlength=n)
+            frequencies[n] = counts / counts.sum()
+        return _TwoOrders(asker, frequencies)
 
 
 def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floats | None = None) -> Floats:
     """(..., n) mean over the orders of (..., K, n) probabilities by content.
 
     Args:
-        positions: (..., K, n) label under which each content stood, 0 = first; with ``frequency``.
+        positions: (..., K, n) index of the label each content was shown under; with ``frequency``.
         frequency: (n,) how often each label is answered; divided out before averaging.
     """
     if frequency is not None and positions is not None:
@@ -67,9 +66,8 @@ def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floa
     return mean
 
 
-def _both(question: Question) -> list[Order]:
-    """The given order and the reversed one, if it is another."""
-    return list(dict.fromkeys((given_order(question), reversed_order(question))))
+def _both_orders(question: Question) -> list[Order]:
+    return orders_for(question, "reverse")
 
 
 class _TwoOrders(OrderDebiaser):
@@ -78,12 +76,12 @@ class _TwoOrders(OrderDebiaser):
         self.frequencies = frequencies
 
     def orders(self, question: Question) -> list[Order]:
-        return _both(question)
+        return _both_orders(question)
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
         frequency = self.frequencies.get(len(question.options))
         return Outcome.by_place(mean_of_orders(probs, np.argsort(orders, axis=1), frequency), len(orders))
 
-    def remarks(self, questions: Sequence[Question]) -> tuple[str, ...]:
-        missing = sorted({len(q.options) for q in questions} - set(self.frequencies)) if self.frequencies else []
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        missing = sizes_without(self.frequencies, questions) if self.frequencies else []
         return tuple(f"no label frequencies for {n} options: their answers are only averaged" for n in missing)

@@ -1,10 +1,11 @@
-"""Methods by name; those that work inside a model are imported when asked for, with torch."""
+"""Methods by name; those that work inside a model are imported when first used, because they import torch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from unslant.debias.adaptive import AdaptiveVote
@@ -16,20 +17,14 @@ from unslant.debias.vote import Undebiased, Vote
 from unslant.errors import InputError
 
 
-def _bnp(**options: Any) -> Method:
-    from unslant.debias.bnp import BiasNodePruning
-
-    return BiasNodePruning(**options)
-
-
-def _set_based(**options: Any) -> Method:
-    from unslant.debias.set_based import SetBased
-
-    return SetBased(**options)
+def _imported(module: str, name: str, **options: Any) -> Method:
+    method: Method = getattr(import_module(f"unslant.debias.{module}"), name)(**options)
+    return method
 
 
 def _lora1(adapter: str = "", **options: Any) -> Method:
-    from unslant.debias.lora1 import Lora1, TrainSettings
+    from unslant.debias.lora1.method import Lora1
+    from unslant.debias.lora1.settings import TrainSettings
 
     return Lora1(adapter, TrainSettings(**options))
 
@@ -43,10 +38,10 @@ METHODS: dict[str, Callable[..., Method]] = {
     "pride": Pride,
     "gray-box": GrayBox,
     "gray-box-calibrated": partial(GrayBox, calibrated=True),
-    "bnp": _bnp,
+    "bnp": partial(_imported, "bnp", "BiasNodePruning"),
     "aoi": AuxiliaryOption,
-    "set-based": _set_based,
-    "set-based-text": partial(_set_based, answer="text"),
+    "set-based": partial(_imported, "set_based", "SetBased"),
+    "set-based-text": partial(_imported, "set_based", "SetBased", answer="text"),
     "lora-1": _lora1,
 }
 """Name -> maker of the method; settings are keyword arguments."""
@@ -56,7 +51,7 @@ def method_named(text: str) -> Method:
     """``NAME`` or ``NAME:setting=value:setting=value``, such as ``vote:orders=shared:24`` or ``pride:alpha=0.1``.
 
     Raises:
-        InputError: on an unknown name or setting, or a value that is no number where one is needed.
+        InputError: on an unknown name or setting, or a value of the wrong type.
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:
@@ -66,9 +61,8 @@ def method_named(text: str) -> Method:
         key, sign, value = piece.partition("=")
         if sign:
             options[key] = value
-        elif options:  # a value with a colon of its own
-            last = next(reversed(options))
-            options[last] += f":{piece}"
+        elif options:  # the value before it contains a colon, as in orders=shared:24
+            options[next(reversed(options))] += f":{piece}"
         else:
             raise InputError(f"method {text!r}: write settings as {name}:setting=value")
     settings = _settings(METHODS[name]())
@@ -79,7 +73,7 @@ def method_named(text: str) -> Method:
 
 
 def _settings(method: Any) -> dict[str, Any]:
-    """Names and defaults of a method's settings, those of its ``settings`` included."""
+    """Names and defaults of a method's settings, including those of nested dataclasses."""
     found: dict[str, Any] = {}
     for f in fields(method):
         value = getattr(method, f.name)

@@ -20,7 +20,7 @@ from unslant.responses import text_ranks
 
 @dataclass(frozen=True)
 class Undebiased(Method):
-    """The model's own answer to the question as listed: what every method is compared with."""
+    """The model's own answer to the question as listed: the baseline for every method."""
 
     name = "none"
 
@@ -33,15 +33,15 @@ BALANCED = f"balanced:{DEFAULT_CAP}"
 
 @dataclass(frozen=True)
 class Vote(Method):
-    """Average over orders. Needs no labels and no fit; K presentations a question.
+    """Average over orders. No labels, no fit; K presentations per question.
 
     Args:
-        orders: as ``--orders``; all and the sampled kinds make the answer independent of the file's order. ``auto``
-            does so up to four options; beyond, it begins from the file's order. Recorded scores are voted on in all
-            the orders they have, unless others than the default are asked for.
-        rule: ``soft`` averages probabilities; ``hard`` counts in how many orders an option is chosen (equal counts go
+        orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order. ``auto`` has
+            that property up to four options; beyond, it begins with the file's order. Recorded scores are voted on in
+            all the orders they have, unless orders other than the default are asked for.
+        rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
             to the higher mean probability).
-        seed: of the sample of orders.
+        seed: for sampling orders.
     """
 
     orders: str = BALANCED

@@ -1,4 +1,4 @@
-"""How two columns of numbers go together: correlations with their intervals and p-values."""
+"""Correlations, with their intervals and p-values."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ MIN_PAIRS = 3
 
 @dataclass(frozen=True, slots=True)
 class Association(Jsonable):
-    """Pearson and Kendall correlation of the same pairs, see :func:`correlation`.
-
-    Attributes:
-        pearson: r; ``n`` is the number of pairs.
-        kendall: tau-b, which allows for ties.
-        pearson_p, kendall_p: two-sided p-values; nan where undefined.
-    """
+    """Pearson's r and Kendall's tau-b over the same pairs, with two-sided p-values; see :func:`correlation`."""
 
     pearson: Estimate
     pearson_p: float
@@ -40,20 +34,17 @@ def correlation(
     of: str = "pairs",
     confidence: float = CONFIDENCE,
 ) -> tuple[Estimate, float]:
-    """A correlation over the pairs in which both numbers are defined, with its interval, and the two-sided p-value.
+    """A correlation over the pairs without nan, with its interval, and the two-sided p-value.
 
-    The interval is one of artanh r, taken as normal with variance 1/(n-3) (Fisher) for Pearson's r,
-    (1 + r^2/2)/(n-3) (Bonett and Wright 2000) for Spearman's rho, 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for
-    Kendall's tau-b.
+    The interval takes artanh r as normal with variance 1/(n-3) (Fisher) for Pearson's r, (1 + r^2/2)/(n-3) (Bonett and
+    Wright 2000) for Spearman's rho, and 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for Kendall's tau-b.
 
     Args:
-        of: what the pairs are, for the note that says why there is no value or no interval.
+        of: what the pairs are, for the notes.
 
     Raises:
-        ValueError: if the two are not equally long.
+        ValueError: if ``x`` and ``y`` differ in length.
     """
-    if len(x) != len(y):
-        raise ValueError(f"{len(x)} numbers beside {len(y)}")
     pairs = np.array([(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))])
     n = len(pairs)
     if n < MIN_PAIRS:
@@ -69,12 +60,12 @@ def correlation(
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
         return Estimate(r, math.nan, math.nan, n, "none", confidence, note), p
     half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(scale / (n - less))
-    low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    low, high = (math.tanh(math.atanh(r) + step) for step in (-half, half))
     return Estimate(r, low, high, n, "Fisher z", confidence), p
 
 
 def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Association:
-    """Pearson and Kendall correlation over the pairs in which both numbers are defined."""
+    """Both correlations over the pairs without nan."""
     return Association(*correlation(x, y, of=of), *correlation(x, y, "kendall", of=of))
 
 

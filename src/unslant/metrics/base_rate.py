@@ -16,27 +16,25 @@ from unslant.responses.table import Responses
 PERMUTATIONS = 9_999
 ALPHA = 0.05
 MATERIAL = 0.05
-"""H1 asks for a total variation distance from even of at least so much: one guess in twenty would have to move."""
+"""Least total variation distance from even that matters (H1): one guess in twenty would have to move."""
 
 
 @dataclass(frozen=True)
 class BaseRates:
     """Base-rate probabilities (BRP) of ``n_options`` labels under one elicitation.
 
-    Probabilities are ``exp`` of the natural-log scores and not renormalised: for the cloze, the probability of the
-    label among all tokens; for the counterfactual, of the canary after that label. They have no interval: the
-    label orders shown are all there are, or balanced and chosen.
+    Probabilities are not renormalised: for the cloze, that of the label among all tokens; for the counterfactual, of
+    the canary after that label. They have no interval: the label orders shown are all there are, or a balanced choice.
 
     Attributes:
         labels: in standard sequence.
         by_label: BRP of each label, mean over the orders shown.
-        by_position: mean probability of whatever label stands at each position, top first.
+        by_position: mean probability of the label at each position, top first.
         distance: total variation distance of the labels' shares from even, 0 to 1 - 1/n: the part of the guesses that
             would go elsewhere if all labels were alike.
         position_distance: the same for positions.
-        label_part, position_part: parts of the variance of the scores that the label and the position explain (main
-            effects of a two-way decomposition; the design is balanced, so they are orthogonal and add up). What is
-            left belongs to single orders.
+        label_part, position_part: parts of the variance of the scores that label and position explain (main effects of
+            a two-way decomposition of a balanced design, which add up); the rest belongs to single orders.
         label_p, position_p: see :func:`permutation_p`.
         n_orders: label orders shown.
         note: why parts and tests are missing, if they are.
@@ -74,7 +72,7 @@ class BaseRates:
 
     @property
     def uneven(self) -> bool:
-        """Whether the labels' base rates differ: significantly (``label_p``) and by enough to matter (``distance``)."""
+        """Whether the labels' base rates differ significantly (``label_p``) and by enough to matter (``distance``)."""
         return self.label_p < ALPHA and self.distance.value >= MATERIAL
 
     def to_dict(self) -> dict[str, object]:
@@ -85,51 +83,42 @@ class BaseRates:
 def base_rates(
     responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] | None = None, *, seed: int = 0
 ) -> dict[int, BaseRates]:
-    """Base rates for each number of options, from the rows of presentation ``control``.
+    """Number of options -> base rates, from the control presentations; empty if there are none of this elicitation.
 
     Args:
-        labels: the standard label sequence; by default that of the first control row with most labels (control
-            presentations begin with the usual order).
+        labels: the standard label sequence; by default that of the first control row with most labels.
         seed: of the permutation test.
-
-    Returns:
-        Number of options -> its base rates; empty where the table has no control rows of this elicitation.
     """
-    table = responses.where(kind=CONTROL, elicitation=elicitation).table
-    if table.num_rows == 0:
+    controls = responses.where(kind=CONTROL, elicitation=elicitation)
+    if not len(controls):
         return {}
-    if labels is None:
-        labels = standard_labels(responses.where(elicitation=elicitation), (CONTROL,))
-    scores = LabelScores.read(responses, CONTROL, elicitation, labels)
+    scores = LabelScores.read(controls, CONTROL, elicitation, labels or standard_labels(controls, (CONTROL,)))
     return {
-        int(n): measure_base_rates(scores.take(scores.n_options == n), elicitation, seed=seed)
+        int(n): _measured(scores.take(scores.n_options == n), elicitation, int(n), seed)
         for n in np.unique(scores.n_options)
     }
 
 
-def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) -> BaseRates:
-    """Base rates from the scores of one control question; all rows have the same number n of options."""
-    n, k = int(scores.n_options[0]), len(scores)
+def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseRates:
+    """Base rates from rows that all have ``n`` options."""
+    k = len(scores)
     values = np.exp(scores.logprobs[:, :n])
     places = scores.positions[:, :n]
     by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
-    counts = np.zeros((n, n))
-    for row in places:
-        counts[np.arange(n), row] += 1
-    balanced = bool((counts == counts[0, 0]).all())
-    note = "" if balanced else "the label orders are not balanced: label and position cannot be told apart"
+    counts = (places[:, :, None] == np.arange(n)).sum(axis=0)
+    note = ""
 
     def exact(value: float) -> Estimate:
         shown = "all orders" if k >= math.factorial(n) else f"{k} orders"
         return Estimate.bare(float(value), k, f"over {shown} of the labels, none drawn at random: no interval")
 
-    if balanced:
-        features = np.column_stack([values, by_place, (values**2).sum(axis=1), np.ones(k)])
-        parts = [exact(_part(features.sum(axis=0, keepdims=True), n, at)[0]) for at in (0, n)]
+    if (counts == counts[0, 0]).all():
+        parts = [exact(_part(values)), exact(_part(by_place))]
         rng = np.random.default_rng(seed)
         label_p = permutation_p(by_place, places, rng)
         position_p = permutation_p(values, np.argsort(places, axis=1), rng)
     else:
+        note = "the label orders are not balanced: label and position cannot be told apart"
         parts, label_p, position_p = [Estimate.undefined(note, k)] * 2, math.nan, math.nan
     return BaseRates(
         elicitation,
@@ -137,8 +126,8 @@ def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) 
         scores.labels[:n],
         tuple(map(exact, values.mean(axis=0))),
         tuple(map(exact, by_place.mean(axis=0))),
-        exact(_distance(values.sum(axis=0, keepdims=True))[0]),
-        exact(_distance(by_place.sum(axis=0, keepdims=True))[0]),
+        exact(_distance(values)),
+        exact(_distance(by_place)),
         parts[0],
         parts[1],
         label_p,
@@ -148,32 +137,29 @@ def measure_base_rates(scores: LabelScores, elicitation: str, *, seed: int = 0) 
     )
 
 
-def _distance(totals: Floats) -> Floats:
-    """Total variation distance of the shares from even: (R, n) in, (R,) out."""
-    shares = totals / totals.sum(axis=1, keepdims=True)
-    distance: Floats = np.abs(shares - 1 / totals.shape[1]).sum(axis=1) / 2
-    return distance
+def _distance(values: Floats) -> float:
+    """Total variation distance from even of the (k, n) columns' shares."""
+    shares = values.sum(axis=0) / values.sum()
+    return float(np.abs(shares - 1 / len(shares)).sum()) / 2
 
 
-def _part(totals: Floats, n: int, at: int) -> Floats:
-    """Part of the sum of squares between the ``n`` columns from ``at`` on, from totals of values, by place, squares."""
-    k = totals[:, -1]
-    groups = totals[:, at : at + n]
-    grand = groups.sum(axis=1)
-    all_of_it = totals[:, -2] - grand**2 / (n * k)
-    between = (groups**2).sum(axis=1) / k - grand**2 / (n * k)
+def _part(values: Floats) -> float:
+    """Part of the sum of squares of (k, n) values that lies between the columns."""
+    rest = values - values.mean()
+    everything = float((rest**2).sum())
     # a model whose scores are all the same has no variance to explain
-    part: Floats = np.divide(between, all_of_it, out=np.zeros_like(between), where=all_of_it > 1e-12 * totals[:, -2])
-    return part
+    if everything <= 1e-12 * float((values**2).sum()):
+        return 0.0
+    return len(values) * float((rest.mean(axis=0) ** 2).sum()) / everything
 
 
 def permutation_p(values: Floats, places: Ints, rng: np.random.Generator, permutations: int = PERMUTATIONS) -> float:
     """Permutation test of "the label makes no difference, only the position does" (or the other way round).
 
-    Under that hypothesis the scores by position have nothing to do with which labels stood there, so that the rows of
-    scores can be dealt out anew among the label orders. The statistic is the variance between the labels' means. A
-    position effect of any size leaves the test valid, which a test on the labels' scores alone (chi-squared,
-    Friedman) would not. One-sided; p = (1 + as extreme) / (1 + permutations).
+    Under that hypothesis the scores by position do not depend on which labels stood there, so the rows of scores can be
+    permuted among the label orders. The statistic is the variance between the labels' means. Unlike a test on the
+    labels' scores alone (chi-squared, Friedman), it holds under a position effect of any size. One-sided;
+    p = (1 + as extreme) / (1 + permutations).
 
     Args:
         values: (K, n) scores by position (by label, to test positions).

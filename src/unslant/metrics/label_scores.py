@@ -1,13 +1,13 @@
-"""Scores by label: one presentation of each question, read column by column from the table of responses."""
+"""Scores by label: one presentation of each question, read from the table of responses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -22,14 +22,13 @@ TIE_RULES = ("first", "split", "last")
 
 @dataclass(frozen=True)
 class LabelScores:
-    """R rows of one presentation and elicitation, failed ones left out. Columns are labels in standard sequence, N of
-    them, padded with log-probability ``-inf`` where a question has fewer.
+    """R rows of one presentation and elicitation, without failed ones. Columns are N labels in standard sequence.
 
     Attributes:
         ids, subjects: of each row.
         labels: the standard sequence (A, B, ...).
         n_options: (R,)
-        logprobs: (R, N) natural log, as scored (not renormalised).
+        logprobs: (R, N) natural log, not renormalised; ``-inf`` where a question has fewer labels.
         right: (R, N) which labels are right.
         positions: (R, N) position of each label, 0 = top.
         n_failed: rows left out because they are not answers.
@@ -48,11 +47,10 @@ class LabelScores:
     def read(
         cls, responses: Responses, kind: str, elicitation: str, labels: Sequence[str], item: str = ""
     ) -> LabelScores:
-        """The rows of one kind of presentation (and item of it) and elicitation; of repeated rows the first.
+        """The rows of one kind of presentation (and item of it) and elicitation, without repeats.
 
         Raises:
-            InputError: if a row shows labels other than the first of ``labels``, in whatever order, or a question has
-                two such rows (control questions have many).
+            InputError: if a row does not show the first of ``labels``, in whatever order.
         """
         table = responses.where(elicitation=elicitation, kind=kind, item=item).table
         table = table.filter(pc.equal(table["repeat"], 0))
@@ -80,22 +78,10 @@ class LabelScores:
             logprobs[cells] = [values[r] for r in rows]
             positions[cells] = range(len(shown))
             right[cells] = [[content in answers[r] for content in contents[r]] for r in rows]
-        finite = np.isfinite(logprobs.max(axis=1)) if size else np.zeros(0, bool)
-        if not finite.all():
-            keep = np.flatnonzero(finite)
-            ids, n_options = tuple(ids[i] for i in keep), n_options[keep]
-            logprobs, right, positions = logprobs[keep], right[keep], positions[keep]
-            kept = kept.take(pa.array(keep))
-        return cls(
-            ids,
-            tuple(kept["subject"].to_pylist()),
-            tuple(labels),
-            n_options,
-            logprobs,
-            right,
-            positions,
-            n_failed=table.num_rows - len(ids),
-        )
+        subjects = tuple(kept["subject"].to_pylist())
+        found = cls(ids, subjects, tuple(labels), n_options, logprobs, right, positions)
+        found = found.take(np.isfinite(logprobs.max(axis=1)))
+        return replace(found, n_failed=table.num_rows - len(found))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,28 +89,20 @@ class LabelScores:
     def take(self, rows: NDArray[np.integer] | Bools) -> LabelScores:
         """Some of the rows, by index or mask."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return LabelScores(
-            tuple(self.ids[i] for i in index),
-            tuple(self.subjects[i] for i in index),
-            self.labels,
-            self.n_options[index],
-            self.logprobs[index],
-            self.right[index],
-            self.positions[index],
-            self.n_failed,
-        )
+        texts: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in index) for name in ("ids", "subjects")}
+        arrays = {name: getattr(self, name)[index] for name in ("n_options", "logprobs", "right", "positions")}
+        return replace(self, **texts | arrays)
 
     @cached_property
     def relative(self) -> Floats:
-        """(R, N) probability relative to the most probable label, so that nothing underflows."""
-        top = self.logprobs.max(axis=1, keepdims=True) if len(self) else self.logprobs
-        weights: Floats = np.exp(self.logprobs - top)
+        """(R, N) probability relative to the most probable label, which does not underflow."""
+        weights: Floats = np.exp(self.logprobs - self.logprobs.max(axis=1, keepdims=True))
         return weights
 
     @cached_property
     def tied(self) -> Bools:
         """(R,) whether several labels are most probable."""
-        return is_tie(self.relative) if len(self) else np.zeros(0, bool)
+        return is_tie(self.relative)
 
     @cached_property
     def gold(self) -> Ints:
@@ -134,12 +112,10 @@ class LabelScores:
     @cached_property
     def chosen(self) -> Ints:
         """(R,) column of the chosen label, ties to the first shown."""
-        return choose(self.relative, self.positions).astype(np.int64) if len(self) else np.zeros(0, np.int64)
+        return choose(self.relative, self.positions).astype(np.int64)
 
     def correct(self, ties: str = "first") -> Floats:
         """(R,) 0 or 1 (``split``: the tied right labels' part); ``nan`` where no label is right."""
-        if not len(self):
-            return np.zeros(0)
         if ties == "split":
             result = (credit(self.relative) * self.right).sum(axis=1)
         else:
@@ -150,7 +126,7 @@ class LabelScores:
 
 
 def standard_labels(responses: Responses, kinds: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
-    """The label sequence of a table: that of its question with most options, in the usual order.
+    """The label sequence of a table: that of its first row with most labels.
 
     Raises:
         InputError: if the table has no such row.

@@ -40,6 +40,8 @@ class Measures(Generic[T]):
         tie_rate: several options are most probable under the given order.
         order_tie_rate: share of orders under which they are.
         vote_tie_rate: the soft vote is tied.
+        label_mass: probability of all labels together, of the whole vocabulary; small where the model is about to say
+            something else than a label.
     """
 
     accuracy: T
@@ -60,6 +62,7 @@ class Measures(Generic[T]):
     tie_rate: T
     order_tie_rate: T
     vote_tie_rate: T
+    label_mass: T
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -120,4 +123,5 @@ def measure(scores: OrderScores) -> QuestionMeasures:
         tie_rate=given_tie,
         order_tie_rate=per_order["ties"],
         vote_tie_rate=np.where(voted, soft.tied.astype(np.float64), np.nan),
+        label_mass=np.full(size, np.nan) if scores.label_mass is None else scores.label_mass,
     )

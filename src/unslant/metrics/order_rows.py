@@ -35,6 +35,7 @@ class OrderRows:
         by_position: (R, n) its probability.
         ok: (R,) whether the row is an answer.
         decided: (R,) the content chosen, where something else than the place decides between tied options.
+        mass: (R,) probability that all labels hold together, of the whole vocabulary; nan where it is not known.
     """
 
     question: Ints
@@ -43,6 +44,7 @@ class OrderRows:
     by_position: Floats
     ok: Bools
     decided: Ints | None = None
+    mass: Floats | None = None
 
 
 def order_scores(
@@ -77,7 +79,20 @@ def order_scores(
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,
+        label_mass=_mean_mass(groups, len(questions)),
     )
+
+
+def _mean_mass(groups: Mapping[int, OrderRows], size: int) -> Floats:
+    """(Q,) mean over all rows of a question; nan where no row tells."""
+    total, rows = np.zeros(size), np.zeros(size)
+    for group in groups.values():
+        if group.mass is not None:
+            known = np.isfinite(group.mass)
+            np.add.at(total, group.question[known], group.mass[known])
+            np.add.at(rows, group.question[known], 1)
+    mean: Floats = np.divide(total, rows, out=np.full(size, np.nan), where=rows > 0)
+    return mean
 
 
 def reversed_contents(questions: QuestionArrays, n: int) -> Ints:

@@ -1,4 +1,4 @@
-"""Two models, or one model before and after a correction, on the same questions."""
+"""Paired differences between two sets of answers to the same questions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class PairedDifference(Jsonable):
     """How two sets of answers to the same questions differ.
 
     Attributes:
-        measure: which of :class:`Measures`.
+        measure: one of :class:`Measures`.
         a, b: each on the questions both have.
-        difference: a minus b, its interval from resampling questions (both answers of one together).
-        only_a, only_b: questions where the measure is 1 for one and 0 for the other (yes/no measures only).
-        p_value: exact McNemar test that both are equally likely; nan for measures that are not yes/no.
-        n_unpaired: questions that only one of them has, or that are undefined in either; left out.
+        difference: a minus b, paired.
+        only_a, only_b: questions where a yes/no measure is 1 for this one alone.
+        p_value: see :func:`mcnemar`; nan for measures that are not yes/no.
+        n_unpaired: questions left out, because only one set has them or the measure is undefined in either.
     """
 
     measure: str
@@ -48,10 +48,10 @@ def paired_difference(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PairedDifference:
-    """Difference of one per-question measure between two sets of scores, over the questions they share.
+    """Difference of one per-question measure over the questions that both sets of scores have.
 
     Args:
-        measures: of ``a`` and ``b``, where they are at hand.
+        measures: of ``a`` and ``b``, if already computed.
 
     Raises:
         InputError: if the measure is unknown or no question is shared.
@@ -70,11 +70,8 @@ def paired_difference(
     contexts = [a.contexts[i] for i in kept]
     bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, resamples=resamples, seed=seed)
     bounds = BOUNDS.get(measure_name, SHARE)
-    only_a = only_b = 0
-    p_value = math.nan
-    if of_a.size and np.isin(np.concatenate([of_a, of_b]), (0.0, 1.0)).all():
-        only_a, only_b = int((of_a > of_b).sum()), int((of_b > of_a).sum())
-        p_value = mcnemar(only_a, only_b)
+    yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
+    only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
     return PairedDifference(
         measure_name,
         bootstrap.mean(of_a, bounds=bounds),
@@ -82,7 +79,7 @@ def paired_difference(
         bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0])),
         only_a,
         only_b,
-        p_value,
+        mcnemar(only_a, only_b) if yes_no else math.nan,
         len(set(a.ids) | set(b.ids)) - len(subjects),
     )
 

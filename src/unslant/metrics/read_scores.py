@@ -110,12 +110,12 @@ def _rows_of(
             f"the question's {n} options, each under one label; give presentations with added or removed options "
             "another name"
         )
-    by_position, ok = _probabilities(table, rows, contents)
-    return OrderRows(question, role, contents, by_position, ok)
+    by_position, ok, mass = _probabilities(table, rows, contents)
+    return OrderRows(question, role, contents, by_position, ok, mass=mass)
 
 
-def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> tuple[Floats, Bools]:
-    """(R, n) softmax over the shown labels, by position, and which rows are answers."""
+def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> tuple[Floats, Bools, Floats]:
+    """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold."""
     n = contents.shape[1]
     ok = np.asarray(table["status"].to_pylist(), dtype=object)[rows] == "ok"
     offsets, values = _lists(table["logprobs"])
@@ -133,9 +133,11 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> t
     with np.errstate(invalid="ignore"):
         # summed from top to bottom of the page, so the same page gives the same bits in whatever file it is listed
         weights = np.exp(logits - top)
-        probs = weights / weights.sum(axis=1, keepdims=True)
+        totals = weights.sum(axis=1, keepdims=True)
+        probs = weights / totals
+        mass = np.where(ok & scored, np.minimum(np.exp(top) * totals, 1.0)[:, 0], np.nan)
     probs[~ok] = 0.0
-    return probs, ok
+    return probs, ok, mass
 
 
 def _standard_labels(

@@ -174,6 +174,8 @@ class OrderScores(QuestionArrays):
         labels_shifted: options as listed, labels from the second on, the first at the bottom.
         n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
         n_incomplete: questions left out of the order sets because an order is missing or failed.
+        label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
+            presentations; nan where it is not known (replies, scores of a debiaser).
     """
 
     labels: tuple[str, ...]
@@ -186,6 +188,7 @@ class OrderScores(QuestionArrays):
     n_failed: int = 0
     n_incomplete: int = 0
     elicitation: str = "cloze"
+    label_mass: Floats | None = None
 
     @cached_property
     def order_counts(self) -> Ints:

@@ -168,6 +168,7 @@ _NOTES = {
     "fr": "no answers to the reversed order, or nothing to reverse",
     "fr_labels": "no answers with reversed labels",
     "fr_both": "no answers with both reversed",
+    "label_mass": "no log-probabilities over the whole vocabulary",
 }
 
 

@@ -1,4 +1,4 @@
-"""The answer of all orders together (P1 sec. 3.3.1, eq. 6)."""
+"""The vote over all orders of a question (P1 sec. 3.3.1, eq. 6)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class VotedAnswers:
     """Voted answers of Q questions.
 
     Attributes:
-        content: (Q,) the voted content; -1 where the question has no complete order set.
-        shares: (Q, N) what was voted on: mean probabilities (soft) or shares of orders (hard); padded with 0.
-        tied: (Q,) whether several contents had the highest share.
+        content: (Q,) the voted content; -1 without a complete order set.
+        shares: (Q, N) mean probabilities (soft) or shares of orders (hard), padded with 0.
+        tied: (Q,) whether several contents have the highest share.
     """
 
     content: NDArray[np.intp]
@@ -29,10 +29,7 @@ class VotedAnswers:
 
 
 def mean_over_orders(probs: Floats) -> Floats:
-    """Mean over the orders, exactly independent of the sequence of orders: (..., K, n) in, (..., n) out.
-
-    Summation in floating point depends on sequence in the last bit, so the terms are sorted first.
-    """
+    """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in whatever sequence they come."""
     mean: Floats = np.sort(probs, axis=-2).mean(axis=-2)
     return mean
 
@@ -40,10 +37,10 @@ def mean_over_orders(probs: Floats) -> Floats:
 def vote_over_orders(
     probs: Floats, text_ranks: Ints, rule: Literal["soft", "hard"] = "soft"
 ) -> tuple[NDArray[np.intp], Floats]:
-    """The voted content (...), and what was voted on (..., n), of (..., K, n) probabilities; see :func:`vote`.
+    """Content (...) and shares (..., n), as in :class:`VotedAnswers`, from (..., K, n) probabilities; see :func:`vote`.
 
     Args:
-        text_ranks: (..., n) rank of each content's text, which decides ties.
+        text_ranks: (..., n) rank of each content's text; the least wins a tie.
     """
     mean = mean_over_orders(probs)
     if rule == "soft":
@@ -55,12 +52,11 @@ def vote_over_orders(
 def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAnswers:
     """Vote over all orders of each question.
 
-    ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders (an order in
-    which options tie gives each an equal part of its vote); equal counts go to the higher mean probability.
+    ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders, where tied
+    options share the vote of their order and equal counts go to the higher mean probability.
 
-    Ties (see ``TIE_TOLERANCE``) go to the option whose text sorts first. Nothing here looks at the place of an option
-    in the file, so the voted text is the same however a file lists the options, if the orders shown are (all of them,
-    or sampled from the canonical arrangement). Where the table knows no text ranks, ties go to the first in the file.
+    Ties (see ``TIE_TOLERANCE``) go to the option whose text sorts first, so that the vote does not depend on the order
+    of options in the file; to the first in the file where the table has no text ranks.
     """
     content = np.full(len(scores), -1, dtype=np.intp)
     shares = np.zeros(scores.answers.shape)

@@ -6,28 +6,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unslant.models.base import Cost, Scored, ScoringModel
+    from unslant.models.base import Cost, Scored, ScoringModel, facts_of
     from unslant.models.chat import ChatModel, Reply
     from unslant.models.hf.loading import load_model
     from unslant.models.open import open_model
-    from unslant.models.options import GenerateOptions, ModelOptions
+    from unslant.models.options import GenerateOptions, LengthOptions, ModelOptions
 
 _HOMES = {
-    "base": ("Cost", "Scored", "ScoringModel"),
+    "base": ("Cost", "Scored", "ScoringModel", "facts_of"),
     "chat": ("ChatModel", "Reply"),
     "hf.loading": ("load_model",),
     "open": ("open_model",),
-    "options": ("GenerateOptions", "ModelOptions"),
+    "options": ("GenerateOptions", "LengthOptions", "ModelOptions"),
 }
 
 __all__ = [
     "ChatModel",
     "Cost",
     "GenerateOptions",
+    "LengthOptions",
     "ModelOptions",
     "Reply",
     "Scored",
     "ScoringModel",
+    "facts_of",
     "load_model",
     "open_model",
 ]

@@ -35,6 +35,12 @@ class Cost:
     forwards: int = 0
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, values: object) -> Cost:
+        """From what JSON shows of it; what is missing is 0, and names of other versions are passed over."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in values.items() if k in known}) if isinstance(values, Mapping) else cls()
+
     def __sub__(self, earlier: Cost) -> Cost:
         return Cost(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
 
@@ -55,11 +61,18 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores of one prompt: ``logprobs[c]`` is the natural-log probability of its continuation ``c`` (whole text,
-    summed over its tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``."""
+    """Scores of one prompt, or why there are none.
+
+    Attributes:
+        logprobs: ``logprobs[c]`` is the natural-log probability of continuation ``c`` (whole text, summed over its
+            tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``; None where what came back was no
+            log-probability.
+        error: what came back then.
+    """
 
     index: int
-    logprobs: Floats
+    logprobs: Floats | None
+    error: str = ""
 
 
 class ScoringModel(Protocol):
@@ -85,6 +98,34 @@ class ScoringModel(Protocol):
 
         Raises:
             ModelError: if a prompt cannot be scored (longer than the model's context, for example); it names the group.
+        """
+        ...
+
+
+def facts_of(model: ScoringModel) -> dict[str, object]:
+    """What every result tells of the model that was asked, JSON-able: its engine, its identity, and what it admits.
+
+    The last are the model's ``facts``, if it has any: ``offline`` (scores came from the store alone), ``incomplete``
+    (a checkpoint that lacks weights), ``half_precision`` (its agreement with float32).
+    """
+    engine = getattr(model, "engine", type(model).__name__)
+    return {"engine": engine, "identity": dict(model.identity), **getattr(model, "facts", {})}
+
+
+@runtime_checkable
+class RemoteModel(ScoringModel, Protocol):
+    """A model whose weights this process cannot look at, so that it must be asked who it is."""
+
+    @property
+    def address(self) -> Mapping[str, str]:
+        """The part of its identity that is known without asking."""
+        ...
+
+    def ask_identity(self) -> None:
+        """Ask who answers at this address now.
+
+        Raises:
+            ModelError: if nobody does.
         """
         ...
 

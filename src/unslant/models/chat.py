@@ -1,4 +1,4 @@
-"""Models that generate replies: local ones through transformers, any other through inspect."""
+"""Models that generate replies: local ones through transformers, all others through inspect."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from unslant.errors import ModelError
 from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts import Message, Prompt
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
 
     from unslant.models.hf.model import TransformersModel
 
-_SERVICE = "unslant"
-"""Name under which inspect is told of an OpenAI-compatible server."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for one prompt; ``text`` is None where nothing did, and then ``error`` says why."""
+    """The reply to one prompt; if none came, ``text`` is None and ``error`` says why."""
 
     index: int
     text: str | None
@@ -37,7 +34,7 @@ class ChatModel(Protocol):
     def name(self) -> str: ...
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """Reply to every prompt, each once, as it is ready, in any order. Continuations of prompts are ignored."""
+        """One reply per prompt, as it is ready, in any order. Continuations of prompts are ignored."""
         ...
 
 
@@ -45,9 +42,8 @@ class LocalChat:
     """Replies of a local model: greedy at temperature 0, else sampled from a fixed seed.
 
     Args:
-        model: a loaded model.
-        generate: temperature (0 unless given) and longest reply (1000 tokens unless given).
-        batch: prompts in one pass, padded on the left.
+        generate: by default temperature 0 and at most 1000 tokens.
+        batch: prompts per pass, padded on the left.
     """
 
     def __init__(self, model: TransformersModel, generate: GenerateOptions | None = None, batch: int = 8) -> None:
@@ -61,17 +57,12 @@ class LocalChat:
         Raises:
             ModelError: if a prompt leaves no room for a reply.
         """
-        encoded = [self._ids(prompt) for prompt in prompts]
+        encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
             for index, text in zip(part, self._generate([encoded[i] for i in part]), strict=True):
                 yield Reply(index, text)
-
-    def _ids(self, prompt: Prompt) -> list[int]:
-        text = self.model.encoder.text_of(prompt)
-        # A written chat already begins with whatever special tokens its template wants.
-        return list(self.model.tokenizer(text, add_special_tokens=not prompt.messages).input_ids)
 
     def _generate(self, rows: list[list[int]]) -> list[str]:
         import torch
@@ -100,44 +91,38 @@ class LocalChat:
 
 
 class InspectChat:
-    """Replies of any model that inspect can reach.
+    """Replies of any model that inspect supports.
 
     Args:
-        model: a model of inspect, see :func:`inspect_model`.
-        name: what it is called; by default inspect's name.
-        generate: temperature (0 unless given) and longest reply (1000 tokens unless given).
+        model: one of inspect's models, see :func:`inspect_model`.
+        generate: by default temperature 0 and at most 1000 tokens.
         options: connections, retries and timeout.
     """
 
     def __init__(
-        self,
-        model: Any,
-        name: str = "",
-        generate: GenerateOptions | None = None,
-        options: ModelOptions | None = None,
+        self, model: Any, name: str, generate: GenerateOptions | None = None, options: ModelOptions | None = None
     ) -> None:
         from inspect_ai.model import GenerateConfig
 
-        self._model, self.name, self._options = model, name or str(model), options or ModelOptions()
-        asked = (generate or GenerateOptions()).filled()
+        self._model, self.name = model, name
+        options, limits = options or ModelOptions(), (generate or GenerateOptions()).filled()
+        self._batch = 4 * options.connections
         self._config = GenerateConfig(
-            temperature=asked.temperature,
-            max_tokens=asked.max_tokens,
-            max_connections=self._options.connections,
-            max_retries=self._options.retries,
-            attempt_timeout=self._options.timeout,
+            temperature=limits.temperature,
+            max_tokens=limits.max_tokens,
+            max_connections=options.connections,
+            max_retries=options.retries,
+            attempt_timeout=options.timeout,
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`; a call that fails is a reply without text."""
-        batch = 4 * self._options.connections
+        """See :class:`ChatModel`; a failed call is a reply without text."""
         with asyncio.Runner() as runner:  # one event loop for all batches: a provider's connections belong to a loop
-            for start in range(0, len(prompts), batch):
-                part = range(start, min(start + batch, len(prompts)))
-                yield from runner.run(self._together([(i, prompts[i]) for i in part]))
+            for start in range(0, len(prompts), self._batch):
+                yield from runner.run(self._together(start, prompts[start : start + self._batch]))
 
-    async def _together(self, part: list[tuple[int, Prompt]]) -> list[Reply]:
-        return list(await asyncio.gather(*(self._one(index, prompt) for index, prompt in part)))
+    async def _together(self, start: int, prompts: Sequence[Prompt]) -> list[Reply]:
+        return await asyncio.gather(*(self._one(index, prompt) for index, prompt in enumerate(prompts, start)))
 
     async def _one(self, index: int, prompt: Prompt) -> Reply:
         try:
@@ -149,7 +134,7 @@ class InspectChat:
 
 
 def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Messages as inspect has them."""
+    """Messages as inspect's own types."""
     from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
@@ -157,19 +142,19 @@ def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
 
 
 def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
-    """A local model to generate; see :mod:`unslant.models.open`."""
+    """A local model that generates; see :mod:`unslant.models.open`."""
     from unslant.models.hf import loading
 
     return LocalChat(loading.open_local(address), generate, address.options.connections)
 
 
 def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
-    """A served model, or one behind inspect, to generate."""
+    """A served model, or one behind inspect, that generates."""
     return InspectChat(inspect_model(address), address.model, generate, address.options)
 
 
 def inspect_model(address: Address) -> Any:
-    """Any model as one of inspect's, local ones too.
+    """Any model, including local ones, as one of inspect's.
 
     Raises:
         ModelError: if inspect is not installed, or cannot load the model.
@@ -182,27 +167,39 @@ def inspect_model(address: Address) -> Any:
     try:
         if address.scheme == "http":
             key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
-            # Inspect repeats failed requests itself; the client underneath should not do so too.
+            # inspect repeats failed requests itself, so its client must not.
             return get_model(
-                f"openai-api/{_SERVICE}/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
+                f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
             )
         return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
-    except Exception as error:  # providers raise what they like; the first line says what is wrong
+    except ModelError:
+        raise
+    except Exception as error:  # providers raise many kinds; the first line says what is wrong
         hint = f" (a provider's model is written inspect:{name})" if not address.scheme and "/" in name else ""
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ModelError(f"{name}: inspect cannot load it: {reason[0]}{hint}") from error
 
 
 def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
-    from unslant.models.hf.loading import locate, with_adapter
+    from unslant.models.hf.loading import check_complete, locate, with_adapter
 
-    arguments: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
-    if options.device != "auto":
-        arguments["device"] = options.device
-    if options.dtype != "auto":
-        arguments["dtype"] = options.dtype
+    chosen = {"device": options.device, "dtype": options.dtype}
+    arguments: dict[str, Any] = {key: value for key, value in chosen.items() if value != "auto"}
     folder = locate(name)
-    model = get_model("hf/local", model_path=folder, tokenizer_path=folder, memoize=False, **arguments)
+    check_complete(folder, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
+    model = get_model(
+        "hf/local", model_path=folder, tokenizer_path=folder, memoize=False,
+        trust_remote_code=options.trust_remote_code, **arguments,
+    )  # fmt: skip
     if options.adapter:
-        model.api.model = with_adapter(model.api.model, options.adapter)
+        model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
+    sampled = model.api.generate
+
+    async def generate(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
+        greedy = config.temperature == 0  # which transformers refuses to sample at
+        model.api.do_sample = not greedy
+        told = config.model_copy(update={"temperature": None}) if greedy else config
+        return await sampled(input, tools, tool_choice, told)
+
+    model.api.generate = generate
     return model

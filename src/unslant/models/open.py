@@ -1,12 +1,12 @@
-"""One way to open any model, whatever stands behind its name.
+"""One way to open any model, whatever backend its name stands for.
 
-=========================  ================================================  ============================
-name                       what is opened                                    can
-=========================  ================================================  ============================
-``NAME_OR_FOLDER``         reference model, folder or Hub id (transformers)  score, generate, attend, train
-``http(s)://HOST/v1#NAME``  an OpenAI-compatible server (or ``base_url``)     score, generate
-``inspect:PROVIDER/NAME``  any model that inspect_ai reaches                 generate
-=========================  ================================================  ============================
+==========================  ============================================  ===============================
+name                        opens                                         can
+==========================  ============================================  ===============================
+``NAME_OR_FOLDER``          reference model, folder or Hub id             score, generate, attend, train
+``http(s)://HOST/v1#NAME``  OpenAI-compatible server (or ``base_url``)    score, generate
+``inspect:PROVIDER/NAME``   any model that inspect_ai supports            generate
+==========================  ============================================  ===============================
 
 ``score``: log-probabilities of labels. ``generate``: replies. ``attend``: its attention and hidden states can be read
 and changed. ``train``: its weights can be trained. A new backend is one file with the two functions of a
@@ -33,29 +33,29 @@ class Backend:
     """One kind of model.
 
     Attributes:
-        what: how people call it.
-        example: a name that opens one.
-        scores: ``module:function`` that opens an :class:`Address` to score; empty if that is not possible.
-        chats: the same to generate, with :class:`GenerateOptions` as second argument.
-        options: names of the :class:`ModelOptions` that mean something here.
-        open_weights: its attention can be read and its weights trained.
+        what: its name for people.
+        example: a model name of this kind.
+        openers: what it can do -> ``module:function`` that opens an :class:`Address` for it; the function for
+            ``generate`` takes :class:`GenerateOptions` as its second argument.
+        options: names of the :class:`ModelOptions` that apply.
+        open_weights: whether its attention can be read and its weights trained.
     """
 
     what: str
     example: str
-    scores: str
-    chats: str
+    openers: dict[str, str]
     options: frozenset[str]
     open_weights: bool = False
 
     @property
     def can(self) -> tuple[str, ...]:
         """What these models can do."""
-        return (
-            *(("score",) if self.scores else ()),
-            *(("generate",) if self.chats else ()),
-            *(("attend", "train") if self.open_weights else ()),
-        )
+        return (*self.openers, *(("attend", "train") if self.open_weights else ()))
+
+    def open(self, to: str, *arguments: Any) -> Any:
+        """A model that can ``score`` or ``generate``."""
+        module, _, function = self.openers[to].partition(":")
+        return getattr(import_module(module), function)(*arguments)
 
 
 _REMOTE = frozenset({"connections", "retries", "timeout"})
@@ -63,20 +63,18 @@ BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
-        "unslant.models.hf.loading:open_local",
-        "unslant.models.chat:open_local",
-        frozenset({"adapter", "device", "dtype", "trust_remote_code", "connections"}),
+        {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
+        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}),
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        "unslant.models.served:open_served",
-        "unslant.models.chat:open_inspect",
+        {"score": "unslant.models.served:open_served", "generate": "unslant.models.chat:open_inspect"},
         _REMOTE | {"base_url"},
     ),
     "inspect": Backend(
-        "a model behind inspect", "inspect:PROVIDER/NAME", "", "unslant.models.chat:open_inspect", _REMOTE
+        "a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "unslant.models.chat:open_inspect"}, _REMOTE
     ),
 }
 """Scheme -> backend."""
@@ -89,11 +87,11 @@ _NEEDED_FOR = {
 
 
 def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ()) -> Address:
-    """Take a name apart and check that the model can do what is needed, without loading anything.
+    """Parse a name and check that the model can do what is needed, without loading anything.
 
     Raises:
-        InputError: on a name without a model, options that mean nothing for this kind of model, or a need that it
-            cannot meet; the message names what would.
+        InputError: on a name without a model, options that do not apply to this kind of model, or a need that it cannot
+            meet; the message says what would.
     """
     options = options or ModelOptions()
     scheme, model = _split(name, options)
@@ -102,15 +100,13 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
-    if not model:
-        raise InputError(f"{name!r}: no model is named; write it as {BACKENDS[scheme].example}")
     backend = BACKENDS[scheme]
+    if not model:
+        raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
     given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in backend.options]
     if useless:
-        raise InputError(
-            f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would change nothing there"
-        )
+        raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in BACKENDS.values() if need in other.can]
@@ -122,10 +118,10 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
 
 
 def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
-    """Options for each of several models, of which some may be local and others not.
+    """For each of several models, the options that apply to it; the others keep their defaults.
 
     Raises:
-        InputError: on an option that means nothing for any of them, or see :func:`address_of`.
+        InputError: on an option that applies to none of them; see also :func:`address_of`.
     """
     useful = [BACKENDS[_split(name, options)[0]].options for name in names]
     found = []
@@ -152,7 +148,7 @@ def open_model(
 
     Args:
         name: see the table at the top of this module.
-        options: how it is run; any of them may be given as a keyword instead (``device="cpu"``).
+        options: how it is run; any of them can be given as a keyword instead (``device="cpu"``).
         needs: what it must be able to do.
 
     Raises:
@@ -160,26 +156,19 @@ def open_model(
         ModelError: if the model cannot be loaded.
     """
     address = address_of(name, replace(options or ModelOptions(), **changes), ("score", *needs))
-    model: ScoringModel = _function(BACKENDS[address.scheme].scores)(address)
+    model: ScoringModel = BACKENDS[address.scheme].open("score", address)
     return model
 
 
-def open_chat(
-    name: str, options: ModelOptions | None = None, generate: GenerateOptions | None = None, **changes: Any
-) -> ChatModel:
+def open_chat(name: str, options: ModelOptions | None = None, generate: GenerateOptions | None = None) -> ChatModel:
     """Open a model that generates replies; see :func:`open_model`."""
-    address = address_of(name, replace(options or ModelOptions(), **changes), ("generate",))
-    model: ChatModel = _function(BACKENDS[address.scheme].chats)(address, (generate or GenerateOptions()).filled())
+    address = address_of(name, options, ("generate",))
+    model: ChatModel = BACKENDS[address.scheme].open("generate", address, (generate or GenerateOptions()).filled())
     return model
 
 
 def opened(model: str | Any | Callable[[], Any], needs: Sequence[str] = ("score",)) -> Any:
-    """The model that a study was given: by name, loaded already, or as a function that loads it."""
+    """The model given to a study: a name, a loaded model, or a function that loads it."""
     if isinstance(model, str):
         return open_model(model, needs=needs) if "score" in needs else open_chat(model)
     return model() if callable(model) else model
-
-
-def _function(home: str) -> Any:
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)

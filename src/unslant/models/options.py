@@ -22,6 +22,8 @@ class ModelOptions:
     """auto, float32, bfloat16 or float16."""
     trust_remote_code: bool = False
     """Run model code that comes with the weights."""
+    allow_missing: bool = False
+    """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
     connections: int = 8
     """Requests to a server at a time; prompts in one batch where a local model generates."""
     retries: int = 5
@@ -37,19 +39,28 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateOptions:
-    """How replies are generated."""
+class LengthOptions:
+    """How long replies may be."""
 
-    temperature: float | None = None
-    """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
     max_tokens: int | None = None
     """Longest reply in tokens; by default the paper's (instruction-boundary 2048, others 1000)."""
 
     def __post_init__(self) -> None:
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InputError(f"temperature {self.temperature}: give 0 to 2")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InputError(f"max_tokens {self.max_tokens}: give 1 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(LengthOptions):
+    """How replies are generated."""
+
+    temperature: float | None = None
+    """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise InputError(f"temperature {self.temperature}: give 0 to 2")
 
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
         """The same with these values where none was given."""

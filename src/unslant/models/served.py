@@ -5,37 +5,49 @@ exact; where it is not, it is only known to lie below: no unseen token is more p
 returned, nor than what the returned ones leave. Such scores are intervals (:class:`Bounds`).
 
 Some servers accept ``logprobs``, ignore it and answer 200; some return the chat shape from the completions route. So
-what comes back is looked at, not trusted. The key is sent in the request's header and kept nowhere else.
+what comes back is looked at, not trusted. The key is sent in the request's header and kept nowhere else. A server is
+asked who it is, for its address says little about the weights behind it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import httpx
 import numpy as np
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-from unslant.arrays import Bools, Floats
+from unslant.arrays import Bools, Floats, are_logprobs
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
+from unslant.models.http import Endpoint, Refused
 from unslant.models.options import KEY_VARIABLES, Address
 from unslant.prompts.prompt import Prompt
 
 TIMEOUT = 60.0
-"""Seconds to wait for one reply."""
+"""Seconds to wait for one whole reply."""
+DEADLINE = 300.0
+"""Seconds to wait for a usable reply, all tries together."""
 TOP = 20
 """Most probable tokens asked for; 20 is what the OpenAI interface allows, some servers give more."""
-_RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
-_LONGEST_WAIT = 60.0
-_TOLERANCE = 1e-3
+_TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
+_HELLO = {"prompt": "1 + 1 =", "max_tokens": 1, "temperature": 0}
+_HELLO_CHAT = {"messages": [{"role": "user", "content": "1 + 1 ="}], "max_tokens": 1, "temperature": 0}
+_PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
+_PASSING = frozenset({"created", "permission", "status", "last_used", "expires_at"})
+_SHOWN = 300
+
+
+class NotLogprobs(ModelError):
+    """A reply with numbers that are no log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +81,11 @@ class ServedModel:
     Args:
         model: name the server knows it by.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        key_variable: environment variable that holds the key; none is sent where it is not set.
         top: tokens to ask for.
-        timeout: seconds to wait for one reply.
-        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body.
-        wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
-        connections: requests at a time.
+        key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
+
+    Attributes:
+        censored: continuations scored so far that were not among the returned tokens.
     """
 
     def __init__(
@@ -85,102 +96,169 @@ class ServedModel:
         key_variable: str = KEY_VARIABLES[-1],
         top: int = TOP,
         timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
         retries: int = 5,
         wait: float = 0.5,
         connections: int = 8,
     ) -> None:
-        self.model, self.base_url, self.key_variable = model, base_url.rstrip("/"), key_variable
-        self.top, self.timeout, self.retries, self.wait, self.connections = top, timeout, retries, wait, connections
+        self.model, self.top = model, top
+        self._server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
+        self._who: dict[str, str] = {}
         self._cost = Cost()
         self.censored = 0
-        """Continuations scored so far that were not among the returned tokens."""
 
     @property
     def name(self) -> str:
         return self.model
 
     @property
+    def address(self) -> Mapping[str, str]:
+        """What is known of it without asking."""
+        return {
+            "model": self.model,
+            "base_url": self._server.base_url,
+            "top_logprobs": str(self.top),
+            "engine": "served",
+        }
+
+    @property
     def identity(self) -> Mapping[str, str]:
-        """The server does not say what weights it runs: its address and the name are all there is."""
-        return {"model": self.model, "base_url": self.base_url, "top_logprobs": str(self.top), "engine": "served"}
+        """The address, and what the server said of itself when it was last asked (:meth:`ask_identity`)."""
+        return {**self.address, **self._who}
+
+    @property
+    def waiting(self) -> str:
+        """What is being waited for, where a request failed for the time being; empty otherwise."""
+        return self._server.waiting
 
     @property
     def cost(self) -> Cost:
         """Prompts and seconds; tokens are counted by the server."""
         return self._cost
 
+    def ask_identity(self) -> None:
+        """Ask the server who it is: its list of models, llama.cpp's properties, the fingerprint of its system.
+
+        What a server does not tell is left out.
+
+        Raises:
+            ModelError: if it cannot be reached, or does not accept the key.
+        """
+        asked = [("/models", None), ("//props", None), ("/completions", _HELLO), ("/chat/completions", _HELLO_CHAT)]
+        try:
+            found = dict(self._server.all(asked, self._told))
+        except ModelError as error:
+            raise ModelError(
+                f"{self.model} at {self._server.base_url} does not say who it is: {error}; scores that are stored are "
+                "used without asking with --offline"
+            ) from None
+        models, props, *replies = (found[i] for i in range(len(asked)))
+        prints = {str(reply.get("system_fingerprint") or "") for reply in replies if isinstance(reply, Mapping)} - {""}
+        told = {
+            "models": _entry(models, self.model),
+            "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
+            "system_fingerprint": sorted(prints),
+        }
+        self._who = {name: _short(value) for name, value in told.items() if value}
+
+    async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
+        route, body = asked
+        try:
+            return await self._server.send(client, route, body and {"model": self.model, **body})
+        except Refused as refused:
+            if refused.status in (401, 403, 429):
+                raise
+            return None  # a server without this route
+
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """Score every prompt; a continuation outside the returned tokens gets the upper end of its interval.
 
         An argmax over these scores is right wherever :attr:`Bounds.best` is known; :attr:`censored` counts the others'
-        cause. Use :meth:`bounds` to have the intervals themselves.
+        cause. Use :meth:`bounds` to have the intervals themselves. A reply whose numbers are no log-probabilities gives
+        an error in place of scores.
 
         Raises:
-            ModelError: if a request fails for good, or no log-probabilities come back; it names the group.
+            ModelError: if a request fails for good, no log-probabilities come back, or labels begin one another; it
+                names the group.
         """
-        for index, bounds in self.bounds(prompts):
-            yield Scored(index, bounds.high)
+        for index, found in self._ask(prompts):
+            if isinstance(found, Bounds):
+                yield Scored(index, np.minimum(found.high, 0.0))
+            else:
+                yield Scored(index, None, found)
 
     def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
         """Index of each prompt and what is known of its continuations, as replies come in.
 
         Raises:
-            ModelError: see :meth:`score`.
+            ModelError: see :meth:`score`; also if a reply's numbers are no log-probabilities.
         """
-        started = time.monotonic()
-        with httpx.Client(timeout=self.timeout) as client, ThreadPoolExecutor(self.connections) as pool:
-            waiting = {pool.submit(self._bounds_of, client, prompt): i for i, prompt in enumerate(prompts)}
-            try:
-                for done in as_completed(waiting):
-                    bounds = done.result()
-                    self.censored += int((~bounds.exact).sum())
-                    self._cost.prompts += 1
-                    self._cost.forwards += 1
-                    yield waiting[done], bounds
-            finally:
-                for future in waiting:
-                    future.cancel()
-                self._cost.seconds += time.monotonic() - started
+        for index, found in self._ask(prompts):
+            if not isinstance(found, Bounds):
+                raise ModelError(found)
+            yield index, found
 
-    def _bounds_of(self, client: httpx.Client, prompt: Prompt) -> Bounds:
+    def _ask(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds | str]]:
+        for labels in dict.fromkeys(prompt.continuations for prompt in prompts):
+            _check_labels(labels)
+        started = time.monotonic()
+        try:
+            for index, found in self._server.all(prompts, self._bounds_of):
+                self.censored += int((~found.exact).sum()) if isinstance(found, Bounds) else 0
+                self._cost.prompts += 1
+                self._cost.forwards += 1
+                yield index, found
+        finally:
+            self._cost.seconds += time.monotonic() - started
+
+    async def _bounds_of(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
         place = f"question {prompt.group!r}" if prompt.group else "a prompt"
         try:
-            reply = self._post(client, prompt)
+            reply = await self._server.send(client, *self._request(prompt))
             return label_bounds(top_logprobs(reply), prompt.continuations)
+        except NotLogprobs as error:
+            return f"{place}: {error}"
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self.base_url}, {place}: {error}") from None
+            raise ModelError(f"{self.model} at {self._server.base_url}, {place}: {error}") from None
 
-    def _post(self, client: httpx.Client, prompt: Prompt) -> Any:
+    def _request(self, prompt: Prompt) -> tuple[str, dict[str, Any]]:
         common = {"model": self.model, "max_tokens": 1, "temperature": 0}
-        if prompt.messages:
-            messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
-            if prompt.text:
-                raise ModelError("a served chat cannot be continued in the middle of the assistant's turn")
-            body = {**common, "messages": messages, "logprobs": True, "top_logprobs": self.top}
-            return self._send(client, "/chat/completions", body)
-        return self._send(client, "/completions", {**common, "prompt": prompt.text, "logprobs": self.top})
+        if prompt.to_end:
+            raise ModelError("a server gives the probability of one token, so not that of a label with its end")
+        if not prompt.messages:
+            return "/completions", {**common, "prompt": prompt.text, "logprobs": self.top}
+        messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
+        if prompt.text:
+            raise ModelError("a served chat cannot be continued in the middle of the assistant's turn")
+        return "/chat/completions", {**common, "messages": messages, "logprobs": True, "top_logprobs": self.top}
 
-    def _send(self, client: httpx.Client, route: str, body: Mapping[str, Any]) -> Any:
-        """POST ``body`` and return the decoded reply, repeating what may be transient."""
-        key = os.environ.get(self.key_variable)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        tries = Retrying(
-            retry=retry_if_exception_type(_Transient),
-            stop=stop_after_attempt(self.retries + 1),
-            wait=self._pause,
-            reraise=True,
-        )
-        try:
-            return tries(_sent, client, self.base_url + route, headers, body)
-        except _Transient as problem:
-            raise ModelError(f"no usable reply after {self.retries + 1} tries; the last one: {problem}") from None
 
-    def _pause(self, state: RetryCallState) -> float:
-        """Seconds before the next try: what the server asked for, or twice as long each time."""
-        problem = state.outcome.exception() if state.outcome else None
-        if isinstance(problem, _Transient) and problem.after is not None:
-            return problem.after
-        return min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
+def _check_labels(labels: Sequence[str]) -> None:
+    """Refuse labels of which one's text begins another's: the longer one may be more than one token.
+
+    Raises:
+        ModelError: naming a set of labels that works.
+    """
+    texts = sorted(label.strip() for label in labels)
+    for short, long in pairwise(texts):
+        if long.startswith(short):
+            raise ModelError(
+                f"labels {short!r} and {long!r}: a server gives the probability of the first token only, which may be "
+                f"that of {short!r} for both; use --labels A"
+            )
+
+
+def _entry(listed: Any, model: str) -> Any:
+    """What a list of models says of one of them, or of all where it is not there, but for what changes by itself."""
+    entries = listed.get("data") if isinstance(listed, Mapping) else None
+    entries = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    found = [entry for entry in entries if entry.get("id") == model] or entries
+    return [{key: value for key, value in entry.items() if key not in _PASSING} for entry in found]
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def open_served(address: Address) -> ServedModel:
@@ -194,37 +272,6 @@ def open_served(address: Address) -> ServedModel:
         retries=options.retries,
         connections=options.connections,
     )
-
-
-class _Transient(Exception):
-    """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
-
-    def __init__(self, problem: str, after: float | None = None) -> None:
-        super().__init__(problem)
-        self.after = after
-
-
-def _sent(client: httpx.Client, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Any:
-    try:
-        response = client.post(url, headers=headers, json=body)
-    except httpx.TransportError as error:
-        raise _Transient(f"{type(error).__name__}: {error}") from None
-    if response.is_success:
-        try:
-            return response.json()
-        except ValueError as error:
-            raise _Transient(f"{type(error).__name__}: {error}") from None
-    problem = f"HTTP {response.status_code} {response.reason_phrase}"
-    if response.status_code in _RETRIED:
-        raise _Transient(problem, _retry_after(response))
-    raise ModelError(f"{problem}: {response.text[:300]}")
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    try:
-        return min(_LONGEST_WAIT, max(0.0, float(response.headers.get("Retry-After", ""))))
-    except ValueError:
-        return None
 
 
 def top_logprobs(reply: Any) -> dict[str, float]:
@@ -251,10 +298,12 @@ def top_logprobs(reply: Any) -> dict[str, float]:
         )
     best: dict[str, float] = {}
     for text, value in found:
-        best[text] = max(value, best.get(text, -math.inf))
-    total = math.fsum(math.exp(value) for value in best.values() if value <= 0)
-    if any(value > _TOLERANCE for value in best.values()) or total > 1 + _TOLERANCE:
-        raise ModelError("the server returned no valid log-probabilities: they are above 0, or sum to more than 1")
+        best[text] = max(value, best.get(text, value))
+    values = np.array([value for _, value in found])
+    if not are_logprobs(values) or math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
+        raise NotLogprobs(
+            "the server returned no valid log-probabilities: they are not finite, above 0, or sum to more than 1"
+        )
     return best
 
 

@@ -9,11 +9,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from unslant.arrays import Floats
-from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel
+from unslant.arrays import Floats, are_logprobs
+from unslant.errors import ModelError
+from unslant.models.base import Cost, Encoded, RemoteModel, ResumableModel, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 from unslant.store import Pass, Store
 from unslant.store.scores import digest
+
+ASKED_AGAIN = 8
+"""Stored prompts that a remote model is asked again, drawn at random; all, where there are no more."""
 
 _SECONDS_BETWEEN_WRITES = 0.5
 _MOST_SECONDS_BETWEEN_WRITES = 30.0
@@ -25,8 +29,12 @@ class StoredModel:
     """Wraps a model; scores of prompts that the store knows come from there.
 
     A prompt is known by the model's identity and its exact tokens (its text, where the model does not tokenize by
-    itself). An interrupted call is gone on with by making the same call again, in this process or another one. For a
+    itself). An interrupted call continues when the same call is made again, in this process or another one. For a
     :class:`~unslant.models.base.ResumableModel` the scores are then equal, bit for bit, to those of an unbroken call.
+
+    Nobody can look into a :class:`~unslant.models.base.RemoteModel`. It is asked who it is, and :data:`ASKED_AGAIN` of
+    the prompts that the store knows are put to it again; if one answer differs (:func:`same_scores`), everything stored
+    of that model is dropped and asked anew.
 
     ``cost`` is what the scores have cost whenever they were computed, in this process or before; prompts taken over
     from *other* calls cost nothing.
@@ -35,16 +43,19 @@ class StoredModel:
         model: the model that is asked.
         store: where scores are kept.
         run: id of the run on whose behalf it is asked.
+        offline: a remote model is not asked at all; every prompt must be in the store.
 
     Attributes:
         recalled: prompts that came from the store so far.
         taken_over: those of them that other calls had scored.
     """
 
-    def __init__(self, model: ScoringModel, store: Store, run: str = "") -> None:
+    def __init__(self, model: ScoringModel, store: Store, run: str = "", *, offline: bool = False) -> None:
         self.model_asked = model
         self.store = store
         self.run = run
+        self.offline = offline and isinstance(model, RemoteModel)
+        self._identity: Mapping[str, str] | None = None
         self.cost = Cost()
         self.recalled = 0
         self.taken_over = 0
@@ -56,8 +67,13 @@ class StoredModel:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """The model's own."""
-        return self.model_asked.identity
+        """That under which the last call's scores are stored; the model's own before any."""
+        return self._identity or self.model_asked.identity
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """See :func:`unslant.models.base.facts_of`."""
+        return dict(getattr(self.model_asked, "facts", {})) | ({"offline": True} if self.offline else {})
 
     @property
     def engine(self) -> str:
@@ -69,17 +85,27 @@ class StoredModel:
         """Number of weights, where the model tells."""
         return getattr(self.model_asked, "parameters", None)
 
+    @property
+    def waiting(self) -> str:
+        """What a remote model waits for; empty if nothing."""
+        return str(getattr(self.model_asked, "waiting", ""))
+
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`.
 
         Raises:
-            StoreError: if the store cannot be written; what was written before is kept.
+            StoreError: if the store cannot be written, or what is asked for is damaged; the rest is kept.
+            ModelError: if a remote model does not answer, or ``offline`` and a prompt is not in the store.
         """
         model = self.model_asked
-        identity = model.identity
+        identity = self._identity = self._identified()
         if not isinstance(model, ResumableModel):
             keys = _keys(identity, (_text_bytes(prompt) for prompt in prompts))
-            yield from _Call(self, self.store.open_pass(identity, keys, self.run)).score(prompts)
+            found = self.store.open_pass(identity, keys, self.run)
+            if isinstance(model, RemoteModel) and not self._still_right(found, prompts):
+                self.store.forget(identity)
+                found = self.store.open_pass(identity, keys, self.run)
+            yield from _Call(self, found).score(prompts)
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
@@ -88,6 +114,53 @@ class StoredModel:
         call = _ResumableCall(self, self.store.open_pass(identity, keys, self.run))
         model.cost.seconds += seconds
         yield from call.score_encoded(model, prompts, encoded)
+
+    def _identified(self) -> Mapping[str, str]:
+        """Who the model is now, under the name by which the store knows it."""
+        model = self.model_asked
+        if self.offline and isinstance(model, RemoteModel):
+            found = self.store.latest(model.address)
+            if found is None:
+                raise ModelError(f"{self.name}: offline, and nothing is stored of it; leave out --offline")
+            return found
+        if isinstance(model, RemoteModel):
+            model.ask_identity()
+        return self.store.known_as(model.identity)
+
+    def _still_right(self, found: Pass, prompts: Sequence[Prompt]) -> bool:
+        """Whether a remote model answers a sample of the stored prompts as it did."""
+        known = found.stored()
+        if self.offline:
+            if missing := len(prompts) - len(known):
+                raise ModelError(
+                    f"{self.name}: offline, and {missing:,} of {len(prompts):,} prompts are not in the store; leave "
+                    "out --offline"
+                )
+            return True
+        positions = sorted(known)
+        if len(positions) > ASKED_AGAIN:
+            chosen = np.random.default_rng().choice(len(positions), ASKED_AGAIN, replace=False)
+            positions = [positions[i] for i in chosen]
+        answers = list(self.model_asked.score([prompts[i] for i in positions]))
+        failed = [scored.error for scored in answers if scored.logprobs is None]
+        if failed:
+            raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
+        return all(
+            same_scores(known[positions[scored.index]], scored.logprobs)
+            for scored in answers
+            if scored.logprobs is not None
+        )
+
+
+def same_scores(stored: Floats, asked: Floats) -> bool:
+    """Whether one model may have given both, rounding apart.
+
+    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.1: servers that batch
+    requests in half precision reach a half of that, other weights exceed it on most prompts.
+    """
+    sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
+    apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
+    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.1)
 
 
 class _Call:
@@ -116,10 +189,16 @@ class _Call:
             return
         try:
             for scored in self.owner.model_asked.score([prompts[i] for i in missing]):
-                self.rows.append((missing[scored.index], scored.logprobs))
-                self.count()
-                self.write_if_due()
-                yield Scored(missing[scored.index], scored.logprobs)
+                position = missing[scored.index]
+                if scored.logprobs is None:  # not kept, so that it is asked again
+                    yield Scored(position, None, scored.error)
+                elif not are_logprobs(scored.logprobs):
+                    yield Scored(position, None, f"not log-probabilities: {scored.logprobs.tolist()}")
+                else:
+                    self.rows.append((position, scored.logprobs))
+                    self.count()
+                    self.write_if_due()
+                    yield Scored(position, scored.logprobs)
         finally:
             self.write()
 
@@ -200,7 +279,7 @@ class _ResumableCall(_Call):
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         """See :class:`unslant.models.base.Journal`."""
-        rows = ((self.planned[scored.index], scored.logprobs) for scored in results)
+        rows = [(self.planned[scored.index], scored.logprobs) for scored in results if scored.logprobs is not None]
         self.rows += [row for row in rows if row[0] not in self.known]
         self.states[stretch] = (step, state)
         self.count()
@@ -219,4 +298,4 @@ def _token_bytes(item: Encoded) -> bytes:
 
 def _text_bytes(prompt: Prompt) -> bytes:
     messages = [(message.role, message.content) for message in prompt.messages]
-    return json.dumps([prompt.text, prompt.continuations, messages]).encode()
+    return json.dumps([prompt.text, prompt.continuations, messages, prompt.to_end]).encode()

@@ -1,1 +1,1 @@
-"""Thin adapters to other harnesses; no logic of their own."""
+"""Thin adapters to other evaluation harnesses."""

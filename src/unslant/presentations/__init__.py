@@ -2,7 +2,7 @@
 
 from unslant.presentations.controls import CONTROL, control_presentations
 from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
-from unslant.presentations.nvr import NVR, nvr_presentations, pick_nvr_order
+from unslant.presentations.nvr import NVR, nvr_presentations
 from unslant.presentations.order_sets import orders_for
 from unslant.presentations.orders import (
     Order,
@@ -24,6 +24,6 @@ __all__ = [
     "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
     "ShownOption", "all_orders", "alphabetical", "auto_orders", "balanced_orders", "balanced_rounds", "canonical",
     "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "option_segments",
-    "orders_for", "parse_labels", "pick_nvr_order", "present", "question_rng", "reversed_order", "rotations",
+    "orders_for", "parse_labels", "present", "question_rng", "reversed_order", "rotations",
     "sampled_orders", "sharing_orders",
 ]  # fmt: skip

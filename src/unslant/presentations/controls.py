@@ -1,7 +1,7 @@
 """Control presentations: a question without content, shown under every order of its labels (P5, section 3.1).
 
-What a model answers here is habit alone. Each label stands at each position equally often, so that the pull of a label
-and the pull of a position can be told apart.
+A model can only answer it by habit. Each label stands at each position equally often, which separates the pull of a
+label from the pull of a position.
 """
 
 from __future__ import annotations
@@ -11,33 +11,27 @@ import math
 
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.presentations.orders import DEFAULT_CAP
-from unslant.presentations.presentation import Presentation, present
+from unslant.presentations.presentation import Asked, present
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
 CONTROL = "control"
 """Kind of control presentations, and prefix of the ids of control questions."""
-STEM = "Select an answer choice"
-OPTION = "choice"
+STEM, OPTION = "Select an answer choice", "choice"
 
 
-def control_question(n: int, stem: str = STEM, option: str = OPTION) -> Question:
-    """A question of ``n`` options that all read ``option``; none of them is right. Its id is ``control/N``."""
-    return Question(f"{CONTROL}/{n}", stem, (option,) * n, frozenset(), subject=CONTROL)
-
-
-def label_orders(n: int, cap: int = DEFAULT_CAP, seed: int = 0) -> list[tuple[int, ...]]:
+def label_orders(n: int, seed: int = 0) -> list[tuple[int, ...]]:
     """Index of the label at each position, balanced: every label stands at every position equally often.
 
-    All ``n!`` orders where there are at most ``cap`` (lexicographic, so the usual order is first); otherwise
-    ``ceil(cap / n)`` random Latin squares, ``n`` orders each, of which the first begins with the usual order.
+    All ``n!`` orders where there are at most 24 (lexicographic, so the usual order is first); otherwise
+    ``ceil(24 / n)`` random Latin squares of ``n`` orders each, the first beginning with the usual order.
     """
-    if math.factorial(n) <= cap:
+    if math.factorial(n) <= DEFAULT_CAP:
         return list(itertools.permutations(range(n)))
     rng = question_rng(f"{CONTROL}/{n}", seed, "label orders")
     orders: dict[tuple[int, ...], None] = {}
     base = list(range(n))
-    while len(orders) < cap:
+    while len(orders) < DEFAULT_CAP:
         square = [tuple(base[k:] + base[:k]) for k in range(n)]
         if square[0] not in orders:
             orders.update(dict.fromkeys(square))
@@ -45,27 +39,15 @@ def label_orders(n: int, cap: int = DEFAULT_CAP, seed: int = 0) -> list[tuple[in
     return list(orders)
 
 
-def control_presentations(
-    n: int,
-    alphabet: tuple[str, ...] = ALPHABETS["A"],
-    *,
-    stem: str = STEM,
-    option: str = OPTION,
-    cap: int = DEFAULT_CAP,
-    seed: int = 0,
-) -> list[tuple[Question, Presentation]]:
-    """The control question of ``n`` options under its label orders, ready to be asked.
-
-    Args:
-        alphabet: the labels are its first ``n``.
-        cap, seed: see :func:`label_orders`.
+def control_presentations(n: int, alphabet: tuple[str, ...] = ALPHABETS["A"], *, seed: int = 0) -> list[Asked]:
+    """The control question of ``n`` equal options under :func:`label_orders`; no option is right.
 
     Raises:
         InputError: if the alphabet has fewer than ``n`` labels.
     """
-    question = control_question(n, stem, option)
+    question = Question(f"{CONTROL}/{n}", STEM, (OPTION,) * n, frozenset(), subject=CONTROL)
     labels = labels_for(alphabet, n)
     return [
         (question, present(question, kind=CONTROL, labels=[labels[i] for i in order]))
-        for order in label_orders(n, cap, seed)
+        for order in label_orders(n, seed)
     ]

@@ -15,12 +15,13 @@ ALPHABETS: dict[str, tuple[str, ...]] = {
     "1": tuple(str(i) for i in range(1, 27)),
     "I": tuple(_ROMAN),
     "i": tuple(r.lower() for r in _ROMAN),
+    "0": tuple(str(i) for i in range(26)),
 }
 """Named alphabets of 26 labels each, keyed by their first label."""
 
 
 def parse_labels(spec: str) -> tuple[str, ...]:
-    """The alphabet that ``--labels`` names: ``A``, ``a``, ``1``, ``I``, ``i``, or labels of your own, comma-separated.
+    """The alphabet that ``--labels`` names: one of :data:`ALPHABETS`, or your own labels separated by commas.
 
     Raises:
         InputError: on an unknown name, an empty label, or a label given twice.
@@ -56,9 +57,9 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
 
 
 def alphabetical(labels: Sequence[str]) -> tuple[str, ...]:
-    """``labels`` in the order of the named alphabet that holds them all; as given if none does.
+    """``labels`` in the order of the named alphabet that contains them all; unchanged if none does.
 
-    An instruction that lists the labels so reads the same whichever way they stand before the options.
+    An instruction that lists them reads the same in whatever order they stand before the options.
     """
     for alphabet in ALPHABETS.values():
         if set(labels) <= set(alphabet):

@@ -1,15 +1,14 @@
 """Nvr-X: variants of a question in which the right option never stands under label X (P5, section 3.2, algorithm 1).
 
-A model that answers X when it does not know scores nothing there; one that knows scores what it always does.
+A model that answers X when it does not know scores nothing there; one that knows scores the same as always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.presentations.orders import Order, canonical
+from unslant.presentations.orders import Order, canonical, place
 from unslant.presentations.presentation import Presentation, present
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
@@ -21,9 +20,9 @@ NVR = "nvr"
 def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
     """A random order in which no right option stands at ``position`` (0 = top), all such orders being equally likely.
 
-    A single right option so goes to each of the other positions with the same probability, and the wrong ones fill the
-    rest in random order. Pinned options keep their place. Drawn from the options sorted by content, so that what is
-    shown does not depend on the order in which the file lists them.
+    A single right option thus goes to each of the other positions with the same probability, and the wrong ones fill
+    the rest in random order. Pinned options keep their place. Drawn from the options sorted by content, so that what
+    is shown does not depend on the order in the file.
 
     Returns:
         ``None`` where there is no such order: no such position, no right option, a right option pinned there, or
@@ -33,28 +32,25 @@ def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
         return None
     rng = question_rng(question.id, seed, f"nvr {position}")
     base = list(canonical(question))
-    held = position in question.pinned
-    if held:
+    if position in question.pinned:
         if position in question.answers:
             return None
-        first = position
-    else:
-        wrong = [i for i in base if i not in question.answers]
-        if not wrong:
-            return None
-        first = rng.choice(wrong)
-        base.remove(first)
+        rng.shuffle(base)
+        return place(question, base)
+    wrong = [i for i in base if i not in question.answers]
+    if not wrong:
+        return None
+    first = rng.choice(wrong)
+    base.remove(first)
     rng.shuffle(base)
-    rest = iter(base)
-    return tuple(
-        i if i in question.pinned else first if i == position else next(rest) for i in range(len(question.options))
-    )
+    base.insert(question.movable.index(position), first)
+    return place(question, base)
 
 
 def nvr_presentations(
     question: Question, alphabet: tuple[str, ...] = ALPHABETS["A"], seed: int = 0
 ) -> list[Presentation]:
-    """The Nvr-X presentations of a question, one for each of its labels, X being their ``item``.
+    """The Nvr-X presentations of a question, one for each of its labels; X is their ``item``.
 
     Returns:
         An empty list where one of them does not exist, so that all variants are about the same questions.
@@ -67,30 +63,3 @@ def nvr_presentations(
         if order is not None
     ]
     return found if len(found) == len(labels) else []
-
-
-def pick_nvr_order(
-    question_id: str, orders: Sequence[Sequence[int]], answers: Collection[int], position: int, seed: int = 0
-) -> int | None:
-    """Which of the orders that are already scored serves as the Nvr variant for ``position``.
-
-    First one of the other positions is drawn from those at which a right option stands in some fitting order, then one
-    of these orders; so the right option is as evenly spread as the orders allow, whatever their number.
-
-    Args:
-        orders: option index at each position, from top to bottom.
-        answers: indices of the right options.
-
-    Returns:
-        Index into ``orders``, or ``None`` if a right option stands at ``position`` in all of them, or none is right.
-    """
-    by_place: dict[int, list[int]] = {}
-    for index, order in enumerate(orders):
-        if position < len(order) and order[position] not in answers:
-            for place, content in enumerate(order):
-                if content in answers:
-                    by_place.setdefault(place, []).append(index)
-    if not by_place:
-        return None
-    rng = question_rng(question_id, seed, f"nvr pick {position}")
-    return rng.choice(by_place[rng.choice(sorted(by_place))])

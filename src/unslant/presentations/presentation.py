@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.questions.pinned import label_references, rename
 from unslant.questions.question import Question
 
 NONE = -1
@@ -126,6 +128,9 @@ def present(
 ) -> Presentation:
     """Show ``question`` with its options in ``order`` (option index at each position; default as given).
 
+    A pinned option that names others by their published letters is shown with the labels these carry here ("both A and
+    C" as "both 1 and 3").
+
     Args:
         alphabet: labels are its first ``n``, in order, unless ``labels`` gives the label of each position outright.
 
@@ -140,7 +145,22 @@ def present(
     given = labels_for(alphabet, n) if labels is None else tuple(labels)
     if len(given) != n:
         raise ValueError(f"{len(given)} labels for the {n} options of question {question.id!r}")
-    shown = tuple(
-        ShownOption(label, question.options[content], content) for label, content in zip(given, order, strict=True)
-    )
+    texts = _texts(question, dict(zip(order, given, strict=True)))
+    shown = tuple(ShownOption(label, texts[content], content) for label, content in zip(given, order, strict=True))
     return Presentation(question.id, kind, question.stem, shown, question.answers, context=question.context)
+
+
+@lru_cache(maxsize=65536)
+def references(question: Question) -> dict[int, dict[str, int]]:
+    """Which pinned options name others by label: index -> name in lower case -> index of what it names."""
+    found = label_references(question.options, f"{question.context}\n{question.stem}")
+    return {i: names for i, names in found.items() if i in question.pinned}
+
+
+def _texts(question: Question, labels: Mapping[int, str]) -> tuple[str, ...]:
+    """The options with the names of others as ``labels`` (content -> label) has them; as published where it can be."""
+    texts = list(question.options)
+    for i, names in references(question).items() if question.pinned else ():
+        if any(labels[content] != ALPHABETS["A"][content] for content in names.values()):
+            texts[i] = rename(texts[i], {name: labels[content] for name, content in names.items()})
+    return tuple(texts)

@@ -1,4 +1,4 @@
-"""Random choices that depend on the question and the run's seed alone, never on a global generator."""
+"""Random choices that depend only on the question and the run's seed, never on a global generator."""
 
 from __future__ import annotations
 

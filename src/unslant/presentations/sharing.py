@@ -1,7 +1,7 @@
-"""Order sets of chosen structure: balanced rounds, and balanced sets that share as much of the prompt as any can.
+"""Balanced order sets: random rounds, and sets whose prompts share as much text as balance allows.
 
-Both are drawn from the canonical arrangement of the options, so the presented texts do not depend on the order in which
-the file lists them. In both, every movable option stands in every movable place equally often.
+Every movable option stands in every movable place equally often. Orders are drawn from the canonical arrangement of the
+options, so the presented texts do not depend on the order in the file.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from unslant.questions.question import Question
 def sharing_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     """At least ``k`` orders, balanced, whose prompts share the longest beginnings that balance allows.
 
-    Balance means that each of the n movable options leads equally often, so K = mn (``k`` rounded up to a multiple of
-    n) orders fall into n groups of m that begin with the same option, and groups share nothing. Within a group the
-    fewest prefix-tree nodes that m orders can have is that of the lexicographically first m: they differ in as few
-    last places as m distinct orders can. Each of the n groups is this one pattern with the options assigned by a row of
-    a Latin square, which makes the whole balanced. For 24 orders of 8 options: eight groups of three that share their
-    five leading options, 104 option segments instead of 192.
+    Each of the n movable options leads equally often, so K = mn (``k`` rounded up to a multiple of n) orders fall into
+    n groups of m that begin with the same option, and groups share nothing. Within a group the lexicographically first
+    m orders have the fewest prefix-tree nodes: they differ in as few last places as m distinct orders can. All groups
+    use this one pattern, with options assigned by a row of a Latin square, which balances the whole. For 24 orders of
+    8 options: eight groups of three that share their five leading options, 104 option segments instead of 192.
 
-    What is saved in computing is paid for in variance, because the orders are alike: see ``docs/orders.md``.
+    Because the orders are alike, the saved computation costs variance: see ``docs/orders.md``.
     If there are no more than ``k`` orders, all are returned.
     """
     base = list(canonical(question))
@@ -58,13 +57,13 @@ def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Orde
     if math.factorial(n) <= k:
         starts = list(itertools.permutations(base[1:]))
         rng.shuffle(starts)
-        return [[place(question, row) for row in _square((base[0], *start), range(n))] for start in starts]
+        return [_round(question, (base[0], *start), range(n)) for start in starts]
     rounds: list[list[Order]] = []
     seen: set[Order] = set()
     while len(rounds) < math.ceil(k / n):
         # Rotations alone would keep the same options next to each other in the whole round; shuffled columns do not.
         symbols, columns = rng.sample(base, n), rng.sample(range(n), n)
-        orders = [place(question, row) for row in _square(symbols, columns)]
+        orders = _round(question, symbols, columns)
         if seen.isdisjoint(orders):
             seen.update(orders)
             rounds.append(orders)
@@ -73,15 +72,15 @@ def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Orde
 
 def balanced_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     """The orders of :func:`balanced_rounds`, round by round."""
-    return [order for round_ in balanced_rounds(question, k, seed) for order in round_]
+    return list(itertools.chain.from_iterable(balanced_rounds(question, k, seed)))
 
 
-def _square(symbols: Sequence[int], columns: Sequence[int]) -> list[tuple[int, ...]]:
-    """The cyclic Latin square of ``symbols`` with its columns rearranged, row by row."""
+def _round(question: Question, symbols: Sequence[int], columns: Sequence[int]) -> list[Order]:
+    """The rows of the cyclic Latin square of ``symbols`` with its columns rearranged."""
     n = len(symbols)
-    return [tuple(symbols[(column + row) % n] for column in columns) for row in range(n)]
+    return [place(question, [symbols[(column + row) % n] for column in columns]) for row in range(n)]
 
 
 def option_segments(orders: Sequence[Order]) -> int:
-    """Prefix-tree nodes of a set of orders, an option line counting as one: the lines that have to be computed."""
+    """Prefix-tree nodes of a set of orders, counted in option lines: how many lines have to be computed."""
     return len({order[:depth] for order in orders for depth in range(1, len(order) + 1)})

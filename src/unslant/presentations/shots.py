@@ -17,12 +17,20 @@ from unslant.questions.question import Question
 class ShotChooser:
     """Chooses ``k`` worked examples for every question of a run.
 
-    By default the whole run has the same examples, so that the beginning of the prompt is shared; a question that is
-    one of them, or is worded like one, gets the next in line in its place. The right answers of the examples are
-    spread evenly over the positions, so that the examples teach no position.
+    By default all questions have the same examples, so that prompts share their beginning; a question that is one of
+    them, or has the same wording, gets the next in line instead. The right answers are spread evenly over the
+    positions, so that the examples favour no position.
 
-    Usable are questions with exactly one right option and no pinned ones. The choice depends on the seed and on the
+    Only questions with exactly one right option and no pinned ones are used. The choice depends on the seed and on the
     ids in the pool, not on the order of the pool.
+
+    Args:
+        pool: questions to choose from, with distinct ids; may include the questions of the run.
+        k: examples for each question, 0 or more.
+        per_question: draw other examples for every question, seeded by its id.
+
+    Raises:
+        InputError: if the pool has too few usable questions.
     """
 
     def __init__(
@@ -34,27 +42,17 @@ class ShotChooser:
         alphabet: tuple[str, ...] = ALPHABETS["A"],
         per_question: bool = False,
     ) -> None:
-        """
-        Args:
-            pool: questions to choose from, all with ids of their own; may hold the questions of the run themselves.
-            k: examples for each question, 0 or more.
-            per_question: draw other examples for every question, seeded by its id.
-
-        Raises:
-            InputError: if the pool has too few usable questions.
-        """
         self.k, self.seed, self.alphabet, self.per_question = k, seed, alphabet, per_question
-        usable = [q for q in pool if len(q.answers) == 1 and not q.pinned]
-        self._usable = sorted(usable, key=lambda question: question.id)
+        self._usable = sorted((q for q in pool if len(q.answers) == 1 and not q.pinned), key=lambda q: q.id)
         if len(self._usable) < k:
             raise InputError(
-                f"{k} worked examples wanted, but only {len(usable)} of {len(pool)} questions to choose from have "
-                "exactly one right option and no pinned ones: use fewer shots or another file"
+                f"{k} worked examples wanted, but only {len(self._usable)} of {len(pool)} questions to choose from "
+                "have exactly one right option and no pinned ones: use fewer shots or another file"
             )
         self._line = [] if per_question else list(self._draw(question_rng("", seed, "shots")))
 
     def _draw(self, rng: random.Random) -> Iterator[Question]:
-        """All usable questions in random order, drawn one by one: few of them are ever needed."""
+        """All usable questions in random order, drawn one by one because few are needed."""
         drawn: set[int] = set()
         while len(drawn) < len(self._usable):
             i = rng.randrange(len(self._usable))
@@ -63,7 +61,7 @@ class ShotChooser:
                 yield self._usable[i]
 
     def of(self, question: Question) -> tuple[Presentation, ...]:
-        """The examples to stand before ``question``, from first to last.
+        """The examples to show before ``question``, from first to last.
 
         Raises:
             InputError: if too few are left without the question itself.
@@ -83,7 +81,7 @@ class ShotChooser:
         return self._present(chosen)
 
     def _present(self, chosen: Sequence[Question]) -> tuple[Presentation, ...]:
-        """Show each with its right option where the fewest of those before it have theirs."""
+        """Show each with its right option at the position used least so far."""
         used: Counter[int] = Counter()
         shots = []
         for place, shot in enumerate(chosen):
@@ -91,17 +89,14 @@ class ShotChooser:
             ties = question_rng("", self.seed, f"shot-position-{place}").sample(range(n), n)
             position = min(ties, key=lambda p: used[p])
             used[position] += 1
-            shots.append(self._with_gold_at(shot, position))
+            (gold,) = shot.answers
+            order = [i for i in range(n) if i != gold]
+            question_rng(shot.id, self.seed, "shot-order").shuffle(order)
+            order.insert(position, gold)
+            shots.append(present(shot, order, self.alphabet, kind="shot"))
         return tuple(shots)
-
-    def _with_gold_at(self, shot: Question, position: int) -> Presentation:
-        (gold,) = shot.answers
-        order = [i for i in range(len(shot.options)) if i != gold]
-        question_rng(shot.id, self.seed, "shot-order").shuffle(order)
-        order.insert(position, gold)
-        return present(shot, order, self.alphabet, kind="shot")
 
 
 def _same(a: Question, b: Question) -> bool:
-    """Whether two questions are one and the same: by id, or by wording whatever the order of the options."""
+    """Whether two questions are the same: by id, or by wording in any order of the options."""
     return a.id == b.id or (a.stem == b.stem and a.context == b.context and sorted(a.options) == sorted(b.options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -23,7 +23,7 @@ class Elicitation(Protocol):
     def name(self) -> str: ...
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
-        """The prompts to be scored, in an order that :meth:`read` understands."""
+        """The prompts to score, in the order :meth:`read` expects."""
         ...
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
@@ -33,21 +33,24 @@ class Elicitation(Protocol):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes presentations with one template, as plain text or as a chat.
+    """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze.
 
-    Worked examples are written as the cloze asks and answers, under every elicitation.
+    Attributes:
+        to_end: the cloze scores labels together with what ends them. Without it, a label whose tokens begin those of
+            another one can never be less probable than that, and such label sets are refused.
     """
 
     template: PromptTemplate
     chat: bool = False
+    to_end: bool = False
 
     def prompt(
         self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
     ) -> Prompt:
-        """The whole prompt that leads up to ``cue``, worked examples first.
+        """The whole prompt up to ``cue``, worked examples first.
 
         Args:
-            opens_reply: in a chat, the cue is what the assistant has begun to say, not the end of the user's message.
+            opens_reply: in a chat, the cue begins the assistant's reply instead of ending the user's message.
         """
         instruction = self.template.render_instruction(presentation)
         question = self.template.render_question(presentation)
@@ -84,7 +87,7 @@ def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[s
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt a presentation."""
+    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt per presentation."""
 
     writer: Writer
     name: str = "cloze"
@@ -92,7 +95,8 @@ class Cloze:
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         continuations = _continuations(template, presentation.labels)
-        return [self.writer.prompt(presentation, template.render("cloze.cue"), continuations)]
+        prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
+        return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray(scores[0], dtype=np.float64)
@@ -100,12 +104,12 @@ class Cloze:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The label stands in the context and one canary text is scored after each (P5, table 2, "CF").
+    """The label is part of the context, and one canary text is scored after it (P5, table 2, "CF").
 
-    Every label is judged by the same canary, so that no label has a head start from its own frequency. In a chat the
-    assistant is the one who has named the label.
+    All labels are judged by the same canary, so none gains from its own frequency. In a chat, the assistant names the
+    label.
 
-    Attributes:
+    Args:
         canary: one or more words.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a model is given: a text (or chat messages) and the continuations to be scored after it."""
+"""What a model is given: a text or chat messages, and the continuations to score after it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ class Message:
 class Prompt:
     """Score ``continuations`` after ``text``.
 
-    Every log-probability elicitation comes down to this. Where ``messages`` are given, the model writes them with its
-    chat template, opens the assistant's turn, and ``text`` (usually empty) is what the assistant has already said.
+    If ``messages`` are given, they are written with the model's chat template and the assistant's turn is opened;
+    ``text`` (usually empty) is then the beginning of the assistant's reply.
 
     Attributes:
-        group: prompts of one group (one question) are expected to share a beginning; used for cost accounting only.
+        to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line
+            end elsewhere.
+        group: question whose prompts are expected to share a beginning; used for cost accounting and errors only.
     """
 
     text: str
     continuations: tuple[str, ...]
     messages: tuple[Message, ...] = ()
     group: str = ""
+    to_end: bool = False
 
     def as_text(self) -> str:
         """The prompt for a person to read: each message under its role, then the text."""

@@ -1,29 +1,30 @@
 """Prompt templates: named ones that ship with unslant, and the user's own in a TOML file.
 
-A template says how a question is worded (``question``), how each elicitation asks for the answer (``cue``) and what is
-scored after the cue (``continuation``). All of them are Jinja2, rendered in a sandbox: a template from elsewhere can
-word a question and nothing more. Texts of questions are values, never template source.
+A template gives the wording of a question (``question``), how each elicitation asks for the answer (``cue``) and what
+is scored after the cue (``continuation``). All are Jinja2, rendered in a sandbox, so an untrusted template can do
+nothing but word a question. Texts of questions are values, never template source.
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
+from operator import attrgetter
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template, TemplateSyntaxError, meta
+from pydantic import PrivateAttr
 
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
+from unslant.files import read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
+from unslant.prompts.rendering import PromptEnvironment
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-)
+_ENVIRONMENT = PromptEnvironment()
 _SUFFIX = ".toml"
+_LARGEST = 1 << 20
 
 VARIABLES: dict[str, frozenset[str]] = {
     "instruction": frozenset({"labels", "none_label"}),
@@ -33,7 +34,7 @@ VARIABLES: dict[str, frozenset[str]] = {
     "counterfactual.cue": frozenset({"label"}),
     "counterfactual.continuation": frozenset({"canary"}),
 }
-"""What each part of a template may use. Every item of ``options`` has ``label`` and ``text``."""
+"""Variables each part of a template may use. Every item of ``options`` has ``label`` and ``text``."""
 _REQUIRED: dict[str, frozenset[str]] = VARIABLES | {
     "instruction": frozenset(),
     "question": frozenset({"stem", "options"}),
@@ -41,49 +42,44 @@ _REQUIRED: dict[str, frozenset[str]] = VARIABLES | {
 _NEVER_DROPPED = ("context", "hint", "distractor")
 
 
-@dataclass(frozen=True)
-class Cue:
-    """How one elicitation asks: the words that lead up to the answer and the text that is scored.
+class ClozeTexts(Checked):
+    """The label is scored after the cue; ``close`` follows it in worked examples (a closing bracket, say)."""
 
-    ``close`` follows the answer in worked examples only (a closing bracket, say).
-    """
-
-    cue: str
-    continuation: str
+    cue: str = "Answer:"
+    continuation: str = " {{ label }}"
     close: str = ""
 
 
-@dataclass(frozen=True)
-class PromptTemplate:
-    """A template; :data:`VARIABLES` says what each part may use.
+class CounterfactualTexts(Checked):
+    """The cue contains the label, and one canary text is scored after it."""
+
+    cue: str = "Of the answer choices above, answer choice {{ label }} is the"
+    continuation: str = " {{ canary }}"
+
+
+class PromptTemplate(Checked):
+    """A template; :data:`VARIABLES` lists what each part may use.
 
     Attributes:
-        cloze: the label is scored after the cue.
-        counterfactual: the label stands in the cue and one canary text is scored.
-        shot_separator: stands between worked examples, and between them and the question.
-        instruction: stands once, before everything else (as the system message in a chat); may be empty.
-        path: file it was read from; empty if it was made in Python.
+        shot_separator: between worked examples, and between them and the question.
+        instruction: comes once, before everything else (as the system message in a chat); may be empty.
     """
 
-    name: str
-    question: str
-    cloze: Cue
-    counterfactual: Cue
+    name: str = ""
     description: str = ""
     instruction: str = ""
+    question: str
     shot_separator: str = "\n\n"
-    path: str = ""
+    cloze: ClozeTexts = ClozeTexts()
+    counterfactual: CounterfactualTexts = CounterfactualTexts()
+    _path: str = PrivateAttr("")
+
+    def __hash__(self) -> int:  # templates are keys of caches: hashing every field would cost more than it saves
+        return hash((self.name, self.question))
 
     @cached_property
     def _sources(self) -> dict[str, str]:
-        return {
-            "instruction": self.instruction,
-            "question": self.question,
-            "cloze.cue": self.cloze.cue,
-            "cloze.continuation": self.cloze.continuation,
-            "counterfactual.cue": self.counterfactual.cue,
-            "counterfactual.continuation": self.counterfactual.continuation,
-        }
+        return {part: str(attrgetter(part)(self)) for part in VARIABLES}
 
     @cached_property
     def _compiled(self) -> dict[str, Template]:
@@ -104,15 +100,15 @@ class PromptTemplate:
         }
 
     def _error(self, part: str, reason: str) -> InputError:
-        place = self.path or f"template {self.name!r}"
+        place = self._path or f"template {self.name!r}"
         return InputError.at(place, " ".join(reason.split()), field=part)
 
     def check(self) -> None:
         """Find mistakes before a run does.
 
         Raises:
-            InputError: naming the file and the field, on a syntax error, a variable that does not exist, one that is
-                missing though the answer hangs on it, or anything that fails when a question of 26 options is written.
+            InputError: naming the file and the field, on a syntax error, an unknown variable, a missing variable that
+                is required, or any failure when a question of 26 options is rendered.
         """
         _ = self._compiled
         for part, used in self._used.items():
@@ -131,20 +127,20 @@ class PromptTemplate:
         """One part of the template as text.
 
         Raises:
-            InputError: naming the template's file and the part, if it fails for whatever reason.
+            InputError: naming the template's file and the part, if it fails for any reason.
         """
         template = self._compiled[part]
         try:
             return template.render(**variables)
-        except Exception as error:  # a template is a program and raises what it likes: undefined, type, arithmetic
+        except Exception as error:  # a template is a program: undefined names, types, arithmetic
             raise self._error(part, str(error) or type(error).__name__) from error
 
     def render_question(self, presentation: Presentation) -> str:
-        """The question as it stands on the page, without instruction, shots or cue.
+        """The question alone, without instruction, shots or cue.
 
         Raises:
             InputError: also if the presentation has a context, hint, second question or "none" label that the
-                template has no place for; a change that is not shown must not be measured.
+                template does not use; a change that is not shown must not be measured.
         """
         for name in _NEVER_DROPPED:
             if getattr(presentation, name) and name not in self._used["question"]:
@@ -153,7 +149,9 @@ class PromptTemplate:
                     f"has no {{{{ {name} }}}}, but question {presentation.question_id!r} has one; add it, or write "
                     f"{{% set _ = {name} %}} to leave it out on purpose",
                 )
-        if presentation.none_label and not self._offers_none(presentation):
+        used = self._used["question"] | self._used["instruction"]
+        offered = presentation.hint or presentation.instruction or used & {"none_label", "labels"}
+        if presentation.none_label and not offered:
             raise self._error(
                 "question",
                 f"has no {{{{ none_label }}}}, and no hint or instruction offers {presentation.none_label!r} to "
@@ -170,15 +168,8 @@ class PromptTemplate:
             hint=presentation.hint,
         )
 
-    def _offers_none(self, presentation: Presentation) -> bool:
-        used = self._used["question"] | self._used["instruction"]
-        return bool(presentation.hint or presentation.instruction or used & {"none_label", "labels"})
-
     def render_instruction(self, presentation: Presentation) -> str:
-        """The presentation's own instruction, or the template's.
-
-        The template's sees ``labels`` in alphabetical order, whatever the order on the page.
-        """
+        """The presentation's own instruction, or the template's, rendered with ``labels`` in alphabetical order."""
         if presentation.instruction:
             return presentation.instruction
         own = alphabetical([option.label for option in presentation.shown])
@@ -210,16 +201,11 @@ def load_template(name_or_path: str) -> PromptTemplate:
     """A shipped template by name, or the user's own by the path of its TOML file.
 
     Raises:
-        InputError: if there is no such template, or its file is not valid.
+        InputError: if there is no such template, or its file is invalid.
     """
     if name_or_path.endswith(_SUFFIX):
         path = Path(name_or_path)
-        if not path.is_file():
-            raise InputError.at(path, "no such template file")
-        try:
-            text = path.read_text("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError.at(path, f"not UTF-8 text: {error.reason} at byte {error.start}") from None
+        text = read_text(path, _LARGEST)
         return _parse(text, path, path.stem)
     if name_or_path not in template_names():
         raise InputError(
@@ -234,39 +220,9 @@ def _parse(text: str, path: object, default_name: str) -> PromptTemplate:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError.at(path, f"not valid TOML: {error}") from None
-    found = checked(_File, data, path)
-    template = PromptTemplate(
-        name=found.name or default_name,
-        description=found.description,
-        instruction=found.instruction,
-        question=found.question,
-        shot_separator=found.shot_separator,
-        cloze=Cue(**found.cloze.model_dump()),
-        counterfactual=Cue(**found.counterfactual.model_dump()),
-        path=str(path),
-    )
+    except (ValueError, RecursionError):
+        raise InputError.at(path, "not usable TOML: holds a number too long, or is nested too deeply") from None
+    template = checked(PromptTemplate, {**data, "name": data.get("name") or default_name}, path)
+    template._path = str(path)
     template.check()
     return template
-
-
-class _Cloze(Checked):
-    cue: str = "Answer:"
-    continuation: str = " {{ label }}"
-    close: str = ""
-
-
-class _Counterfactual(Checked):
-    cue: str = "Of the answer choices above, answer choice {{ label }} is the"
-    continuation: str = " {{ canary }}"
-
-
-class _File(Checked):
-    """A template as its file has it."""
-
-    name: str = ""
-    description: str = ""
-    instruction: str = ""
-    question: str
-    shot_separator: str = "\n\n"
-    cloze: _Cloze = _Cloze()
-    counterfactual: _Counterfactual = _Counterfactual()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -11,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.files import check_plain, parse_json
 
 KINDS = ("auto", "index", "letter", "text")
 """How answers that are texts are read; ``auto`` decides for the whole file by what fits most of its answers."""
 ENOUGH = 20
 """Answers from which a file that never says 0 is taken to count from 1, if 0-based reading does not fit."""
 
+_DIGITS = 18
 _LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]?")
 _MARKED = re.compile(
-    r"(?:(?:option|choice|answer)\s+(?P<number>\d+)|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
+    r"(?:(?:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
 )
 _SEVERAL = re.compile(r"[A-Za-z0-9]{1,2}(?:\s*[,;|]\s*[A-Za-z0-9]{1,2})+")
 
@@ -68,9 +69,10 @@ def parse_list(text: str) -> list[Any] | None:
     stripped = text.strip()
     if not stripped.startswith(("[", "(")):
         return None
-    for parse in (json.loads, ast.literal_eval):
+    for parse in (parse_json, ast.literal_eval):
         try:
             value = parse(stripped)
+            check_plain(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(value, list | tuple):
@@ -127,7 +129,8 @@ class AnswerReader:
         if kind == "auto":
             kind = _kind_of(texts, base or 0, origin)
         if kind == "index":
-            numbers += [(int(item), len(answer.options)) for item, answer in texts if item.strip().isdecimal()]
+            read = ((_decimal(item), len(answer.options)) for item, answer in texts)
+            numbers += [(number, n) for number, n in read if number is not None]
         if base is not None:
             return cls(base, kind)
         return cls(*_base_of(numbers, kind))
@@ -155,8 +158,9 @@ class AnswerReader:
         found = _READERS[self.kind](str(item), answer, self.base)
         if found:
             return found
-        if self.kind == "index" and str(item).strip().lstrip("-").isdecimal():
-            return (_in_range(int(item), n, self.base),)
+        number = _decimal(str(item))
+        if self.kind == "index" and number is not None:
+            return (_in_range(number, n, self.base),)
         allowed = (
             f"a letter A to {chr(ord('A') + n - 1)}, an index {self.base} to {n - 1 + self.base}, or an option's text"
         )
@@ -177,6 +181,12 @@ def _integer(item: Any) -> int | None:
     if isinstance(item, int):
         return item
     return int(item) if isinstance(item, float) and item.is_integer() else None
+
+
+def _decimal(text: str) -> int | None:
+    """A whole number written as text; None for any other text, and for numbers that count no options."""
+    text = text.strip()
+    return int(text) if len(text) <= _DIGITS and text.removeprefix("-").isdecimal() else None
 
 
 def _in_range(number: int, n: int, base: int) -> int:
@@ -201,11 +211,8 @@ def _label_index(item: Any, answer: RawAnswer) -> int | None:
 
 
 def _as_index(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    text = item.strip()
-    if not text.isdecimal():
-        return ()
-    index = int(text) - base
-    return (index,) if 0 <= index < len(answer.options) else ()
+    number = _decimal(item)
+    return () if number is None or not 0 <= number - base < len(answer.options) else (number - base,)
 
 
 def _as_letter(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:

@@ -16,14 +16,14 @@ from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
     for name, aliases in {
-        "id": "id question_id qid uid example_id guid idx index",
-        "question": "question_stem question stem query question_text problem prompt",
+        "id": "id question_id qid uid example_id guid idx index original_id",
+        "question": "question_stem question stem query question_text problem prompt conclusion",
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
-        "correct gold target label cop",
-        "context": "context passage paragraph story article premises",
+        "correct correct_answers gold target label cop",
+        "context": "context passage passage_text paragraph story article premises",
         "subject": "subject subject_name category topic topic_name domain",
-        "source": "source",
+        "source": "source dataset_source",
         "labels": "labels choice_labels",
         "pinned": "pinned",
     }.items()

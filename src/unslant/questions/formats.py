@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, first_line, shown
+from unslant.files import MAX_BYTES, MAX_VALUES, check_parquet, check_plain, decoded, parse_json, read_bytes
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -25,7 +27,9 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+MAX_RECORDS = 2_000_000
 _MAX_CELL = 2**31 - 1
+_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Record:
 
     Attributes:
         place: file and line (or item, row), for messages.
-        data: the record; empty when it could not be read.
+        data: the record, see :func:`unslant.files.check_plain`; empty when it could not be read.
         problem: why it could not be read; empty when it could.
     """
 
@@ -68,74 +72,76 @@ def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
         columns: column names to expect, by which a CSV header is known beside the usual ones.
 
     Raises:
-        InputError: if the file is missing, empty, not of its type, or not UTF-8 as a whole.
+        InputError: if the file is missing, empty, not of its type, too large, or not UTF-8 as a whole.
     """
-    if path.is_dir():
-        raise InputError.at(path, "is a folder; give the question file in it")
-    if not path.is_file():
-        raise InputError.at(path, "no such file")
+    content = read_bytes(path)
     kind = format_of(path)
-    content = _bytes(path)
     if not content.strip():
         raise InputError.at(path, "the file is empty; it should hold one question per line or row")
     if kind == "parquet":
-        records = list(_parquet(content, path))
+        found = _parquet(content, path)
+    elif kind == "jsonl":
+        found = _jsonl(content, path)
+    elif kind == "json":
+        found = _json(content, path)
     else:
-        text = _text(content, path)
-        if kind == "jsonl":
-            records = list(_jsonl(text, path))
-        elif kind == "json":
-            records = list(_json(text, path))
-        else:
-            records = list(_csv(text, path, "\t" if kind == "tsv" else ",", columns))
+        found = _csv(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
+    records = list(islice(found, MAX_RECORDS + 1))
+    if len(records) > MAX_RECORDS:
+        raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
     if not records:
         raise InputError.at(path, "holds no questions")
     return records
+
+
+def record_of(place: str, data: object) -> Record:
+    """A record with plain values, or the reason why it is none."""
+    if not isinstance(data, Mapping):
+        return Record(place, {}, f"is {_name(data)}, not a JSON object with question, options and answer")
+    try:
+        check_plain(data)
+    except ValueError as error:
+        return Record(place, {}, f"not usable: {error}")
+    return Record(place, data)
+
+
+def plain_record(place: str, data: Mapping[str, Any]) -> Record:
+    """As :func:`record_of`, for rows of libraries: dates and decimals become texts, pictures ``True``."""
+    return record_of(place, _plain(data))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, date | time | Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, Mapping):
+        return True if {"bytes", "path"} == value.keys() else {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _inner(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def _bytes(path: Path) -> bytes:
-    content = path.read_bytes()
-    if path.suffix.lower() != ".gz":
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError.at(path, f"not a whole gzip file ({error}); download it again") from None
-
-
-def _text(content: bytes, path: Path) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError.at(path, "not UTF-8 text; save the file as UTF-8", line=line) from None
-
-
-def _jsonl(text: str, path: Path) -> Iterator[Record]:
+def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
     # Only \n ends a record: str.splitlines would also cut at U+2028 and its like, which occur inside questions.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        decoded(content, path)
+    for number, line in enumerate(io.BytesIO(content), 1):
+        place = f"{shown(path)}, line {number}"
+        text = decoded(line, path, number)
+        if not text.strip():
             continue
-        place = f"{path}, line {number}"
         try:
-            data = json.loads(line)
+            yield record_of(place, parse_json(text, check=False))
         except json.JSONDecodeError as error:
             yield Record(place, {}, f"not valid JSON: {error.msg} (column {error.colno})")
-            continue
-        except RecursionError:
-            yield Record(place, {}, "not usable JSON: nested too deeply")
-            continue
-        yield _checked(place, data)
-
-
-def _checked(place: str, data: object) -> Record:
-    if isinstance(data, dict):
-        return Record(place, data)
-    return Record(place, {}, f"is {_name(data)}, not a JSON object with question, options and answer")
+        except ValueError as error:
+            yield Record(place, {}, f"not usable JSON: {error}")
 
 
 def _name(value: object) -> str:
@@ -143,20 +149,23 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _json(text: str, path: Path) -> Iterator[Record]:
+def _json(content: bytes, path: Path) -> Iterator[Record]:
     try:
-        data = json.loads(text)
+        data = parse_json(decoded(content, path), check=False)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
-            yield from _jsonl(text, path)
+            yield from _jsonl(content, path)
             return
-        raise InputError.at(path, f"not valid JSON: {error.msg} (column {error.colno})", line=error.lineno) from None
+        reason = f"not valid JSON: {error.msg} (column {error.colno})"
+        raise InputError.at(path, reason, line=error.lineno) from None
+    except ValueError as error:
+        raise InputError.at(path, f"not usable JSON: {error}") from None
     if isinstance(data, dict):
         data = _listed(data)
     if not isinstance(data, list):
         raise InputError.at(path, f"is {_name(data)}; expected a list of questions, or an object that holds one")
     for number, item in enumerate(data, 1):
-        yield _checked(f"{path}, item {number}", item)
+        yield record_of(f"{shown(path)}, item {number}", item)
 
 
 def _listed(data: dict[str, Any]) -> object:
@@ -170,6 +179,8 @@ def _listed(data: dict[str, Any]) -> object:
 
 
 def _csv(text: str, path: Path, delimiter: str, columns: Collection[str]) -> Iterator[Record]:
+    if text.count(delimiter) > MAX_VALUES:
+        raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
     csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None
@@ -192,7 +203,7 @@ def _csv(text: str, path: Path, delimiter: str, columns: Collection[str]) -> Ite
                     raise InputError.at(path, "two columns of the header have the same name", line=number)
                 continue
             header = _headerless(row, path, number)
-        place = f"{path}, line {number}"
+        place = f"{shown(path)}, line {number}"
         if len(row) != len(header):
             yield Record(place, {}, f"{len(row)} columns, where the file has {len(header)}")
             continue
@@ -226,12 +237,24 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    row = size = 0
     try:
-        table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError.at(path, f"not a Parquet file: {str(error).splitlines()[0]}") from None
-    row = 0
-    for batch in table.to_batches(max_chunksize=1024):
-        for data in batch.to_pylist():
-            row += 1
-            yield Record(f"{path}, row {row}", data)
+        file = pq.ParquetFile(pa.BufferReader(content))
+        check_parquet(file, len(content))
+        for batch in file.iter_batches(_ROWS):
+            size += batch.nbytes
+            if size > MAX_BYTES:
+                raise ValueError("holds more than can be read; split it")
+            for i in range(batch.num_rows):
+                row += 1
+                yield _row(batch, i, f"{shown(path)}, row {row}")
+    except Exception as error:  # a damaged file fails in the library in many ways
+        place = f"after row {row}: " if row else ""
+        raise InputError.at(path, f"not a Parquet file that can be read: {place}{first_line(error)}") from None
+
+
+def _row(batch: Any, i: int, place: str) -> Record:
+    try:
+        return plain_record(place, batch.slice(i, 1).to_pylist()[0])
+    except Exception as error:  # text that is no UTF-8, dates beyond year 9999, and whatever else a cell may hold
+        return Record(place, {}, f"cannot be read: {first_line(error)}")

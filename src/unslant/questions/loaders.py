@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from unslant.errors import InputError
+from unslant.errors import InputError, shown
+from unslant.files import exists, write_atomically
 from unslant.questions.answers import KINDS, AnswerReader, BadRecord
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import Record, read_records, stem_of
@@ -131,7 +132,7 @@ def load_questions(
 def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool) -> Question:
     pinned = item.pinned
     if pinned is None:
-        pinned = find_pinned(item.answer.shown, item.stem) if detect_pinned else ()
+        pinned = find_pinned(item.answer.shown, f"{item.context}\n{item.stem}") if detect_pinned else ()
     return Question(
         id=item.id or f"{name}/{item.number}",
         stem=item.stem,
@@ -150,9 +151,9 @@ def open_source(source: str | Path, kind: str, columns: Mapping[str, str]) -> So
     Raises:
         InputError: if there is no such thing, or it holds another kind of question.
     """
-    text = str(source)
+    text = shown(source)
     path = Path(source)
-    if isinstance(source, str) and not path.is_file():
+    if isinstance(source, str) and not exists(path):
         if text == EMBEDDED and kind == "questions":
             with resources.as_file(resources.files("unslant.reference") / "questions.jsonl") as embedded:
                 return Source(EMBEDDED, EMBEDDED, read_records(embedded))
@@ -166,7 +167,7 @@ def open_source(source: str | Path, kind: str, columns: Mapping[str, str]) -> So
             names = f"{EMBEDDED}, {names}" if kind == "questions" else names
             raise InputError(f"{text!r} is neither a file nor a known question set: give a path, or one of {names}")
     wanted = [part for name in columns.values() for part in name.split(",")]
-    return Source(stem_of(path), text, read_records(path, wanted))
+    return Source(shown(stem_of(path)), text, read_records(path, wanted))
 
 
 _KINDS = {"questions": "multiple-choice questions", "math": "open maths questions", "judging": "statements to judge"}
@@ -239,4 +240,4 @@ def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:
     ``strip_numbering=False``.
     """
     content = "".join(canonical_line(question) + "\n" for question in questions).encode()
-    Path(path).write_bytes(gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+    write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)

@@ -26,18 +26,20 @@ def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
     "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
     """
     texts = tuple(options)
-    while (shorter := _strip_once(texts)) is not None:
-        texts = shorter
-    return texts
+    starts = [0] * len(texts)
+    while (further := _past_numbering(texts, starts)) is not None:
+        starts = further
+    return tuple(text[start:] for text, start in zip(texts, starts, strict=True))
 
 
-def _strip_once(texts: tuple[str, ...]) -> tuple[str, ...] | None:
-    matches = [_PREFIX.match(text) for text in texts]
-    found = [match for match in matches if match is not None]
-    if len(found) < len(texts) or len(texts) < 2:
+def _past_numbering(texts: tuple[str, ...], starts: Sequence[int]) -> list[int] | None:
+    """Where the texts go on behind one numbering from ``starts`` on; None where they carry none."""
+    found = [_PREFIX.match(text, start) for text, start in zip(texts, starts, strict=True)]
+    matches = [match for match in found if match is not None]
+    if len(matches) < len(texts) or len(texts) < 2:
         return None
-    names = [(match["inside"] or match["bare"]).lower() for match in found]
+    names = [(match["inside"] or match["bare"]).lower() for match in matches]
     if not any(names == [scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
         return None
-    rest = tuple(text[match.end() :] for text, match in zip(texts, found, strict=True))
-    return rest if any(rest) else None
+    ends = [match.end() for match in matches]
+    return ends if any(end < len(text) for end, text in zip(ends, texts, strict=True)) else None

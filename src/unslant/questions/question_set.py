@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Generic, TypeVar
 
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
@@ -121,3 +121,37 @@ def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
         else:
             record[item.name] = list(value) if isinstance(value, tuple) else value
     return json.dumps(record, ensure_ascii=False)
+
+
+def question_of(record: Mapping[str, object], kind: type[AnyQuestion] = Question) -> AnyQuestion:  # type: ignore[assignment]
+    """The inverse of :func:`canonical_line`, from the line's JSON.
+
+    Raises:
+        ValueError: naming the field that is missing, unknown or of another type.
+    """
+    if not isinstance(record, Mapping):
+        raise ValueError("not a question: not a JSON object")
+    values = dict(record)
+    if kind is not JudgingQuestion and "question" in values:
+        values["stem"] = values.pop("question")
+    if kind is Question:
+        answer = values.pop("answer", None)
+        values["answers"] = answer if isinstance(answer, list) else [answer]
+    made: dict[str, object] = {}
+    for item in fields(kind):
+        if item.name not in values:
+            if item.default is MISSING:
+                raise ValueError(f"not a question: {item.name} is missing")
+            continue
+        value = values.pop(item.name)
+        inner = {"options": str, "answers": int, "pinned": int}.get(item.name)
+        if inner is None and not isinstance(value, str):
+            raise ValueError(f"not a question: {item.name} is not a text")
+        if inner is not None:
+            if not isinstance(value, list | tuple) or any(type(entry) is not inner for entry in value):
+                raise ValueError(f"not a question: {item.name} is not a list of {inner.__name__}")
+            value = frozenset(value) if item.name == "answers" else tuple(value)
+        made[item.name] = value
+    if values:
+        raise ValueError(f"not a question: {next(iter(values))!r} is no field of it")
+    return kind(**made)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from unslant.errors import InputError
-from unslant.questions.formats import Record
+from unslant.questions.formats import Record, plain_record
 
 HUB = "hub:"
 """Prefix for any data set of the Hub: ``hub:ID``, ``hub:ID:CONFIG`` or ``hub:ID:CONFIG:SPLIT``."""
@@ -158,7 +158,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     for name, feature in rows.features.items():
         if isinstance(feature, Image):
             rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
-    return [Record(f"{recipe.origin}, row {number}", dict(row)) for number, row in enumerate(rows, 1)]
+    return [plain_record(f"{recipe.origin}, row {number}", row) for number, row in enumerate(rows, 1)]
 
 
 @contextmanager

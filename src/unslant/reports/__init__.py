@@ -1,7 +1,7 @@
-"""How results are drawn: panels, charts, the number format, and their renderers. It knows no study.
+"""Panels, charts, the number format, and their renderers, independent of any study.
 
-A result describes itself as a :class:`Page`; :func:`text` draws it for the terminal, :class:`Report` as one HTML file,
-figures and tables.
+A result describes itself as a :class:`Page`; :func:`text` renders it for the terminal, :class:`Report` as HTML, figures
+and tables.
 """
 
 from unslant.reports.browser import Filter, QuestionBrowser, Sort

@@ -1,4 +1,4 @@
-"""Shapes of charts that several panels share. Every mark tells its number, interval and N when pointed at."""
+"""Chart types shared by panels; tooltips show value, interval and N."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.metrics import Estimate
-from unslant.reports.numbers import How, count, interval, number, with_interval
+from unslant.reports.numbers import How, count, has_interval, interval, number, with_interval
 from unslant.reports.panels import Style
 from unslant.reports.style import BELOW_TITLE
 
 SHARE = (0.0, 1.0)
 MOST_ROWS = 15
-"""Rows of a chart of subjects; the table beside it has all."""
+"""Most rows in a chart of subjects; the table has all of them."""
 
 
 def first_rows(total: int, thing: str = "subject") -> str:
-    """What a chart's title says of its rows: `` (the first 15 of 57 subjects)``, or nothing where it has all."""
+    """Title suffix of a truncated chart: `` (the first 15 of 57 subjects)``."""
     return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One estimate in a chart: its row or place, its series, and whether it stands out."""
+    """One estimate in a chart: row or place, series, and whether it is highlighted."""
 
     name: str
     estimate: Estimate
@@ -38,8 +38,8 @@ def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
             "name": mark.name,
             "series": mark.series,
             "value": mark.estimate.value,
-            "low": None if mark.estimate.low != mark.estimate.low else mark.estimate.low,
-            "high": None if mark.estimate.high != mark.estimate.high else mark.estimate.high,
+            "low": mark.estimate.low if has_interval(mark.estimate) else None,
+            "high": mark.estimate.high if has_interval(mark.estimate) else None,
             "expected": mark.expected,
             "out": mark.stands_out,
             "shown": number(mark.estimate, how),
@@ -51,13 +51,14 @@ def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
     ]
 
 
-def _tooltip(alt: Any, *extra: Any) -> list[Any]:
-    return [
-        *extra,
-        alt.Tooltip("shown:N", title="value"),
-        alt.Tooltip("interval:N", title="95 % interval"),
-        alt.Tooltip("n:N", title="N"),
-    ]
+def _values(records: Sequence[dict[str, Any]], field: str) -> list[str]:
+    return list(dict.fromkeys(record[field] for record in records))
+
+
+def _tooltip(alt: Any, **extra: str) -> list[Any]:
+    """Tooltips of ``extra`` fields by title, then value, interval and N."""
+    fields = {**extra, "shown": "value", "interval": "95 % interval", "n": "N"}
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
 
 
 def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10) -> Any:
@@ -76,18 +77,17 @@ def intervals(
     how: How = 3,
     line: float | None = None,
 ) -> Any:
-    """Rows of points with their intervals, in the order given; several series lie close together in a row.
+    """Rows of points with intervals, series grouped within a row.
 
     Args:
-        domain: of the axis; ``None`` fits it to the numbers.
-        zero: draw a line at 0.
-        line: a value to draw a dashed line at.
+        domain: of the axis; ``None`` fits it to the values.
+        zero: draw a dashed line at 0.
+        line: draw a dashed line at this value.
     """
     import altair as alt
 
     records = _records(marks, how)
-    rows = list(dict.fromkeys(record["name"] for record in records))
-    names = list(dict.fromkeys(record["series"] for record in records))
+    rows, names = _values(records, "name"), _values(records, "series")
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=zero, nice=True)
     x = alt.X("value:Q", title=axis, scale=scale)
     y = alt.Y("name:N", sort=rows, title=None, axis=alt.Axis(labelLimit=210))
@@ -98,7 +98,7 @@ def intervals(
         offset = {"yOffset": alt.YOffset("series:N", sort=names, scale=alt.Scale(paddingOuter=0.6))}
     else:
         colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.accent))
-    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
+    tips = _tooltip(alt, name=" ", **({"series": "series"} if len(names) > 1 else {}))
     bars = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
         x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", color=colour, tooltip=tips, **offset
     )
@@ -120,18 +120,14 @@ def columns(
     domain: tuple[float, float] | None = SHARE,
     how: How = 3,
 ) -> Any:
-    """Upright bars with their intervals, one place after the other; a tick where ``expected`` is known.
-
-    Several series stand side by side in a place.
-    """
+    """Vertical bars with intervals, series side by side; a tick where ``expected`` is known."""
     import altair as alt
 
     records = _records(marks, how)
-    places = list(dict.fromkeys(record["name"] for record in records))
-    names = list(dict.fromkeys(record["series"] for record in records))
+    places, names = _values(records, "name"), _values(records, "series")
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True, nice=True)
-    tips = _tooltip(alt, alt.Tooltip("name:N", title=under), *([alt.Tooltip("series:N")] if len(names) > 1 else []))
+    tips = _tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
     if expected:
         tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
     offset: dict[str, Any] = {}
@@ -153,7 +149,7 @@ def columns(
 
 
 def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:
-    """A histogram that is already counted; the bars of the ``middle`` stand out."""
+    """A histogram from counts; bars of the ``middle`` are highlighted."""
     import altair as alt
 
     total = sum(values)
@@ -171,47 +167,33 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
 
 
 def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis: str = "accuracy") -> Any:
-    """One row per name with several estimates joined by a line; the series are the same in every row."""
+    """One row per name with several estimates joined by a line."""
     import altair as alt
 
     records = [record | {"name": name} for name, marks in rows for record in _records(marks)]
     y = alt.Y("name:N", sort=[name for name, _ in rows], title=None, axis=alt.Axis(labelLimit=180))
-    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE)))
-    base = alt.Chart(alt.Data(values=records))
-    joined = base.mark_rule(strokeWidth=2, color=style.line).encode(
-        y=y, x=alt.X("min(value):Q", title=axis, scale=alt.Scale(domain=list(SHARE))), x2="max(value):Q"
-    )
-    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), alt.Tooltip("series:N", title=" "))
-    names = list(dict.fromkeys(record["series"] for record in records))
-    colour = _series(alt, style, names)
-    points = base.mark_point().encode(y=y, x=x, color=colour, tooltip=tips)
+    x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
+    base = alt.Chart(alt.Data(values=records)).encode(y=y)
+    joined = base.mark_rule(strokeWidth=2, color=style.line).encode(x=ends, x2="max(value):Q")
+    colour = _series(alt, style, _values(records, "series"))
+    points = base.mark_point().encode(x=x, color=colour, tooltip=_tooltip(alt, name=" ", series=" "))
     return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
 
 
 def scatter(
     rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3
 ) -> Any:
-    """One point per name at two estimates (x, then y)."""
+    """One point per name, at two estimates (x, y)."""
     import altair as alt
 
     records = [
-        {
-            "name": name,
-            "x": a.value,
-            "y": b.value,
-            "shown x": with_interval(a, how),
-            "shown y": with_interval(b),
-            "n": f"{b.n:,}",
-        }
+        {"name": name, "x": a.value, "y": b.value, "n": f"{b.n:,}"}
+        | {"shown x": with_interval(a, how), "shown y": with_interval(b)}
         for name, a, b in rows
         if a.defined and b.defined
     ]
-    tips = [
-        alt.Tooltip("name:N", title=" "),
-        alt.Tooltip("shown x:N", title=under),
-        alt.Tooltip("shown y:N", title=beside),
-        alt.Tooltip("n:N", title="N"),
-    ]
+    titles = {"name": " ", "shown x": under, "shown y": beside, "n": "N"}
+    tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     points = alt.Chart(alt.Data(values=records)).mark_point(size=80, opacity=0.75, color=style.accent)
     return points.encode(
         x=alt.X("x:Q", title=under, scale=alt.Scale(zero=False)),
@@ -221,12 +203,11 @@ def scatter(
 
 
 def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any:
-    """Ticks on one line per name; the series tells one tick from another when pointed at."""
+    """Ticks on one line per name; the tooltip shows the series as order."""
     import altair as alt
 
     records = _records(marks)
-    rows = list(dict.fromkeys(record["name"] for record in records))
-    tips = _tooltip(alt, alt.Tooltip("name:N", title=" "), alt.Tooltip("series:N", title="order"))
+    rows, tips = _values(records, "name"), _tooltip(alt, name=" ", series="order")
     ticks = alt.Chart(alt.Data(values=records)).mark_tick(thickness=2, size=22, opacity=0.6, color=style.accent)
     return ticks.encode(
         x=alt.X("value:Q", title=axis, scale=alt.Scale(zero=False, nice=True)),
@@ -236,11 +217,11 @@ def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any
 
 
 def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, how: How = 3) -> Any:
-    """Estimates along whole numbers (the names), joined by a line, with their intervals where there are any."""
+    """Estimates with intervals at integers (the names), joined by a line."""
     import altair as alt
 
     records = [record | {"at": int(record["name"])} for record in _records(marks, how)]
-    tips = _tooltip(alt, alt.Tooltip("at:Q", title=under))
+    tips = _tooltip(alt, name=under)
     scale = alt.Scale(zero=False, nice=True)
     x = alt.X("at:Q", title=under, axis=alt.Axis(tickMinStep=1, format="d"))
     base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tips)

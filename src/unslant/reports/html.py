@@ -1,16 +1,16 @@
-"""The report as one HTML file: works offline, asks the network for nothing, and runs no code but its own."""
+"""The report as one HTML file that works offline and runs only its own code."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import Estimate
+from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _SHORT = 16
-"""Texts up to this length need no room to be broken into lines."""
+"""Texts up to this length are not wrapped."""
 
 
 def render(pages: Sequence[Page]) -> str:
-    """The page of one or more results; the first result's headline is the page's."""
+    """HTML of one or more results, under the headline of the first."""
     from markupsafe import Markup
 
     panels = [panel for page in pages for panel in page.sections]
@@ -45,9 +45,16 @@ def render(pages: Sequence[Page]) -> str:
             policy=_policy(scripts.values(), style),
             style=Markup(style),
             scripts={name: Markup(code) for name, code in scripts.items()},
-            pages=[_page_view(page) for page in pages],
+            pages=[
+                {
+                    "page": page,
+                    "tiles": [_tile_view(tile) for tile in page.tiles],
+                    "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
+                }
+                for page in pages
+            ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
-            charts=_island(drawings),
+            charts=Markup(island(drawings)),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )
@@ -72,19 +79,12 @@ def _environment() -> Environment:
 
 
 def _script(code: str) -> str:
-    """Code that no parser of HTML can take for the end of its element."""
+    """Code that cannot end its HTML element."""
     return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _island(data: object) -> Any:
-    """JSON that can stand in a ``script`` element whatever texts it holds."""
-    from markupsafe import Markup
-
-    return Markup(json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"))
-
-
 def _policy(scripts: Iterable[str], style: str) -> str:
-    """Nothing may be loaded, and only the page's own scripts and styles are in force, known by their hashes."""
+    """Forbid loading; allow only the page's own scripts and styles, by hash."""
 
     def allowed(texts: Iterable[str]) -> str:
         hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
@@ -96,19 +96,10 @@ def _policy(scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _page_view(page: Page) -> dict[str, Any]:
-    return {
-        "page": page,
-        "tiles": [_tile_view(tile) for tile in page.tiles],
-        "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
-    }
-
-
 def _tile_view(tile: Tile) -> dict[str, str]:
     metric, found = tile.metric, tile.estimate
-    name = metric.label[:1].upper() + metric.label[1:]
     return {
-        "name": name,
+        "name": metric.label[:1].upper() + metric.label[1:],
         "value": number(found, metric),
         "interval": interval(found, metric),
         "n": f"{found.n:,}",
@@ -132,7 +123,7 @@ def _table_view(table: Table) -> dict[str, Any]:
     ]
     if single:
         at = table.estimate_columns[-1] + 1
-        heads.insert(at, {"name": "N", "explanation": "questions the row rests on", "numeric": True})
+        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True})
         for cells, row in zip(rows, table.rows, strict=True):
             cells.insert(at, _cell_view(shared_n(row), 0, False, True))
     return {"table": table, "heads": heads, "rows": rows, "sortable": len(rows) > 2}

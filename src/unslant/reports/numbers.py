@@ -1,4 +1,4 @@
-"""How numbers are written, everywhere: in headlines, tiles, tables and charts, on the terminal and on the page."""
+"""The number format of headlines, tiles, tables and charts, in text and HTML."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from unslant.metrics import METRICS, Estimate, Metric
+from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None
-"""What stands in a table; ``None`` is shown as a dash."""
+"""A table cell; ``None`` is shown as a dash."""
 How: TypeAlias = Metric | int
-"""How a number is written: as its metric says, or with so many digits after the point."""
+"""Number format: that of a metric, or the number of decimals."""
 
 DASH = "–"
 _NOISE = 1e-12
@@ -19,16 +20,16 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: Cell, how: How = 3) -> str:
-    """A value as a person reads it, without its interval.
+    """Format a value without its interval.
 
-    A number that is not 0 never reads as 0 (``<0.001``), and what rounding errors make of 0 does; infinite is ``∞``,
-    undefined a dash. Differences have their sign, relative changes are percentages.
+    Nonzero numbers never print as 0 (``<0.001``), except for rounding noise. Infinity prints as ``∞``, undefined as a
+    dash; differences are signed, relative changes are percentages.
     """
     plain = value.value if isinstance(value, Estimate) else value
     if plain is None or plain != plain:
         return DASH
     if isinstance(plain, str):
-        return plain
+        return one_line(plain)
     if isinstance(plain, int):
         return f"{plain:,}".replace("-", "−")
     if isinstance(how, int):
@@ -38,7 +39,7 @@ def number(value: Cell, how: How = 3) -> str:
 
 
 def interval(estimate: Estimate, how: How = 3) -> str:
-    """``low – high``, or nothing where the data allow none."""
+    """``low – high``, or empty without an interval."""
     if not has_interval(estimate):
         return ""
     digits, percent = (how, False) if isinstance(how, int) else (how.digits, how.unit == "%")

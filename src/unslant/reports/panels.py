@@ -1,7 +1,7 @@
-"""What a report is made of.
+"""The parts of a report.
 
-A study describes itself once, as a :class:`Page`; the terminal and the HTML report are drawn from it, and know no
-study. Texts are plain text: the renderers escape them.
+A study describes itself once, as a :class:`Page`, from which terminal text and HTML are rendered. Texts are plain; the
+renderers escape them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from unslant.reports.numbers import Cell, How
 
 @dataclass(frozen=True)
 class Style:
-    """How a chart is drawn: sizes and colours. A chart uses no colour of its own.
+    """Size and colours of charts.
 
     Attributes:
         width: pixels, or ``container`` to fill the page.
-        ink, muted, line: of text, of secondary text, of grids and axes.
-        accent: of what the chart is about.
-        contrast: of what is set against it.
-        faint: of what is only background.
-        series: one colour per run, where several are compared.
+        ink, muted, line: text, secondary text, grids and axes.
+        accent, contrast, faint: subject of the chart, what it is compared with, background.
+        series: one colour per compared run.
     """
 
     width: int | Literal["container"]
@@ -41,12 +39,12 @@ class Style:
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture.
+    """One chart.
 
     Attributes:
-        id: unique in the report; names its file.
-        title, explanation: what is shown, and how to read it, in a line each.
-        draw: from a style to an altair chart (or the plain Vega-Lite specification).
+        id: unique in the report; also the file name.
+        explanation: how to read it, in one line.
+        draw: makes an altair chart or a Vega-Lite specification in a style.
     """
 
     id: str
@@ -57,11 +55,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
-
-    Attributes:
-        how: how its numbers are written: the metric it holds, or digits after the point.
-    """
+    """One column of a table, with its number format."""
 
     name: str
     how: How = 3
@@ -69,7 +63,7 @@ class Column:
 
     @classmethod
     def of(cls, key: str, name: str = "") -> Column:
-        """A column of the metric with this key, by default under its short name."""
+        """A column of the metric ``key``, by default under its short name."""
         metric = METRICS[key]
         return cls(name or metric.label, metric, metric.meaning)
 
@@ -79,9 +73,9 @@ class Table:
     """Rows under columns; the first column names the row.
 
     Attributes:
-        id: unique in the report; names its files.
-        folded: closed on the page until asked for, being long, and never on the first screen of the terminal.
-        by_row: the metric of each row, where numbers are written by row and not by column.
+        id: unique in the report; also the file name.
+        folded: initially closed in HTML, and never on the first screen of the terminal.
+        by_row: the metric of each row, where rows determine the number format.
     """
 
     id: str
@@ -101,11 +95,11 @@ class Table:
     def of_metrics(
         cls, id: str, title: str, by_column: Mapping[str, Mapping[str, Cell]], methods: bool = False, **options: Any
     ) -> Table:
-        """One metric a row, by key, with its values and meaning; those defined nowhere are left out.
+        """One row per metric defined in any column, with its values and meaning.
 
         Args:
-            by_column: name of a column of values -> key of a metric -> value.
-            methods: a column too that tells how the intervals were made.
+            by_column: column name -> metric key -> value.
+            methods: add a column with the interval method.
         """
         keys = dict.fromkeys(key for found in by_column.values() for key, value in found.items() if defined(value))
         rows: list[tuple[Cell, ...]] = []
@@ -119,30 +113,29 @@ class Table:
         return cls(id, title, tuple(map(Column, names)), tuple(rows), by_row=by_row, **options)
 
     def how(self, row: int, column: int) -> How:
-        """How one cell is written: as its column's metric says, else its row's; differences have the row's digits."""
+        """Format of one cell: that of the column's metric, else of the row; differences have the row's digits."""
         own = self.columns[column].how
         if not self.by_row or (isinstance(own, Metric) and not own.signed):
             return own
         return replace(self.by_row[row], signed=True) if isinstance(own, Metric) else self.by_row[row]
 
     def column(self, index: int) -> list[Cell]:
-        """The cells of one column."""
         return [row[index] for row in self.rows]
 
     @property
     def estimate_columns(self) -> list[int]:
-        """Which columns hold estimates."""
+        """Indices of columns with estimates."""
         return [i for i in range(len(self.columns)) if any(isinstance(cell, Estimate) for cell in self.column(i))]
 
     @property
     def numeric(self) -> list[bool]:
-        """For each column whether it holds no text."""
+        """For each column, whether it is free of text."""
         columns = map(self.column, range(len(self.columns)))
         return [bool(cells) and not any(isinstance(cell, str) for cell in cells) for cells in columns]
 
     @property
     def one_n(self) -> bool:
-        """Whether every row has one N for all its numbers, so that a single column can tell it."""
+        """Whether each row has a single N, so that one column can show it."""
         rows = [row for row in self.rows if any(isinstance(cell, Estimate) and cell.defined for cell in row)]
         return bool(rows) and all(shared_n(row) is not None for row in rows)
 
@@ -153,23 +146,21 @@ def defined(cell: Cell) -> bool:
 
 
 def shared_n(row: Sequence[Cell]) -> int | None:
-    """The N of all estimates of a row, if they have the same; ``None`` if not."""
+    """The common N of a row's estimates, or ``None``."""
     found = {cell.n for cell in row if isinstance(cell, Estimate) and cell.defined}
     return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One section of the report: pictures and tables that answer one question.
+    """One section of the report: charts and tables that answer one question.
 
     Attributes:
         id: unique in the report.
-        title: the question, or its answer.
-        explanation: one or two lines for a reader who has not met the metric.
-        notes: what to keep in mind.
-        short: title in the page's navigation; empty is the title itself.
-        first_screen: whether the terminal shows its tables without being asked for details, as far as there is room.
-        reference: to look things up in; the page has it after the questions.
+        explanation: one or two lines for readers new to the metric.
+        short: title in the page navigation, if not ``title``.
+        first_screen: show its tables on the first terminal screen if there is room.
+        reference: placed after the questions in HTML.
     """
 
     id: str
@@ -184,38 +175,34 @@ class Panel:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show."""
         return not (self.charts or self.tables or self.notes)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One of the few numbers at the top."""
+    """One of the key numbers at the top."""
 
     metric: Metric
     estimate: Estimate
 
     @classmethod
     def row(cls, *found: tuple[str, Estimate]) -> tuple[Tile, ...]:
-        """Tiles of metrics by key; undefined ones are left out."""
+        """Tiles of the defined metrics, by key."""
         return tuple(cls(METRICS[key], estimate) for key, estimate in found if estimate.defined)
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a study's result says of itself.
+    """A study's result as shown to a reader.
 
     Attributes:
-        about: what was asked of whom: ``prefers-a on embedded: 400 questions, each in 2 to 24 orders``.
-        headline: the outcome in a sentence; the terminal, the page and JSON have this one.
-        lead: a sentence more.
-        tiles: the numbers to see first.
-        panels: everything.
-        notes: what was left out, what failed, what it cost.
-        settings: how the numbers came about, as names and values.
-        example: a prompt as it was sent.
-        questions: where questions can be looked at one by one.
-        name: of the page in a browser's tab, usually the model.
+        about: model and questions: ``prefers-a on embedded: 400 questions, each in 2 to 24 orders``.
+        headline: the outcome in a sentence, for terminal, HTML and JSON.
+        lead: a second sentence.
+        notes: omissions, failures and cost.
+        settings: names and values.
+        example: a prompt as sent to the model.
+        name: title of the browser tab, usually the model.
     """
 
     about: str
@@ -231,7 +218,7 @@ class Page:
 
     @property
     def sections(self) -> tuple[Panel, ...]:
-        """The panels that hold anything."""
+        """The panels that are not empty."""
         return tuple(panel for panel in self.panels if not panel.empty)
 
 

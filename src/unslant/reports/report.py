@@ -1,4 +1,4 @@
-"""One report of any number of results, each of which describes itself."""
+"""A report of one or more results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
 
 Item = TypeVar("Item", Panel, Chart, Table)
@@ -15,50 +16,42 @@ Item = TypeVar("Item", Panel, Chart, Table)
 
 @dataclass(frozen=True)
 class Report:
-    """What is shown.
-
-    Attributes:
-        pages: one for each result, in order; ids of panels, charts and tables are unique, and nothing is empty.
-    """
+    """One page per result, without empty panels; ids of panels, charts and tables are unique."""
 
     pages: tuple[Page, ...]
 
     @classmethod
     def of(cls, results: Sequence[Describes]) -> Report:
-        """A report of ``results``; the first one's headline stands at the top.
-
-        Several audits are compared by making them one result first, see :mod:`unslant.studies.audit.comparison`.
-        """
+        """A report of ``results`` under the first headline."""
         seen: Counter[tuple[type, str]] = Counter()
         pages = [result.page() for result in results]
         return cls(tuple(replace(p, panels=tuple(_unique(panel, seen) for panel in p.sections)) for p in pages))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """The panels of all pages."""
         return tuple(panel for page in self.pages for panel in page.panels)
 
     def to_html(self, path: str | Path) -> None:
-        """Write the page: one file that needs no other, and no network."""
+        """Write one HTML file that works offline."""
         from unslant.reports.html import render
 
-        Path(path).write_text(render(self.pages), "utf-8")
+        write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """Write every chart as SVG and PNG; see :func:`unslant.reports.figures.save_figures`."""
+        """See :func:`unslant.reports.figures.save_figures`."""
         from unslant.reports.figures import save_figures
 
         return save_figures([chart for panel in self.panels for chart in panel.charts], Path(folder))
 
     def save_tables(self, folder: str | Path) -> list[Path]:
-        """Write every table as CSV and LaTeX; see :func:`unslant.reports.tables.save_tables`."""
+        """See :func:`unslant.reports.tables.save_tables`."""
         from unslant.reports.tables import save_tables
 
         return save_tables([table for panel in self.panels for table in panel.tables], Path(folder))
 
 
 def _unique(panel: Panel, seen: Counter[tuple[type, str]]) -> Panel:
-    """The same panel with numbers behind ids that occur again, so that anchors and files are told apart."""
+    """The panel with numbers appended to repeated ids, for distinct anchors and files."""
 
     def own(item: Item) -> Item:
         seen[type(item), item.id] += 1

@@ -1,10 +1,11 @@
-"""Colours and sizes of charts, on the page and in files."""
+"""Colours and sizes of charts, in HTML and in files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from unslant.reports.escape import drawable
 from unslant.reports.panels import Style
 
 SERIES = 6
@@ -21,7 +22,7 @@ PAGE = Style(
     surface="var(--page)",
     series=tuple(f"var(--series-{i})" for i in range(1, SERIES + 1)),
 )
-"""The page draws in the colours of its style sheet, so that a chart follows light and dark without being drawn anew."""
+"""Uses the colours of the style sheet, so that charts follow light and dark mode."""
 PAPER = Style(
     width=460,
     ink="#1d1f23",
@@ -41,8 +42,8 @@ _FONTS = {
 
 
 def specification(chart: Any, style: Style) -> dict[str, Any]:
-    """A drawn chart (altair, or plain Vega-Lite) as Vega-Lite with this style's fonts, axes and grids."""
-    spec: dict[str, Any] = dict(chart.to_dict() if hasattr(chart, "to_dict") else chart)
+    """A chart (altair or Vega-Lite) as Vega-Lite with the fonts, axes and grids of a style."""
+    spec: dict[str, Any] = drawable(chart.to_dict() if hasattr(chart, "to_dict") else chart)
     spec["config"] = _config(style)
     spec.pop("background", None)
     return spec

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from unslant.arrays import json_number
+from unslant.files import make_folder, write_atomically
 from unslant.metrics import Estimate
+from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex
 from unslant.reports.numbers import Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
 _SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
-"""Stand for small print and the symbol N until the text around them has been escaped."""
-_MARKS = {
-    _SMALL: r"{\scriptsize ",
-    _END: "}",
-    _N: "$N$",
-    "–": "--",
-    "−": "$-$",
-    "∞": r"$\infty$",
-    "±": r"$\pm$",
-    "\xa0": "~",
-}
+"""Placeholders for small print and the symbol N until the text is escaped."""
+_MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$"}
 
 
 def to_csv(table: Table) -> str:
-    """The table in full precision: an estimate fills columns ``name``, ``name low``, ``name high`` and ``name n``.
+    """The table in full precision; estimates fill columns ``name``, ``name low``, ``name high`` and ``name n``.
 
-    Undefined is empty, infinite ``inf``.
+    Undefined values are empty, infinity is ``inf``.
     """
     estimates = set(table.estimate_columns)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     header: list[str] = []
     for i, column in enumerate(table.columns):
         header += [column.name] + [f"{column.name} {part}" for part in ("low", "high", "n") if i in estimates]
-    writer.writerow(header)
+    rows = []
     for row in table.rows:
         cells: list[object] = []
         for i, cell in enumerate(row):
@@ -45,8 +34,8 @@ def to_csv(table: Table) -> str:
                 cells += _parts(cell)
             else:
                 cells.append(json_number(cell) if isinstance(cell, float) else cell)
-        writer.writerow(cells)
-    return stream.getvalue()
+        rows.append(cells)
+    return csv_text(header, rows)
 
 
 def _parts(cell: Cell) -> list[object]:
@@ -56,7 +45,7 @@ def _parts(cell: Cell) -> list[object]:
 
 
 def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
-    """Rows of text, the first of them the heads, as a ``tabular`` with nothing in it that LaTeX takes for a command."""
+    """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
     flat = [[" ".join(cell.split()) for cell in row] for row in rows]
@@ -64,16 +53,11 @@ def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
     return "".join(_MARKS.get(character, character) for character in str(drawn))
 
 
-def tex(text: str) -> str:
-    """One line of plain text with everything LaTeX would take for a command escaped."""
-    return _tabular([[f"|{text}|"], ["x"]], ["left"]).splitlines()[2].removesuffix(r"\\").strip()[1:-1]
-
-
 def to_latex(table: Table) -> str:
     """A ``table`` environment with ``booktabs`` rules; intervals in small print beside their values."""
     estimates, single = table.estimate_columns, table.one_n
     align = ["right" if numeric else "left" for numeric in table.numeric]
-    heads = [column.name for column in table.columns]
+    heads = [one_line(column.name) for column in table.columns]
     rows = [
         [_cell(cell, table.how(r, c), not single) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)
     ]
@@ -88,7 +72,7 @@ def to_latex(table: Table) -> str:
         for part in (tex(table.title), tex(table.explanation), r"95\,\% intervals in small print" * bool(estimates))
         if part
     )
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}.}}", rf"\label{{tab:{table.id}}}", body]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}.}}", rf"\label{{tab:{file_name(table.id)}}}", body]
     return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n\\end{table}\n"
 
 
@@ -107,15 +91,11 @@ def _cell(cell: Cell, how: How, with_n: bool) -> str:
 
 
 def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Write every table as ``<id>.csv`` and ``<id>.tex``.
-
-    Returns:
-        the files.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files."""
+    make_folder(folder)
     written = []
     for table in tables:
         for suffix, text in ((".csv", to_csv(table)), (".tex", to_latex(table))):
-            written.append(folder / f"{table.id}{suffix}")
-            written[-1].write_text(text, "utf-8")
+            written.append(folder / f"{file_name(table.id)}{suffix}")
+            write_atomically(written[-1], text)
     return written

@@ -1,4 +1,4 @@
-"""A page as text for a terminal: what fits one screen, or with ``details`` all of it."""
+"""A page as terminal text: one screen, or everything with ``details``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
+from unslant.reports.escape import one_line
 from unslant.reports.numbers import count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n
 
@@ -16,24 +17,24 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 RANGE = "smallest and largest"
-"""Method of an interval that is none: what it goes from and to."""
+"""Method of a range that is not a confidence interval."""
 SCREEN = 24
-"""Lines of a terminal that nobody has made larger."""
+"""Lines of a default terminal."""
 _LEAST_ROWS = 3
 _LEAST_WORDS = 20
 _MOST_NOTES = 5
 _GAP = 2
 _NAME, _WORDS = 44, 26
-"""Columns that names of rows may take, and that running text needs, where a table is wide."""
+"""Column widths of row names and of running text in wide tables."""
 
 
 def text(page: Page, width: int = 100, color: bool = False, details: bool = False) -> str:
     """The page as text.
 
     Args:
-        width: columns; no line is longer, but for a number that has no room.
-        color: bold and dim, for a terminal.
-        details: every panel in full; without, at most 24 lines (at 80 columns or more), which end in what was left out.
+        width: columns; only numbers that do not fit exceed it.
+        color: use terminal styles.
+        details: every panel in full; otherwise at most 24 lines (at 80 columns or more), with a note on omissions.
     """
     lines = _everything(page, width, color) if details else _first_screen(page, width, color)
     return "\n".join(lines) + "\n"
@@ -88,7 +89,7 @@ def _head(page: Page, width: int, color: bool) -> list[str]:
 
 
 def _fitted(table: Table, width: int, color: bool, room: int) -> tuple[list[str], bool]:
-    """The table in so many lines, nothing where a few rows have no room; and whether its intervals had none."""
+    """The table in at most ``room`` lines (empty if not even a few rows fit), and whether intervals were dropped."""
     rows = len(table.rows)
     for most in (rows, *range(rows - 1, min(rows, _LEAST_ROWS) - 1, -1)):
         if most + 2 > room:
@@ -113,7 +114,7 @@ def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
 
 
 def _tiles(page: Page, width: int, brief: bool) -> RichTable:
-    """The tiles, a line each where it has to be brief: what a number means is then cut to the room there is."""
+    """The tiles; if ``brief``, on one line each, with shortened meanings."""
     rows = [(t.metric.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
     cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
     heads = ("", "value", "95 % interval", "N")
@@ -131,20 +132,19 @@ def _tiles(page: Page, width: int, brief: bool) -> RichTable:
 
 
 class _Strip(NamedTuple):
-    """What belongs together of a table: a column, or an estimate's value, interval and N."""
+    """Columns kept together: a single one, or an estimate's value, interval and N."""
 
     heads: list[str]
     cells: list[list[str]]  # by row
     words: bool
 
     def wide(self, first: bool = False) -> int:
-        """Columns that it needs."""
         whole = [max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)]
         return sum(min(w, _NAME if first else _WORDS) if self.words else w for w in whole) + _GAP * len(whole)
 
 
 def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[RichTable]:
-    """The table, in as many parts side by side as the width asks for, each with the names of the rows."""
+    """The table in parts that fit the width, each with the row names."""
     name, *rest = list(_strips(table, intervals, most))
     while True:
         block, used = [name], name.wide(first=True)
@@ -210,11 +210,11 @@ def _bold(words: str) -> RenderableType:
 
 
 def _drawn(part: RenderableType, width: int, color: bool = False) -> list[str]:
-    """One part as lines; plain strings are text, never markup."""
+    """One part as lines; strings are never markup."""
     from rich.console import Console
     from rich.text import Text
 
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=color, color_system="auto" if color else None)
-    console.print(Text(part) if isinstance(part, str) else part, highlight=False)
+    console.print(Text(one_line(part)) if isinstance(part, str) else part, highlight=False)
     return [line.rstrip() for line in stream.getvalue().splitlines()]

@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 
 _NAMES = (
-    (re.compile(r"boat:(?P<run>\d+)(?::(?P<item>.+))?"), "boat"),
+    (re.compile(r"boat:(?P<run>\d{1,4})(?::(?P<item>.+))?"), "boat"),
     (re.compile(r"only:[A-Z+]+(?::(?P<item>.+))?"), "only"),  # the codes are in the column ``interventions``
     (re.compile(r"vanilla:(?P<item>.+)"), "vanilla"),
     (re.compile(r"nvr-(?P<item>.+)"), "nvr"),

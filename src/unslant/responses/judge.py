@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from unslant.responses.extraction import VERDICTS, Extracted
 
+MAX_TOKENS = 64
+"""Longest judgement in tokens; a judge is asked at temperature 0."""
 PASS_MARK = 1.0
 """Share of the validation cases a judge must get right before it is used (P3: all of them)."""
 

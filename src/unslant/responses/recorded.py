@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from unslant.arrays import Bools, Floats
-from unslant.errors import InputError
+from unslant.errors import InputError, first_line
+from unslant.files import MAX_VALUES, decoded, read_bytes, read_parquet
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.nvr import NVR
@@ -101,30 +101,27 @@ def _some(values: Sequence[str]) -> str:
 
 
 def _read(path: Path) -> pa.Table:
-    if not path.is_file():
-        raise InputError.at(path, "no such file")
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind == "parquet":
+        return read_parquet(path)
+    content = read_bytes(path)
+    if kind not in ("csv", "tsv"):
+        raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
+    delimiter = "," if kind == "csv" else "\t"
+    header = decoded(content, path).split("\n", 1)[0].strip().split(delimiter)
+    if content.count(delimiter.encode()) > MAX_VALUES:
+        raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
     try:
-        with pa.input_stream(path, compression="gzip" if path.suffix == ".gz" else None) as stream:
-            if kind == "parquet":
-                return pq.read_table(pa.BufferReader(stream.read()))
-            if kind in ("csv", "tsv"):
-                return _read_csv(stream.read(), "," if kind == "csv" else "\t")
-    except (pa.ArrowInvalid, OSError, EOFError) as error:
-        raise InputError.at(path, f"cannot be read: {str(error).splitlines()[0]}") from None
-    raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
-
-
-def _read_csv(data: bytes, delimiter: str) -> pa.Table:
-    header = data.split(b"\n", 1)[0].decode("utf-8-sig").strip().split(delimiter)
-    return pacsv.read_csv(
-        pa.BufferReader(data),
-        parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        # every column as text: ids keep their zeros, and a bad number is reported with its line
-        convert_options=pacsv.ConvertOptions(
-            column_types={name.strip('"'): pa.string() for name in header}, strings_can_be_null=False
-        ),
-    )
+        return pacsv.read_csv(
+            pa.BufferReader(content),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            # every column as text: ids keep their zeros, and a bad number is reported with its line
+            convert_options=pacsv.ConvertOptions(
+                column_types={name.strip('"'): pa.string() for name in header}, strings_can_be_null=False
+            ),
+        )
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError.at(path, f"cannot be read: {first_line(error)}") from None
 
 
 def _find_fields(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:
@@ -164,12 +161,19 @@ def _columns_like(pattern: str, columns: Sequence[str]) -> list[tuple[str, str]]
     ]
 
 
-def _texts(table: pa.Table, names: Mapping[str, str]) -> dict[str, list[str]]:
+def _cells(table: pa.Table, column: str, path: Path) -> list[Any]:
+    try:
+        return list(table[column].to_pylist())
+    except Exception as error:  # dates beyond year 9999, two columns of one name, and more
+        raise InputError.at(path, f"cannot be read: {first_line(error)}", field=column) from None
+
+
+def _texts(table: pa.Table, names: Mapping[str, str], path: Path) -> dict[str, list[str]]:
     """Every field as texts; empty where the file has no such column."""
     found = {}
     for name in FIELDS:
         if name in names and "*" not in names[name] and name != "logprob":
-            values = table[names[name]].to_pylist()
+            values = _cells(table, names[name], path)
             found[name] = ["" if value is None else str(value).strip() for value in values]
         else:
             found[name] = [""] * table.num_rows
@@ -178,7 +182,7 @@ def _texts(table: pa.Table, names: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _numbers(table: pa.Table, column: str, path: Path) -> tuple[Floats, Bools]:
     """A column as log-probabilities and whether each line has one (``nan`` counts as none)."""
-    values = table[column].to_pylist()
+    values = _cells(table, column, path)
     numbers = np.full(len(values), np.nan)
     for i, value in enumerate(values):
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -208,11 +212,11 @@ def _wide(table: pa.Table, names: Mapping[str, str], path: Path) -> _Rows:
     last = np.where(there.any(axis=1), there.shape[1] - there[:, ::-1].argmax(axis=1), there.shape[1])
     present = np.arange(there.shape[1]) < last[:, None]
     lines = [i + 2 for i in range(table.num_rows)]
-    return _Rows(lines, _texts(table, names), labels, np.column_stack([values for values, _ in read]), present)
+    return _Rows(lines, _texts(table, names, path), labels, np.column_stack([values for values, _ in read]), present)
 
 
 def _long(table: pa.Table, names: Mapping[str, str], path: Path) -> _Rows:
-    texts = _texts(table, names)
+    texts = _texts(table, names, path)
     values, _ = _numbers(table, names["logprob"], path)
     found = texts.pop("label")
     labels = alphabetical(sorted(set(found)))

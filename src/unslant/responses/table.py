@@ -5,7 +5,6 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,21 +12,12 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from unslant.arrays import Floats
-from unslant.errors import InputError
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
+from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.earlier import with_fields
-from unslant.responses.texts import pack, unpack
-
-STATUSES = ("ok", "unparsed", "refused", "error")
-"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
-declined. ``error``: no reply came. Only ``ok`` rows are answers."""
-
-_META = b"unslant"
-_QUESTIONS = b"unslant.questions"
 
 
 @dataclass(frozen=True)
@@ -119,6 +109,12 @@ SCHEMA = pa.schema(
     ]
 )
 """One column per field of :class:`Response`, of the same name."""
+_EARLIER = pa.schema(
+    [
+        pa.field("presentation", pa.string(), nullable=False),
+        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested")),
+    ]
+)
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
@@ -174,34 +170,20 @@ class Responses:
 
         Seconds are left out of the cost, so that the same run gives the same bytes every time.
         """
-        metadata = {_META: json.dumps(_without_seconds(self.meta), sort_keys=True).encode()}
-        if self.questions:
-            metadata[_QUESTIONS] = pack(self.questions)
-        table = self.table.replace_schema_metadata(metadata)
-        pq.write_table(table, path, compression="zstd")
+        write_table(self.table, _without_seconds(self.meta), self.questions, path)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Responses:
         """Read what :meth:`to_parquet` wrote.
 
         Raises:
-            InputError: if the file does not exist, is not Parquet, or lacks a column.
+            InputError: naming the row and column, if the file does not exist, is not Parquet, or damaged in any way.
         """
-        if not Path(path).is_file():
-            raise InputError.at(path, "no such file")
-        try:
-            table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
-            raise InputError.at(path, f"not a Parquet file: {error}") from None
-        metadata = table.schema.metadata or {}
-        meta = json.loads(metadata.get(_META, b"{}"))
+        table, meta, questions = read_table(Path(path))
         if "presentation" in table.column_names:
-            table = with_fields(table, setting=meta.get("study") == "instruction-boundary")
-        missing = [name for name in SCHEMA.names if name not in table.column_names]
-        if missing:
-            raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
-        questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
-        return cls(table.select(SCHEMA.names).cast(SCHEMA), meta, questions)
+            earlier = checked_table(table, _EARLIER, path)
+            table = with_fields(earlier, setting=meta.get("study") == "instruction-boundary")
+        return cls(checked_table(table, SCHEMA, path, questions), meta, questions)
 
 
 def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Iterable
 
+from unslant.files import MAX_BYTES, parse_json
 from unslant.questions.question import Question
-from unslant.questions.question_set import canonical_line
+from unslant.questions.question_set import canonical_line, question_of
 
 
 def pack(questions: Iterable[Question]) -> bytes:
@@ -19,15 +19,17 @@ def pack(questions: Iterable[Question]) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[Question, ...]:
-    """The inverse of :func:`pack`."""
-    lines = zlib.decompress(base64.b64decode(packed)).decode().split("\n")
-    return tuple(_question(json.loads(line)) for line in lines if line)
+    """The inverse of :func:`pack`.
 
-
-def _question(record: dict[str, object]) -> Question:
-    values = dict(record)
-    stem, answer, options, pinned = (values.pop(name) for name in ("question", "answer", "options", "pinned"))
-    assert isinstance(options, list)
-    assert isinstance(pinned, list)
-    answers = frozenset(answer if isinstance(answer, list) else [answer])
-    return Question(stem=str(stem), options=tuple(options), answers=answers, pinned=tuple(pinned), **values)  # type: ignore[arg-type]
+    Raises:
+        ValueError: if it is not.
+    """
+    try:
+        stream = zlib.decompressobj()
+        content = stream.decompress(base64.b64decode(packed, validate=True), MAX_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"its questions cannot be unpacked: {error}") from None
+    if not stream.eof:
+        raise ValueError("its questions cannot be unpacked: they are cut short, or too long")
+    lines = content.decode().split("\n")
+    return tuple(question_of(parse_json(line)) for line in lines if line)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unslant.errors import UnslantError
@@ -13,7 +13,7 @@ from unslant.errors import UnslantError
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE passes (
     id INTEGER PRIMARY KEY,
@@ -22,13 +22,15 @@ CREATE TABLE passes (
     total INTEGER NOT NULL,
     done INTEGER NOT NULL,
     planned BLOB,                   -- bits of the positions it scores itself; null: all of them
-    cost TEXT NOT NULL              -- of what it has scored itself, as JSON
+    cost TEXT NOT NULL,             -- of what it has scored itself, as JSON
+    checksum INTEGER NOT NULL       -- of key, identity, total, done, planned and cost
 );
 CREATE TABLE scores (
     pass INTEGER NOT NULL,
     position INTEGER NOT NULL,
     prompt BLOB NOT NULL,           -- digest of the model's identity and the prompt's tokens
     logprobs BLOB NOT NULL,         -- float64, little-endian
+    checksum INTEGER NOT NULL,      -- of prompt and logprobs
     PRIMARY KEY (pass, position)
 ) WITHOUT ROWID;
 CREATE INDEX scores_by_prompt ON scores (prompt);
@@ -36,7 +38,8 @@ CREATE TABLE states (
     pass INTEGER NOT NULL,
     stretch TEXT NOT NULL,
     step INTEGER NOT NULL,
-    state BLOB NOT NULL,            -- what the engine needs to go on after that step
+    state BLOB NOT NULL,            -- what the engine needs to continue after that step
+    checksum INTEGER NOT NULL,      -- of state
     PRIMARY KEY (pass, stretch)
 );
 CREATE TABLE runs (
@@ -52,7 +55,9 @@ CREATE TABLE runs (
     process INTEGER NOT NULL,
     started REAL NOT NULL,          -- seconds since 1970
     updated REAL NOT NULL,
-    responses BLOB                  -- the finished table, as Parquet
+    responses BLOB,                 -- the finished table, as Parquet
+    checksum INTEGER,               -- of responses
+    made_of BLOB                    -- digest of the questions and the passes that responses were made of
 );
 CREATE TABLE run_passes (
     run TEXT NOT NULL,
@@ -61,6 +66,21 @@ CREATE TABLE run_passes (
     PRIMARY KEY (run, pass)
 ) WITHOUT ROWID;
 """
+
+
+_FROM_VERSION_1 = """
+ALTER TABLE passes ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE scores ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE states ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN checksum INTEGER;
+ALTER TABLE runs ADD COLUMN made_of BLOB;
+DELETE FROM scores;
+DELETE FROM states;
+"""
+"""Version 1 knew a model by too little: what it scored is not used again. Finished runs keep their responses."""
+
+
+Upgrade = Callable[[sqlite3.Connection], None]
 
 
 class StoreError(UnslantError):
@@ -83,13 +103,15 @@ class Database:
     Args:
         path: the file. Folders on the way are made (readable by the user alone).
         read_only: open an existing file without writing to it or beside it.
+        upgrade: what remains to be done, in the same transaction, once tables of version 1 have the columns of today's.
 
     Raises:
         StoreError: if the file cannot be opened, is no run store, or was written by a newer version.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, upgrade: Upgrade = lambda _: None) -> None:
         self.path = path
+        self._upgrade = upgrade
         if read_only and not path.is_file():
             raise StoreError(_NOTHING.format(path))
         if not read_only:
@@ -110,7 +132,9 @@ class Database:
         with self._explained():
             if not read_only:
                 self._make()
-            found = self.connection.execute("PRAGMA user_version").fetchone()[0]
+            elif self._version() == 1:
+                Database(path, upgrade=self._upgrade).close()
+            found = self._version()
             empty = self.connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if empty:
             raise StoreError(_NOTHING.format(path))
@@ -127,22 +151,37 @@ class Database:
                 connection.close()
                 connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
             return connection
+        with suppress(OSError):  # what cannot be made, SQLite cannot open either, and says so
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         return sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+
+    def _version(self) -> int:
+        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
 
     def _make(self) -> None:
         run = self.connection.execute
-        if run("PRAGMA user_version").fetchone()[0] == 0 and not run("SELECT 1 FROM sqlite_master").fetchone():
+        if self._version() == 0 and not run("SELECT 1 FROM sqlite_master").fetchone():
             run("PRAGMA journal_mode = WAL")
             with self.transaction():
-                if run("PRAGMA user_version").fetchone()[0] == 0:  # nobody else was first
-                    for statement in _SCHEMA.split(";\n"):
-                        run(statement)
-                    run(f"PRAGMA user_version = {_VERSION}")
+                if self._version() == 0:  # nobody else was first
+                    self._execute(_SCHEMA)
+        if self._version() == 1:
+            with suppress(OSError):
+                self.path.chmod(0o600)
+            with self.transaction():
+                if self._version() == 1:
+                    self._execute(_FROM_VERSION_1)
+                    self._upgrade(self.connection)
         # A power cut may undo the last moments, which are then scored again, but never damages the file.
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA cache_size = -65536")
         with self.transaction():
             pass  # tells now, and not after an hour, that nothing can be written
+
+    def _execute(self, script: str) -> None:
+        for statement in script.split(";\n"):
+            self.connection.execute(statement)
+        self.connection.execute(f"PRAGMA user_version = {_VERSION}")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -185,7 +224,7 @@ class Database:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # the latter where damaged text is read
             raise StoreError(f"{self.path}: {_explanation(str(error))}") from error
 
 
@@ -203,4 +242,7 @@ def _explanation(message: str) -> str:
         return f"cannot be written ({message}); {_KEPT} once it can, or {_ELSEWHERE}"
     if "locked" in message or "busy" in message:
         return f"another process has kept it locked for {BUSY_SECONDS:.0f} s; {_KEPT}"
-    return f"not a run store, or damaged ({message}); move it away, or {_ELSEWHERE}"
+    return (
+        f"not a run store, or damaged ({message}); try unslant runs repair, which keeps what is whole, move it away, "
+        f"or {_ELSEWHERE}"
+    )

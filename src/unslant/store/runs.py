@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
-from unslant.errors import InputError
-from unslant.store.database import Database
+from unslant.errors import InputError, without_user_info
+from unslant.store.database import Database, StoreError
+from unslant.store.scores import PASS_COLUMNS, checksum, digest
 
 _COLUMNS = "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated"
 
@@ -26,8 +28,8 @@ class Run:
     Attributes:
         id: eight letters; the first few are enough to name it.
         command: the arguments, without the program's name.
-        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``) or ``killed`` (it is gone
-            without having said so).
+        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``killed`` (it is gone
+            without having said so) or ``damaged`` (its record in the store; ``message`` is the command to mend it).
         done, total: prompts scored, and prompts asked for so far.
         started, updated: seconds since 1970.
     """
@@ -59,12 +61,13 @@ class Runs:
         Raises:
             StoreError: if the store cannot be written.
         """
-        words = json.dumps(list(command), ensure_ascii=False)
-        run = blake2b(f"{folder}\n{words}".encode(errors="surrogateescape"), digest_size=4).hexdigest()
+        words = json.dumps([without_user_info(word) for word in command], ensure_ascii=False)
+        run = _id(str(folder), words)
         now = time.time()
         with self._database.transaction() as connection:
             connection.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE "
+                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, NULL, NULL, NULL) "
+                "ON CONFLICT DO UPDATE "
                 "SET status = 'running', message = '', host = excluded.host, process = excluded.process, "
                 "updated = excluded.updated",
                 (run, words, str(folder), model, socket.gethostname(), os.getpid(), now, now),
@@ -86,22 +89,39 @@ class Runs:
             )
 
     def keep_responses(self, run: str, parquet: bytes) -> None:
-        """Keep the run's table of responses, as the bytes of a Parquet file."""
+        """Keep the run's table of responses, as the bytes of a Parquet file, and what it was made of."""
         with self._database.transaction() as connection:
-            connection.execute("UPDATE runs SET responses = ? WHERE id = ?", (parquet, run))
+            connection.execute(
+                "UPDATE runs SET responses = ?, checksum = ?, made_of = ? WHERE id = ?",
+                (parquet, checksum(parquet), _made_of(connection, run), run),
+            )
 
     def responses(self, run: Run) -> bytes:
         """The table of responses of a finished run, as the bytes of a Parquet file.
 
         Raises:
-            InputError: if the run has not finished.
+            InputError: if the run has not finished, or was started again and asked another model or other questions.
+            StoreError: if they are damaged.
         """
         with self._database.reading() as connection:
-            (found,) = connection.execute("SELECT responses FROM runs WHERE id = ?", (run.id,)).fetchone()
+            query = "SELECT responses, checksum, made_of FROM runs WHERE id = ?"
+            found, check, made_of = connection.execute(query, (run.id,)).fetchone()
+            same = made_of == _made_of(connection, run.id)
+        finish = f"finish it with: unslant runs resume {run.id}"
         if found is None:
             raise InputError(
                 f"run {run.id} has no responses yet ({run.status}, {run.done:,} of {run.total:,} prompts scored); "
-                f"finish it with: unslant runs resume {run.id}"
+                f"{finish}"
+            )
+        if not same:
+            raise InputError(
+                f"run {run.id} was started again ({run.status}, {run.done:,} of {run.total:,} prompts scored); the "
+                f"responses that are kept were made before, by another model or of other questions; {finish}"
+            )
+        if checksum(found) != check:
+            raise StoreError(
+                f"{self._database.path}: the responses of run {run.id} are damaged; make them again from its scores "
+                f"with: unslant runs resume {run.id}"
             )
         return bytes(found)
 
@@ -146,22 +166,51 @@ class Runs:
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("VACUUM")
 
-    def _run(self, connection: sqlite3.Connection, row: tuple[object, ...]) -> Run:
+    def _run(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Run:
         values = dict(zip(_COLUMNS.split(", "), row, strict=True))
         passes = connection.execute(
-            "SELECT done, total, identity FROM passes JOIN run_passes ON pass = id "
-            "WHERE run = ? AND current ORDER BY id",
+            f"SELECT {PASS_COLUMNS}, checksum FROM passes JOIN run_passes ON pass = id WHERE run = ? AND current "
+            "ORDER BY id",
             (values["id"],),
         ).fetchall()
-        identities = dict.fromkeys(identity for _, _, identity in passes)
         host, process = values.pop("host"), values.pop("process")
-        if values["status"] == "running" and host == socket.gethostname() and not _alive(int(str(process))):
+        if values["id"] != _id(values["folder"], values["command"]):
+            values |= {"status": "damaged", "message": f"unslant runs remove {values['id']}", "command": "[]"}
+        elif any(checksum(*some) != check for *some, check in passes):
+            values |= {"status": "damaged", "message": "unslant runs repair"}
+            passes = []
+        elif values["status"] == "running" and host == socket.gethostname() and not _alive(process):
             values["status"] = "killed"
+        values["command"] = tuple(without_user_info(word) for word in json.loads(values["command"]))
+        identities = dict.fromkeys(identity for _, identity, *_ in passes)
         return Run(
-            **values | {"command": tuple(json.loads(str(values["command"])))},  # type: ignore[arg-type]
-            done=sum(done for done, _, _ in passes),
-            total=sum(total for _, total, _ in passes),
+            **values,
+            done=sum(done for _, _, _, done, *_ in passes),
+            total=sum(total for _, _, total, *_ in passes),
             models=tuple(json.loads(identity) for identity in identities),
+        )
+
+
+def _id(folder: str, words: str) -> str:
+    return blake2b(f"{folder}\n{words}".encode(errors="surrogateescape"), digest_size=4).hexdigest()
+
+
+def _made_of(connection: sqlite3.Connection, run: str) -> bytes:
+    """A digest of what the run's last start asked: of which model which prompts, and with which answers."""
+    (questions,) = connection.execute("SELECT questions_digest FROM runs WHERE id = ?", (run,)).fetchone()
+    passes = connection.execute(
+        "SELECT key FROM passes JOIN run_passes ON id = pass WHERE run = ? AND current ORDER BY key", (run,)
+    )
+    return digest(questions.encode(), *(key for (key,) in passes))
+
+
+def vouch_for_responses(connection: sqlite3.Connection) -> None:
+    """Of runs recorded before responses carried it: note what those of finished runs were made of."""
+    query = "SELECT id, responses FROM runs WHERE status = 'done' AND responses IS NOT NULL"
+    for run, responses in connection.execute(query).fetchall():
+        connection.execute(
+            "UPDATE runs SET checksum = ?, made_of = ? WHERE id = ?",
+            (checksum(responses), _made_of(connection, run), run),
         )
 
 

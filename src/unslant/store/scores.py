@@ -4,11 +4,15 @@ One call of ``score`` is a *pass*. Which prompts are run together decides the la
 known by its model and its whole list of prompts: going on with it after a crash runs the same batches as before, and
 its scores come out bit for bit as if nothing had happened. Prompts that another pass of the same model has scored are
 taken over when a pass begins, and belong to it from then on.
+
+Every row carries a checksum, and what is read is checked: a damaged row is an error that names the command to repair it
+(:mod:`unslant.store.repair`), never a score.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints
-from unslant.store.database import Database
+from unslant.arrays import Bools, Floats, Ints, are_logprobs
+from unslant.errors import ModelError
+from unslant.store.database import Database, StoreError
 
 KEY_BYTES = 16
 _LOOKED_UP = 500  # keys in one query
+PASS_COLUMNS = "key, identity, total, done, planned, cost"
 
 Row = tuple[int, bytes, Floats]
 """Position in the pass, key of the prompt, and its scores."""
@@ -35,6 +41,33 @@ def digest(*parts: bytes) -> bytes:
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
     return found.digest()
+
+
+def checksum(*parts: object) -> int:
+    """CRC-32 of values as SQLite gives them back."""
+    found = 0
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode()
+        found = zlib.crc32(data, zlib.crc32(len(data).to_bytes(4, "little"), found))
+    return found
+
+
+def score_checksum(prompt: bytes, blob: bytes) -> int:
+    """The checksum of a score: :func:`checksum` for the millions."""
+    return zlib.crc32(blob, zlib.crc32(prompt))
+
+
+def is_whole(prompt: object, blob: object, check: object) -> bool:
+    """Whether a row of scores is as it was written."""
+    return isinstance(prompt, bytes) and isinstance(blob, bytes) and score_checksum(prompt, blob) == check
+
+
+def damaged(database: Database, what: str) -> StoreError:
+    """The error for rows whose checksum is wrong."""
+    return StoreError(
+        f"{database.path}: {what} damaged; drop what is damaged with: unslant runs repair --store "
+        f"{shlex.quote(str(database.path))} (the same command then scores that, and nothing else, again)"
+    )
 
 
 @dataclass
@@ -54,24 +87,43 @@ class Pass:
     cost: dict[str, Any]
 
     def stored(self) -> dict[int, Floats]:
-        """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment."""
+        """What is known so far: log-probabilities by position. Reads ``cost`` at the same moment.
+
+        Raises:
+            StoreError: if any of it is damaged.
+        """
+        found, wrong = {}, 0
         with self.database.snapshot() as connection:
             self._read_cost(connection)
-            rows = connection.execute("SELECT position, logprobs FROM scores WHERE pass = ?", (self.id,))
-            return {position: np.frombuffer(blob, dtype="<f8").copy() for position, blob in rows}
+            rows = connection.execute(
+                "SELECT position, prompt, logprobs, checksum FROM scores WHERE pass = ?", (self.id,)
+            )
+            for position, prompt, blob, check in rows:
+                if is_whole(prompt, blob, check) and self._asked(position, prompt):
+                    found[position] = np.frombuffer(blob, dtype="<f8").copy()
+                else:
+                    wrong += 1
+        if wrong:
+            raise damaged(self.database, f"{wrong:,} of {len(found) + wrong:,} stored scores are")
+        return found
+
+    def _asked(self, position: object, prompt: bytes) -> bool:
+        return isinstance(position, int) and 0 <= position < len(self.keys) and prompt == self.keys[position]
 
     def state(self, stretch: str) -> bytes:
-        """What was last written of this stretch; empty if nothing was. Reads ``cost`` at the same moment."""
+        """What was last written of this stretch; empty if nothing was, or it is damaged (which costs time only).
+
+        Reads ``cost`` at the same moment.
+        """
         with self.database.snapshot() as connection:
             self._read_cost(connection)
             row = connection.execute(
-                "SELECT state FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
+                "SELECT state, checksum FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
             ).fetchone()
-        return row[0] if row else b""
+        return row[0] if row and checksum(row[0]) == row[1] else b""
 
     def _read_cost(self, connection: sqlite3.Connection) -> None:
-        (cost,) = connection.execute("SELECT cost FROM passes WHERE id = ?", (self.id,)).fetchone()
-        self.cost = json.loads(cost)
+        self.cost = json.loads(_checked_pass(self.database, connection, "id", self.id)["cost"])
 
     def write(
         self,
@@ -90,21 +142,25 @@ class Pass:
 
         Raises:
             StoreError: if the store cannot be written; then none of it is kept.
+            ModelError: if one of the scores is no log-probability.
         """
         with self.database.transaction() as connection:
             connection.executemany(
-                "INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?)",
-                ((self.id, position, self.keys[position], _blob(scores)) for position, scores in rows),
+                "INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?, ?)",
+                (_row(self.id, position, self.keys[position], scores) for position, scores in rows),
             )
-            connection.execute(
+            updated = connection.execute(
                 "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
                 (done, json.dumps(cost), self.id, done),
             )
+            if updated.rowcount:
+                vouch_for_passes(connection, self.id)
             for stretch, (step, state) in states.items():
                 connection.execute(
-                    "INSERT INTO states VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                    "SET step = excluded.step, state = excluded.state WHERE excluded.step > step",
-                    (self.id, stretch, step, state),
+                    "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET step = excluded.step, state = excluded.state, checksum = excluded.checksum "
+                    "WHERE excluded.step > step",
+                    (self.id, stretch, step, state, checksum(state)),
                 )
             if done == len(self.keys):
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
@@ -127,15 +183,20 @@ def open_pass(database: Database, identity: Mapping[str, str], keys: Sequence[by
         found = found or _find(database, key, keys)  # another process may have begun it in between
         if found is None:
             planned = np.array([prompt not in known for prompt in keys], dtype=bool)
-            bits = zlib.compress(np.packbits(planned).tobytes()) if known else None
+            bits = planned_bits(planned) if known else None
+            values = (key, identity_text(identity), len(keys), len(keys) - int(planned.sum()), bits, "{}")
             cursor = connection.execute(
-                "INSERT INTO passes (key, identity, total, done, planned, cost) VALUES (?, ?, ?, ?, ?, '{}')",
-                (key, json.dumps(dict(identity), sort_keys=True), len(keys), len(keys) - int(planned.sum()), bits),
+                f"INSERT INTO passes ({PASS_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*values, checksum(*values)),
             )
             found = Pass(database, int(cursor.lastrowid or 0), keys, np.flatnonzero(planned), {})
             connection.executemany(
-                "INSERT INTO scores VALUES (?, ?, ?, ?)",
-                ((found.id, i, prompt, known[prompt]) for i, prompt in enumerate(keys) if prompt in known),
+                "INSERT INTO scores VALUES (?, ?, ?, ?, ?)",
+                (
+                    (found.id, i, prompt, known[prompt], score_checksum(prompt, known[prompt]))
+                    for i, prompt in enumerate(keys)
+                    if prompt in known
+                ),
             )
         if run:
             connection.execute("INSERT OR REPLACE INTO run_passes VALUES (?, ?, 1)", (run, found.id))
@@ -144,15 +205,63 @@ def open_pass(database: Database, identity: Mapping[str, str], keys: Sequence[by
 
 def _find(database: Database, key: bytes, keys: Sequence[bytes]) -> Pass | None:
     with database.reading() as connection:
-        row = connection.execute("SELECT id, planned, cost FROM passes WHERE key = ?", (key,)).fetchone()
-    if row is None:
+        row = _checked_pass(database, connection, "key", key)
+    if not row:
         return None
-    if row[1] is None:
-        planned = np.arange(len(keys))
-    else:
-        bits = np.frombuffer(zlib.decompress(row[1]), dtype=np.uint8)
-        planned = np.flatnonzero(np.unpackbits(bits, count=len(keys)))
-    return Pass(database, row[0], keys, planned, json.loads(row[2]))
+    return Pass(database, row["id"], keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"]))
+
+
+def _checked_pass(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
+    query = f"SELECT id, {PASS_COLUMNS}, checksum FROM passes WHERE {column} = ?"
+    row = connection.execute(query, (value,)).fetchone()
+    if row is None:
+        return {}
+    if checksum(*row[1:-1]) != row[-1]:
+        raise damaged(database, "the record of a call is")
+    return dict(zip(("id", *PASS_COLUMNS.split(", ")), row, strict=False))
+
+
+def planned_positions(bits: bytes | None, total: int) -> Ints:
+    """Positions from the column ``planned``."""
+    if bits is None:
+        return np.arange(total)
+    return np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(bits), dtype=np.uint8), count=total))
+
+
+def planned_bits(planned: Bools) -> bytes:
+    """The column ``planned`` for positions that are true."""
+    return zlib.compress(np.packbits(planned).tobytes())
+
+
+def identity_text(identity: Mapping[str, str]) -> str:
+    """An identity as the store holds it."""
+    return json.dumps(dict(identity), sort_keys=True)
+
+
+def identities(database: Database) -> list[str]:
+    """Every identity in the store, as JSON, the one last met first."""
+    with database.reading() as connection:
+        query = f"SELECT {PASS_COLUMNS}, checksum FROM passes ORDER BY id DESC"
+        rows = connection.execute(query).fetchall()
+    return list(dict.fromkeys(row[1] for row in rows if checksum(*row[:-1]) == row[-1]))
+
+
+def forget(database: Database, identity: Mapping[str, str]) -> None:
+    """Drop every score of a model; see :meth:`unslant.store.Store.forget`."""
+    with database.transaction() as connection:
+        mine = connection.execute("SELECT id FROM passes WHERE identity = ?", (identity_text(identity),)).fetchall()
+        for (number,) in mine:
+            connection.execute("DELETE FROM scores WHERE pass = ?", (number,))
+            connection.execute("DELETE FROM states WHERE pass = ?", (number,))
+            connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", (number,))
+            vouch_for_passes(connection, number)
+
+
+def vouch_for_passes(connection: sqlite3.Connection, number: int | None = None) -> None:
+    """Write the checksum of a pass, or of all, over what is there now."""
+    where, values = ("WHERE id = ?", (number,)) if number is not None else ("", ())
+    for id_, *row in connection.execute(f"SELECT id, {PASS_COLUMNS} FROM passes {where}", values).fetchall():
+        connection.execute("UPDATE passes SET checksum = ? WHERE id = ?", (checksum(*row), id_))
 
 
 def _lookup(database: Database, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -164,9 +273,11 @@ def _lookup(database: Database, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         for some in _pieces(sorted(set(keys)), _LOOKED_UP):
             marks = ",".join("?" * len(some))
             rows = connection.execute(
-                f"SELECT prompt, logprobs FROM scores WHERE prompt IN ({marks}) ORDER BY pass, position", some
+                f"SELECT prompt, logprobs, checksum FROM scores WHERE prompt IN ({marks}) ORDER BY pass, position", some
             )
-            for prompt, blob in rows:
+            for prompt, blob, check in rows:
+                if not is_whole(prompt, blob, check):
+                    raise damaged(database, "a score of another run is")
                 found.setdefault(prompt, blob)
     return found
 
@@ -176,5 +287,8 @@ def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
         yield keys[start : start + size]
 
 
-def _blob(scores: Floats) -> bytes:
-    return np.ascontiguousarray(scores, dtype="<f8").tobytes()
+def _row(number: int, position: int, prompt: bytes, scores: Floats) -> tuple[int, int, bytes, bytes, int]:
+    if not are_logprobs(scores):
+        raise ModelError(f"prompt {position + 1} was given {scores.tolist()}: not log-probabilities, so not stored")
+    blob = np.ascontiguousarray(scores, dtype="<f8").tobytes()
+    return number, position, prompt, blob, score_checksum(prompt, blob)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from unslant.store import identity as identities
+from unslant.store import repair, runs, scores
 from unslant.store.database import Database, default_path
-from unslant.store.runs import Runs
-from unslant.store.scores import Pass, open_pass
 
 
 class Store:
@@ -25,12 +27,29 @@ class Store:
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path).expanduser() if path is not None else default_path()
-        self._database = Database(self.path, read_only=read_only)
-        self.runs = Runs(self._database)
+        self._database = Database(self.path, read_only=read_only, upgrade=_upgrade)
+        self.runs = runs.Runs(self._database)
 
-    def open_pass(self, identity: Mapping[str, str], keys: Sequence[bytes], run: str = "") -> Pass:
+    def open_pass(self, identity: Mapping[str, str], keys: Sequence[bytes], run: str = "") -> scores.Pass:
         """See :func:`unslant.store.scores.open_pass`."""
-        return open_pass(self._database, identity, keys, run)
+        return scores.open_pass(self._database, identity, keys, run)
+
+    def known_as(self, identity: Mapping[str, str]) -> Mapping[str, str]:
+        """The identity under which the store knows this model; see :mod:`unslant.store.identity`."""
+        return identities.known_as(identity, scores.identities(self._database))
+
+    def latest(self, address: Mapping[str, str]) -> Mapping[str, str] | None:
+        """The identity, of all that hold these entries, that was last met; None if there is none."""
+        found = map(json.loads, scores.identities(self._database))
+        return next((identity for identity in found if address.items() <= identity.items()), None)
+
+    def forget(self, identity: Mapping[str, str]) -> None:
+        """Drop every score of a model, which has turned out to give others."""
+        scores.forget(self._database, identity)
+
+    def repair(self) -> repair.Repaired:
+        """See :func:`unslant.store.repair.repair`."""
+        return repair.repair(self._database)
 
     def close(self) -> None:
         """Close the file."""
@@ -41,3 +60,8 @@ class Store:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    scores.vouch_for_passes(connection)
+    runs.vouch_for_responses(connection)

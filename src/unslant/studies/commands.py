@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called."""
+"""Commands that are imported only when called."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says what to change), 13
 
 
 def register(app: App, commands: Mapping[str, str]) -> None:
-    """Add commands without importing them: their help is read from the source of their functions.
-
-    A function's docstring is its help; what stands under ``Examples:`` comes after the options.
-    """
+    """Add commands without importing them; their help is the docstring, with ``Examples:`` after the options."""
     for name, home in commands.items():
         about, _, examples = _docstring(home).partition("\n\nExamples:\n")
-        about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # lines are broken anew, by the width of the terminal
+        about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
         app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{EXIT_CODES}")
 
 

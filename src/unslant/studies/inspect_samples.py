@@ -1,4 +1,4 @@
-"""Presentations in inspect's samples and logs: what its tasks of several studies share. Needs ``unslant[inspect]``."""
+"""Presentations in inspect samples and logs, shared by the tasks of several studies. Needs ``unslant[inspect]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unslant.responses.earlier import fields_of
 
 
 def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentation: Presentation) -> dict[str, Any]:
-    """As much of a presentation as is needed to read an answer to it; for a sample's metadata."""
+    """Sample metadata: the parts of a presentation needed to read an answer to it."""
     return {
         "presentation": [presentation.kind, presentation.run, presentation.item],
         "question_id": question.id,
@@ -30,7 +30,7 @@ def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentatio
 
 
 def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
-    """The presentation of :func:`metadata_of`."""
+    """Invert :func:`metadata_of`."""
     shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
     suggested = metadata.get("suggested")
     if "presentation" in metadata:
@@ -51,7 +51,7 @@ def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
 
 
 def read_logs(logs: str | Path | Iterable[EvalLog]) -> list[EvalLog]:
-    """The logs of a folder, the oldest first; logs already read as they are."""
+    """The logs of a folder, oldest first; logs already read are returned unchanged."""
     if not isinstance(logs, str | Path):
         return list(logs)
     return [read_eval_log(info, resolve_attachments=True) for info in list_eval_logs(str(logs), descending=False)]

@@ -1,4 +1,4 @@
-"""What is written beside the responses of a run."""
+"""Metadata recorded with the responses of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from unslant.models import Cost
+from unslant.models import Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 
@@ -15,12 +15,7 @@ from unslant.responses import Responses
 def about(
     study: str, found: QuestionSet[Any], settings: Mapping[str, Any], model: Any, before: Cost | None = None
 ) -> dict[str, Any]:
-    """Who was asked what, how, and at what cost.
-
-    Args:
-        model: what was asked, or its name.
-        before: the model's cost before the run; without it neither engine nor cost is told.
-    """
+    """Model, questions and settings of a run; given its cost ``before``, also engine, cost and admissions."""
     meta = {
         "study": study,
         "model": model if isinstance(model, str) else model.name,
@@ -30,11 +25,11 @@ def about(
         "settings": dict(settings),
     }
     if before is not None:
-        meta |= {"engine": getattr(model, "engine", type(model).__name__), "cost": asdict(model.cost - before)}
+        meta |= {**facts_of(model), "cost": asdict(model.cost - before)}
     return meta
 
 
 def with_meta(responses: Responses, meta: Mapping[str, Any], found: QuestionSet[Any]) -> Responses:
-    """The responses with their meta data as they would be read back from a file, and the questions."""
+    """The responses with metadata as read back from a file, and the questions."""
     texts = tuple(question for question in found if isinstance(question, Question))
     return Responses(responses.table, json.loads(json.dumps(meta)), texts)

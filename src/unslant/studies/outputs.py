@@ -1,13 +1,13 @@
-"""Where a result goes: output paths are probed before any work, written after it, and the summary is printed."""
+"""Outputs: paths are checked before any work, written after it, and the summary is printed."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError
+from unslant.errors import InputError, OutputError
+from unslant.files import check_writable, make_folder
 from unslant.studies.options import ReportOptions
 
 if TYPE_CHECKING:
@@ -18,69 +18,65 @@ _FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses
 
 
 def check_file(*paths: Path | None) -> None:
-    """Refuse a file that cannot be written.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for a file that cannot be written."""
     for path in paths:
-        if path is None:
-            continue
-        if path.is_dir():
-            raise InputError.at(path, "is a folder; give the name of a file to write")
-        if not path.parent.is_dir():
-            raise InputError.at(path, f"cannot be written: there is no folder {path.parent}")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError.at(path, "cannot be written: permission denied")
+        try:
+            if path is not None:
+                check_writable(path)
+        except OutputError as error:  # before any work it is the path that is at fault
+            raise InputError(str(error)) from None
 
 
 def check_folder(*paths: Path | None) -> None:
-    """Refuse a folder that cannot be made.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for a folder that cannot be created."""
     for path in paths:
         if path is not None and path.exists() and not path.is_dir():
-            raise InputError.at(path, "is a file; give the name of a folder")
+            raise InputError.at(path, "is a file; give a folder name")
 
 
 def check_outputs(options: ReportOptions) -> None:
-    """Refuse outputs that cannot be written.
-
-    Raises:
-        InputError: naming the path.
-    """
+    """Raise InputError, naming the path, for an output that cannot be written."""
     check_file(*(getattr(options, name, None) for name in _FILES))
     check_folder(options.out)
 
 
 def write_outputs(result: StudyResult, options: ReportOptions) -> None:
-    """Write what was asked for, and print the summary unless ``quiet``."""
+    """Write what was asked for, and print the summary unless ``quiet``; where one file fails, the others are written.
+
+    Raises:
+        OutputError: naming every file that could not be written.
+    """
     wanted = {name: getattr(options, name, None) for name in _FILES}
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
+        make_folder(options.out)
         wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
-    to_parquet: Any = getattr(result, "to_parquet", None)
-    if wanted["responses"] and to_parquet:
-        to_parquet(wanted["responses"])
-    if wanted["json"]:
-        result.to_json(wanted["json"])
-    if wanted["html"]:
-        result.to_html(wanted["html"])
+    writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
+    writers |= {"json": result.to_json, "html": result.to_html}
+    failed: list[Exception] = []
+    for name, write in writers.items():
+        try:
+            if wanted[name] and write:
+                write(wanted[name])
+        except Exception as error:
+            failed.append(error)
     if not options.quiet:
         from rich.console import Console
 
         console = Console()
-        width = max(100, min(console.width, 120))  # at least 100: tables lose nothing
+        width = max(100, min(console.width, 120))  # tables need 100 columns
         print(result.summary(width=width, color=console.is_terminal, details=options.details))
+    for failure in failed:
+        if not isinstance(failure, OutputError):
+            raise failure
+    if failed:
+        raise OutputError("; ".join(map(str, failed)))
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
-    """Results of one study from the tables of responses that it wrote.
+    """Results of one study from its tables of responses.
 
     Raises:
-        InputError: naming a file that cannot be read, or is of another study.
+        InputError: naming a file that cannot be read or belongs to another study.
     """
     from unslant.studies.readers import read_result
 
@@ -89,6 +85,8 @@ def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:
         result = read_result(path)
         if not isinstance(result, kind):
             held = getattr(result, "study", type(result).__name__)
-            raise InputError.at(path, f"holds responses of the study {held}; this command reads those of {kind.study}")
+            raise InputError.at(
+                path, f"contains responses of the study {held}; this command reads those of {kind.study}"
+            )
         found.append(result)
     return found

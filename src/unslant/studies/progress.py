@@ -1,4 +1,4 @@
-"""How far a run has come: a live view on a terminal, plain lines elsewhere."""
+"""Progress of a run: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 @contextmanager
 def show_progress(quiet: bool) -> Iterator[ProgressView]:
-    """A view on standard error while the block runs; with ``quiet`` it shows nothing."""
+    """Show progress on standard error while the block runs, unless ``quiet``."""
     live = not quiet and sys.stderr.isatty()
     view = ProgressView(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
     with view.bar:
@@ -31,12 +31,12 @@ class ProgressView:
     """A progress callback (:data:`unslant.asking.Progress`).
 
     Args:
-        write: takes a line now and then, and one when a phase first ends.
+        write: receives a line every ten seconds and when a phase first ends.
         live: draw bars on standard error.
-        clock: seconds, from any beginning.
+        clock: monotonic time in seconds.
 
     Attributes:
-        model: whose tokens are counted.
+        model: source of the token counts.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ProgressView:
         self._last = clock()
 
     def __call__(self, phase: str, done: int, total: int) -> None:
-        """Note that ``done`` of a phase's ``total`` prompts are done."""
+        """Report that ``done`` of a phase's ``total`` prompts are done."""
         task = self._tasks.get(phase)
         if task is None or done == 0 or done < task.completed or task.total != total or task.finished:
             if task is not None:
@@ -75,7 +75,7 @@ class _Facts(ProgressColumn):
 
 
 def facts(task: Task) -> list[str]:
-    """Rate (prompts recalled from a store left out), time left or taken, and tokens saved; as far as known."""
+    """Rate (without prompts recalled from the store), time left or taken, tokens saved, and what it waits for."""
     model, seconds, done, total = task.fields["model"], task.elapsed or 0.0, int(task.completed), int(task.total or 0)
     fresh = done - (_count(model, "recalled") - task.fields["before"])
     rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
@@ -85,11 +85,12 @@ def facts(task: Task) -> list[str]:
     elif rate:
         found.append(f"{_duration((total - done) / rate)} left")
     saving = _fewer_tokens(model, total)
-    return [*found, f"{saving:.1f}x fewer tokens"] if saving else found
+    found += [f"{saving:.1f}x fewer tokens"] if saving else []
+    return [*found, *filter(None, [getattr(model, "waiting", "")])]
 
 
 def _fewer_tokens(model: ScoringModel | None, total: int) -> float:
-    """How many times the tokens would be needed, prompt by prompt, for what is done so far; 0 if not known."""
+    """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
     if model is None or not model.cost.tokens:
         return 0.0
     asked = max(total - _count(model, "taken_over"), model.cost.prompts, 1)

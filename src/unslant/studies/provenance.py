@@ -1,22 +1,29 @@
-"""How a result came about, in the words of every study: its settings, what loading left out, and what it cost."""
+"""Provenance of a result as text: settings, skipped questions and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unslant.models import Cost
-from unslant.reports.numbers import count
+from unslant.reports import Page
+from unslant.reports.numbers import count, percent
+
+FEW = 0.05
+"""Headlines tell any larger share of replies that are missing or are no answer."""
 
 
 def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Names and values of what a run's meta data tell of model, questions and settings."""
+    """Names and values of model, questions and settings in a run's metadata."""
     named = {"models": "models", "model": "model", "recorded": "recorded in", "questions": "questions"}
     rows = [(words, meta[key]) for key, words in named.items() if meta.get(key)]
     rows += [("digest of the questions", str(meta["questions_digest"])[:16])] if meta.get("questions_digest") else []
     settings = meta.get("settings")
     rows += sorted(settings.items()) if isinstance(settings, Mapping) else []
     rows += [("engine", meta["engine"])] if meta.get("engine") else []
+    told = _identity(meta)
+    rows += [(name, told[name][:16]) for name in ("weights", "dtype", "device") if told.get(name)]
     return tuple((str(name), _words(value)) for name, value in rows)
 
 
@@ -26,25 +33,56 @@ def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
+    """A page that says what the reader must know of how the model was asked (:func:`unslant.models.facts_of`)."""
+    beside, notes = [], []
+    if meta.get("offline"):
+        beside.append("offline: scores are from the store, the server was not asked")
+    if meta.get("incomplete"):
+        beside.append("the model lacks weights")
+        notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
+    if "half_precision" in meta:
+        notes.append(_half_precision(meta["half_precision"], _identity(meta).get("dtype", "half precision")))
+    headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
+    return replace(page, headline=headline, notes=(*page.notes, *notes))
+
+
+def _half_precision(found: Mapping[str, Any] | None, dtype: str) -> str:
+    if not found:
+        return f"Scored in {dtype}; there was no memory to compare it with float32."
+    same = "" if found["argmax"] is None else f"the same answer to {percent(found['argmax'])}, "
+    return (
+        f"Scored in {dtype}; compared with float32 on {count(found['prompts'], 'prompt')}: {same}log-probabilities "
+        f"{found['mean']:.3f} apart on average, {found['largest']:.3f} at most."
+    )
+
+
+def _identity(meta: Mapping[str, Any]) -> Mapping[str, str]:
+    identity = meta.get("identity")
+    return identity if isinstance(identity, Mapping) else {}
+
+
 def asked_about(meta: Mapping[str, Any], *more: str) -> str:
-    """Which model on which questions, and what else there is to say of them: ``fair on embedded: 400 questions``."""
+    """Model, questions and further facts: ``fair on embedded: 400 questions``."""
     about = f"{meta.get('model', 'model')} on {meta.get('questions') or meta.get('recorded') or 'responses'}"
     return ": ".join(filter(None, (about, ", ".join(filter(None, more)))))
 
 
 def skipped_lines(meta: Mapping[str, Any]) -> list[str]:
-    """What loading the questions left out."""
+    """Lines skipped when the questions were loaded."""
     loading = meta.get("loading")
     skipped = loading.get("skipped", {}) if isinstance(loading, Mapping) else {}
     return [f"{count(n, 'line')} skipped: {reason}." for reason, n in skipped.items()]
 
 
 def cost_lines(cost: Cost) -> list[str]:
-    """Prompts, time and tokens in one line; none where nothing was scored."""
+    """Prompts, time and tokens in one line; empty if nothing was scored."""
     if not cost.prompts:
         return []
-    line = count(cost.prompts, "prompt") + (f" in {cost.seconds:.1f} s" if cost.seconds else "")  # a file has no time
-    if cost.tokens:  # a server counts them itself
+    line = count(cost.prompts, "prompt") + (
+        f" in {cost.seconds:.1f} s" if cost.seconds else ""
+    )  # recorded files have no time
+    if cost.tokens:  # unknown for servers
         line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
     if cost.tokens and cost.tokens_baqckv:
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
@@ -56,5 +94,5 @@ def _times(tokens: int, cost: Cost) -> str:
 
 
 def counted(found: Sequence[tuple[int, str, str]]) -> list[str]:
-    """Sentences about numbers of questions that are not 0: each with its words for one and for more."""
+    """Sentences about nonzero counts of questions, given as count, singular and plural wording."""
     return [f"{count(n, f'question {one}', f'questions {more}')}." for n, one, more in found if n]

@@ -1,4 +1,4 @@
-"""The studies by name, and how a result is read back from what was recorded of it; imported when used."""
+"""The studies by name, and how to read their recorded results; imported lazily."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Study(NamedTuple):
     """One study.
 
     Attributes:
-        folder: where it lives; its module ``command`` has a function for each command.
-        commands: names of its commands; the audit's is ``unslant audit``, the others are ``unslant study NAME``.
-        reader: the function that makes its result of a table of responses; empty where that takes more.
+        folder: its module ``command`` has a function for each command.
+        commands: ``unslant audit``, or ``unslant study NAME`` for the others.
+        reader: function that makes its result from a table of responses; empty if that is not enough.
     """
 
     folder: str
@@ -40,16 +40,15 @@ STUDIES = {
     "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of"),
     "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
 }
-"""Name, as in the meta data of its responses -> the study."""
+"""Studies by name, as in the metadata of their responses."""
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
-"""What reads the folder of an adapter."""
 
 
 def read_result(path: str | Path) -> Describes:
-    """The result whose responses were written to ``path`` (``to_parquet``), or the training in an adapter's folder.
+    """The result whose ``to_parquet`` wrote ``path``, or the training log in an adapter's folder.
 
     Raises:
-        InputError: if the file is no table of responses, or of a study that needs more than its responses.
+        InputError: if the file is not a table of responses, or its study needs more than responses.
     """
     if Path(path).is_dir():
         training: Describes = _named(TRAINING).read(path)
@@ -62,7 +61,10 @@ def read_result(path: str | Path) -> Describes:
     if study is None or not study.reader:
         known = ", ".join(name for name, study in STUDIES.items() if study.reader)
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
+    try:
+        found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
+    except InputError as error:
+        raise InputError.at(path, str(error)) from None
     return found
 
 

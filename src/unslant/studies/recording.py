@@ -1,4 +1,4 @@
-"""What commands that ask a model share: open it, show how far it is, keep its scores, write what came of it."""
+"""Shared by commands that ask a model: open it, show progress, store its scores, write the result."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ def run_study(
     store: StoreOptions,
     generate: GenerateOptions | None = None,
 ) -> Any:
-    """The whole of a command that asks one model one question set; returns the study's result.
+    """Run a command that asks one model one question set, and return the study's result.
 
-    What can be refused is refused before anything is loaded, and the questions are read before the model.
+    Options are checked before anything is loaded, and questions are read before the model.
 
     Args:
-        study: called with a function that loads the model, the questions, the settings and ``progress``; its result has
-            ``responses``.
-        generate: the model is asked for replies (which are not kept), and how.
+        study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
+        generate: how to generate replies, which are not stored; by default labels are scored.
     """
     check_outputs(outputs)
     address_of(model, models, ("generate",) if generate else ("score",))
@@ -65,34 +64,28 @@ def report_logs(
     outputs: OutputOptions,
     compare: Callable[[Sequence[Any]], StudyResult] | None = None,
 ) -> None:
-    """The whole of a command that reads recorded responses: one file, or several set side by side by ``compare``.
+    """Run a command that reads recorded responses: one file, or several given ``compare``.
 
     Raises:
         InputError: if a file cannot be read, or there are several that cannot be compared.
     """
     check_outputs(outputs)
     if len(paths) > 1 and compare is None:
-        raise InputError(
-            f"--log: give one file; several are set side by side by: unslant report {' '.join(map(str, paths))}"
-        )
+        raise InputError(f"--log: give one file; to compare several, use: unslant report {' '.join(map(str, paths))}")
     found = read_logs(paths, kind)
     write_outputs(found[0] if compare is None or len(found) == 1 else compare(found), outputs)
 
 
 @contextmanager
 def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
-    """Keep every score while the block runs, and show how far it is.
-
-    Raises:
-        StoreError: if the store cannot be opened.
-    """
+    """Store every score and show progress while the block runs; StoreError if the store cannot be opened."""
     opened: Store | None = None
     if not options.no_store:
         from unslant.store import Store
 
         opened = Store(options.store)
     with show_progress(quiet) as view:
-        found = Recording(view, opened)
+        found = Recording(view, opened, options.offline)
         try:
             with found.noting_the_end():
                 yield found
@@ -104,22 +97,18 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 
 
 class Recording:
-    """A command at work.
+    """A running command: its ``progress`` (for the study), models and entry in the store."""
 
-    Attributes:
-        progress: to be handed to the study.
-    """
-
-    def __init__(self, progress: ProgressView, store: Store | None) -> None:
+    def __init__(self, progress: ProgressView, store: Store | None, offline: bool = False) -> None:
         self.progress = progress
-        self._store = store
+        self._store, self._offline = store, offline
         self._run = ""
         self._models: list[ScoringModel] = []
 
     def loader(
         self, load: Callable[[], ScoringModel], questions: QuestionSet[Any] | None = None
     ) -> Callable[[], ScoringModel]:
-        """``load``, with what the model says being kept. Until it is called, no run is noted."""
+        """``load`` with stored scores; the run is recorded once it is called."""
 
         def loaded() -> ScoringModel:
             model = load()
@@ -128,7 +117,7 @@ class Recording:
                 from unslant.models.stored import StoredModel
 
                 self._begin(self._store, model.name, questions)
-                model = StoredModel(model, self._store, self._run)
+                model = StoredModel(model, self._store, self._run, offline=self._offline)
                 self._models.append(model)
             self.progress.model = model
             return model
@@ -142,19 +131,18 @@ class Recording:
                 store.runs.note_questions(self._run, questions.name, questions.digest)
 
     def keep(self, responses: Responses) -> None:
-        """Keep the finished table, for ``unslant runs export``."""
+        """Store the finished table, for ``unslant runs export``."""
         if self._store is not None and self._run:
             written = io.BytesIO()
             responses.to_parquet(written)
             self._store.runs.keep_responses(self._run, written.getvalue())
 
     def notes(self, quiet: bool) -> list[str]:
-        """What the user should know about the scores: bounds always, recalled prompts unless ``quiet``."""
+        """Notes for the user: scores that are bounds and, unless ``quiet``, prompts recalled from the store."""
         recalled = sum(getattr(model, "recalled", 0) for model in self._models)
-        found = (
-            [f"{recalled:,} prompts had been scored before ({self._store.path})"] if self._store and recalled else []
-        )
-        found = [] if quiet else found
+        found = []
+        if self._store and recalled and not quiet:
+            found.append(f"{recalled:,} prompts had been scored before ({self._store.path})")
         for model in self._models:
             censored = vars(model).get("censored", 0)
             if censored:
@@ -166,7 +154,7 @@ class Recording:
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
-        """Note in the store how the block ended."""
+        """Record in the store how the block ended."""
         try:
             yield
         except BaseException as error:
@@ -175,7 +163,7 @@ class Recording:
             with suppress(UnslantError):  # the store itself may be what failed
                 self._end("stopped" if stopped else "failed", message)
             if stopped and self._run:
-                print(f"what was scored is kept; continue with: unslant runs resume {self._run}", file=sys.stderr)
+                print(f"scores so far are stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
             raise
         self._end("done")
 

@@ -1,13 +1,13 @@
-"""What the results of all studies have in common."""
+"""Shared by the results of all studies."""
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from unslant.arrays import json_fields
+from unslant.files import dump_json, write_atomically
 from unslant.version import __version__
 
 if TYPE_CHECKING:
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 
 class StudyResult:
-    """What a study found: a page that describes it, and every number.
+    """A study's result: a page that describes it, and every number.
 
-    A subclass is a frozen dataclass. How it is shown is said once, by the function ``page`` of the module ``panels``
-    beside it, which is imported only when it is needed.
+    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` beside them.
 
     Attributes:
-        study: its name, as in ``unslant study NAME``.
-        unwritten: fields that JSON does not have: what the numbers were computed from.
+        study: name, as in ``unslant study NAME``.
+        unwritten: fields omitted from JSON.
     """
 
     study: ClassVar[str]
     unwritten: ClassVar[tuple[str, ...]] = ("responses", "meta")
 
     def page(self) -> Page:
-        """The outcome as it is shown: headline, tiles and panels, for the terminal and for reports."""
+        """Headline, tiles and panels, for the terminal and for reports."""
+        from unslant.studies.provenance import with_admissions
+
         panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
-        return cast("Page", panels.page(self))
+        return with_admissions(cast("Page", panels.page(self)), getattr(self, "meta", {}))
 
     @property
     def headline(self) -> str:
@@ -40,32 +41,36 @@ class StudyResult:
         return self.page().headline
 
     def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
-        """The outcome as text for a terminal: one screen of it, or with ``details`` every panel in full."""
+        """Text for a terminal: one screen, or every panel in full with ``details``."""
         from unslant.reports import text
 
         return text(self.page(), width, color, details)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able: how it came about, then every number."""
+        """Provenance and every number as plain values for JSON, without single responses."""
         about = {"unslant": __version__, "study": self.study, "headline": self.headline}
         return {**about, **getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
 
     def to_json(self, path: str | Path) -> None:
-        """Write :meth:`to_dict`."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        """Write :meth:`to_dict`.
+
+        Raises:
+            OutputError: if the file cannot be written.
+        """
+        write_atomically(path, dump_json(self.to_dict()))
 
     def to_html(self, path: str | Path) -> None:
-        """Write the report: one HTML file that works offline."""
+        """Write a report as one HTML file that works offline."""
         from unslant.reports import Report
 
         Report.of([self]).to_html(path)
 
 
 class RecordedResult(StudyResult):
-    """A result of responses, from which it can be computed anew without the model."""
+    """A result that can be recomputed from its responses."""
 
     responses: Responses
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the table of responses; ``unslant report`` reads it back."""
+        """Write the responses, for ``unslant report`` and ``--log``."""
         self.responses.to_parquet(path)

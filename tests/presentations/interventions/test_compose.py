@@ -135,6 +135,61 @@ def test_nothing_equivalent_to_an_option_is_borrowed():
     assert borrowed == {"anchor"}
 
 
+def test_what_answers_the_second_question_is_not_borrowed():
+    own = question("How long is the rope of the miller in metres?", ("90", "20", "7"))
+    second = Question("o/second", "Where does captain Ann keep her boat?", ("Loch Ness", "a shed"), frozenset({0}))
+    others = [
+        Question(f"o/{i}", f"What is painted on the wall {i}?", (text, f"mural {i}"), frozenset({0}))
+        for i, text in enumerate(("LOCH NESS.", "the shore of Loch Ness", "Ness", "anchor"))
+    ]
+    borrowed: set[str] = set()
+    for run in range(400):
+        shown = done(apply(own, ("DQ", "DH", "AR"), pool_of([second, *others]), run=run)).presentation
+        if second.stem in (shown.stem, shown.distractor):
+            borrowed |= {line.text for line in shown.shown if line.content == FOREIGN}
+    assert borrowed == {"anchor", "mural 0", "mural 1", "mural 2", "mural 3"}
+
+
+def test_numbers_that_answer_the_second_question_are_not_borrowed():
+    farm = [*FARM, *(replace(one, id=f"{one.id}/twin", stem=f"{one.stem} Say it.") for one in FARM)]
+    pool, by_stem = pool_of(farm), {one.stem: one for one in farm}
+    for run in range(10):
+        for one in FARM[:20]:
+            shown = done(apply(one, ("AJ", "DQ", "DH", "AR"), pool, run=run)).presentation
+            (second,) = {shown.stem, shown.distractor} - {one.stem}
+            foreign = [line.text for line in shown.shown if line.content == FOREIGN]
+            assert not {by_stem[second].answer, one.answer} & set(foreign)
+
+
+def test_the_options_do_not_hold_the_answer_to_the_second_question():
+    own = question("Where does captain Ann keep her boat?", ("Loch Ness, Scotland", "Rome", "Oslo"))
+    ness = Question("o/1", "What is painted on the northern wall?", ("Loch Ness", "a ship"), frozenset({0}))
+    rope = Question("o/2", "What is sold in the corner shop?", ("rope", "tar"), frozenset({0}))
+    for run in range(30):
+        shown = done(apply(own, ("DQ",), pool_of([ness, rope]), run=run)).presentation
+        assert rope.stem in (shown.stem, shown.distractor)
+
+
+@pytest.mark.parametrize(
+    ("options", "right"),
+    [
+        (("diaphragm", "diaphragm and pleura", "skin"), 1),
+        (("diaphragm", "diaphragm and pleura", "skin"), 0),
+        (("both salt and tin", "tin", "wax"), 0),
+        (("over 10 metres", "over 20 metres", "3 metres"), 0),
+    ],
+)
+def test_partly_right_options_take_no_removal_and_no_judging(options, right, world_pool):
+    nested = question("What does the miller mend at noon?", options, (right,))
+    for codes in (("BT",), ("DH", "AR")):
+        result = apply(nested, codes, world_pool)
+        assert isinstance(result, NotApplicable)
+        assert "part of the right one" in result.reason
+    assert not {"BT", "AR"} & set(possible(nested)[0])
+    other = replace(nested, answers=frozenset({2}))  # both parts are wrong
+    assert {"BT", "AR"} <= set(possible(other)[0])
+
+
 def test_the_label_for_none_makes_way_where_n_is_taken(world_pool):
     many = question(options=[f"shade {i} of amber" for i in range(26)], answers=(13,))
     presentation = done(apply(many, ("DH",), world_pool)).presentation

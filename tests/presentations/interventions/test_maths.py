@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unslant.presentations.interventions import Composed, NotApplicable, apply, compose, pool_of, possible
 from unslant.presentations.interventions.equivalence import number
 from unslant.presentations.interventions.maths import answer_jitter, question_jitter, read_open
 from unslant.questions import MathQuestion
@@ -80,6 +81,18 @@ def test_true_and_false_are_equally_likely_and_false_ones_are_false():
         ("He has 8 hats and eight coats. How many things?", "16", "<<8*2=16>>16", "it stands there in words too"),
         ("He has 12 hats and sells half. How many are left?", "6", "<<12/2=6>>6", "it may be implied elsewhere"),
         (
+            "Ann buys 15 eggs for 26 pounds and finds 8 more. How many eggs has she?",
+            "23",
+            "<<26-15=11>>11 is no help.",
+            "the solution ends in another number",
+        ),
+        (
+            "Ann earns 35 pounds an hour for 8 hours and spends 22. How much is left?",
+            "258",
+            "35*8=280 and <<280-22=258>>258.",
+            "280 comes from nowhere",
+        ),
+        (
             "There are 9 cakes and 2 plates beside the door. Cakes?",
             "9",
             "<<9*1=9>>9",
@@ -90,6 +103,20 @@ def test_true_and_false_are_equally_likely_and_false_ones_are_false():
 def test_a_question_is_not_changed_where_the_effect_is_not_shown(stem, answer, solution, why):
     question = MathQuestion("m", stem, answer, solution)
     assert all(item.stem.startswith(stem) for item in items(question, 200)), why
+
+
+def test_no_question_jitter_where_the_solution_ends_in_another_number():
+    """gsm8k/test/593 and 75 others of that file."""
+    question = MathQuestion("m", HAY, "3", HAY_SOLUTION)
+    reason = "the worked solution ends in another number than the answer"
+    assert possible(question) == (("AJ", "DQ", "DH", "AR", "OS", "LR"), {"QJ": reason})
+    pool = pool_of([question, MathQuestion("n", HAY, "150", HAY_SOLUTION)])
+    assert apply(question, ("QJ",), pool) == NotApplicable("m", reason, ("QJ",))
+    for run in range(20):
+        composed = compose(question, pool, {"QJ": 1.0, "AJ": 0.0}, run=run)
+        assert isinstance(composed, Composed)
+        assert composed.interventions[0] == "AJ"
+        assert composed.left_out["QJ"] == reason
 
 
 def test_a_number_without_effect_is_not_changed():

@@ -1,7 +1,8 @@
-"""LoRA-1: a rank-1 adapter trained, without labels, to give the same probabilities in every order (P1 sec. 3.3.2)."""
+"""LoRA-1: a rank-1 adapter trained, without labels, to give the same probabilities in every order (P1 sec. 3.3.2).
 
-from unslant.debias.lora1.loss import log_bias, order_entropy
-from unslant.debias.lora1.method import Lora1
+Only the settings are imported here: the command line names them, and everything else needs torch.
+"""
+
 from unslant.debias.lora1.settings import TrainSettings
 
-__all__ = ["Lora1", "TrainSettings", "log_bias", "order_entropy"]
+__all__ = ["TrainSettings"]

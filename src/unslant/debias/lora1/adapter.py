@@ -1,30 +1,29 @@
-"""Putting an adapter into a loaded model, and taking it out again."""
+"""Putting an adapter into a loaded model, and removing it again."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from transformers.pytorch_utils import Conv1D
 
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import ModelError
-
-if TYPE_CHECKING:
-    from unslant.models.hf.model import TransformersModel
+from unslant.models.hf.loading import with_adapter
+from unslant.models.hf.model import TransformersModel
 
 
 def attention_projections(model: Any) -> list[str]:
     """Endings of the names of a model's attention projections, such as ``self_attn.q_proj`` or ``attn.c_attn``.
 
-    They are the linear layers (and GPT-2's ``Conv1D``) directly inside modules whose class is called an attention.
+    They are the linear layers (and GPT-2's ``Conv1D``) directly inside modules whose class name contains "Attention".
 
     Raises:
         ModelError: if there are none.
     """
-    from transformers.pytorch_utils import Conv1D
-
     found = {
         f"{name.rpartition('.')[2]}.{child}"
         for name, module in model.named_modules()
@@ -53,50 +52,51 @@ def require_peft() -> Any:
 
 
 class Adapted:
-    """A loaded model with a LoRA adapter inside it, until :meth:`close`.
+    """A loaded model with a LoRA adapter in it, until :meth:`close`; the model's own weights do not change.
 
-    The model's own weights are not touched; closing puts its own layers back.
+    Args:
+        wrap: puts the adapter into the model's module and returns peft's wrapper.
 
     Attributes:
-        peft_model: the wrapper; ``save_pretrained`` writes an ordinary adapter folder.
+        peft_model: peft's wrapper; ``save_pretrained`` writes an ordinary adapter folder.
     """
 
-    def __init__(self, model: TransformersModel, wrapped: Any) -> None:
+    def __init__(self, model: TransformersModel, wrap: Callable[[Any], Any]) -> None:
+        if hasattr(model.model, "peft_config"):
+            raise ModelError(f"{model.name}: the model already carries an adapter; load it without --adapter")
         self.model = model
-        self.peft_model = wrapped
-        # peft leaves its mark on the wrapped model, by which other code would take that for the wrapper.
-        if "peft_config" in vars(model.model):
-            del model.model.peft_config
-        model.reset()
+        self._requires_grad = {name: p.requires_grad for name, p in model.model.named_parameters()}
+        self.peft_model = wrap(model.model)
+        # peft marks the wrapped model too, and other code would take it for the wrapper.
+        vars(model.model).pop("peft_config", None)
 
     @classmethod
     def new(cls, model: TransformersModel, settings: TrainSettings) -> Adapted:
-        """A fresh adapter, initialised by the seed: it changes nothing until trained."""
-        from transformers.pytorch_utils import Conv1D
-
+        """A new adapter, initialised by the seed: it changes nothing until trained."""
         peft = require_peft()
-        _refuse_adapted(model)
-        targets = [t.strip() for t in settings.targets.split(",") if t.strip()] or attention_projections(model.model)
-        adapted_layers = [m for n, m in model.model.named_modules() if n.endswith(tuple(f".{t}" for t in targets))]
-        if not adapted_layers:
-            raise ModelError(f"{model.name}: no module of the model is called {' or '.join(targets)}; mend --targets")
-        config = peft.LoraConfig(
-            r=settings.rank,
-            lora_alpha=settings.alpha,
-            lora_dropout=settings.dropout,
-            target_modules=targets,
-            fan_in_fan_out=all(isinstance(layer, Conv1D) for layer in adapted_layers),
-            bias="none",
-            task_type="CAUSAL_LM",
-        )
-        states = {name: p.requires_grad for name, p in model.model.named_parameters()}
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # peft and transformers about each other
-            torch.manual_seed(settings.seed)
-            wrapped = peft.get_peft_model(model.model, config, autocast_adapter_dtype=True)
-        adapted = cls(model, wrapped)
-        adapted._requires_grad = states
-        return adapted
+
+        def wrap(module: Any) -> Any:
+            targets = [t.strip() for t in settings.targets.split(",") if t.strip()] or attention_projections(module)
+            layers = [m for n, m in module.named_modules() if n.endswith(tuple(f".{t}" for t in targets))]
+            if not layers:
+                raise ModelError(
+                    f"{model.name}: no module of the model is called {' or '.join(targets)}; correct --targets"
+                )
+            config = peft.LoraConfig(
+                r=settings.rank,
+                lora_alpha=settings.alpha,
+                lora_dropout=settings.dropout,
+                target_modules=targets,
+                fan_in_fan_out=all(isinstance(layer, Conv1D) for layer in layers),
+                bias="none",
+                task_type="CAUSAL_LM",
+            )
+            with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # peft and transformers about each other
+                torch.manual_seed(settings.seed)
+                return peft.get_peft_model(module, config, autocast_adapter_dtype=True)
+
+        return cls(model, wrap)
 
     @classmethod
     def load(cls, model: TransformersModel, folder: str | Path) -> Adapted:
@@ -105,26 +105,15 @@ class Adapted:
         Raises:
             ModelError: if it cannot be loaded onto this model.
         """
-        peft = require_peft()
-        _refuse_adapted(model)
-        states = {name: p.requires_grad for name, p in model.model.named_parameters()}
-        try:
-            wrapped = peft.PeftModel.from_pretrained(model.model, str(folder))
-        except Exception as error:  # peft raises many kinds, all meaning that this adapter does not fit this model
-            raise ModelError(f"{folder}: the adapter cannot be loaded: {str(error).splitlines()[0]}") from error
-        adapted = cls(model, wrapped)
-        adapted._requires_grad = states
-        adapted.peft_model.eval()
-        return adapted
+        require_peft()
+        return cls(model, lambda module: with_adapter(module, str(folder))[0].eval())
 
-    _requires_grad: dict[str, bool] | None = None
-
-    def trainable(self) -> list[Any]:
-        """The adapter's parameters."""
-        return [p for p in self.peft_model.parameters() if p.requires_grad]
+    def trainable(self) -> dict[str, Any]:
+        """The adapter's parameters by name."""
+        return {name: p for name, p in self.peft_model.named_parameters() if p.requires_grad}
 
     def train_mode(self, on: bool) -> None:
-        """Switch the adapter's own dropout; the model's stay off, so that orders differ by nothing else."""
+        """Switch the adapter's own dropout; the model's stays off, so that orders differ by nothing else."""
         self.peft_model.eval()
         if on:
             for name, module in self.peft_model.named_modules():
@@ -133,27 +122,20 @@ class Adapted:
 
     def state(self) -> dict[str, Any]:
         """The adapter's weights, detached copies."""
-        return {name: p.detach().cpu().clone() for name, p in self.peft_model.named_parameters() if p.requires_grad}
+        return {name: p.detach().cpu().clone() for name, p in self.trainable().items()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`state`."""
-        own = {name: p for name, p in self.peft_model.named_parameters() if p.requires_grad}
         with torch.no_grad():
-            for name, value in state.items():
-                own[name].copy_(value)
+            for name, parameter in self.trainable().items():
+                parameter.copy_(state[name])
 
     def close(self) -> None:
-        """Put the model's own layers back. Closing twice does nothing."""
+        """Restore the model's own layers. Closing twice does nothing."""
         if self.peft_model is None:
             return
         self.peft_model.unload()
         self.peft_model = None
         for name, p in self.model.model.named_parameters():
-            p.requires_grad = (self._requires_grad or {}).get(name, p.requires_grad)
+            p.requires_grad = self._requires_grad[name]
         self.model.model.eval()
-        self.model.reset()
-
-
-def _refuse_adapted(model: TransformersModel) -> None:
-    if hasattr(model.model, "peft_config"):
-        raise ModelError(f"{model.name}: the model already carries an adapter; load it without --adapter")

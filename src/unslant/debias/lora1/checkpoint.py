@@ -1,31 +1,27 @@
-"""The state of a run after its last finished epoch."""
+"""The state of a training run after its last finished epoch."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from unslant.asking import Asker
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError
+from unslant.files import exists, make_folder, write_atomically
 from unslant.questions import Question
 from unslant.questions.question_set import canonical_line
-
-if TYPE_CHECKING:
-    from unslant.models.hf.model import TransformersModel
-
-_FILE = "checkpoint.pt"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What :meth:`TrainingState.load` found."""
+    """The contents of a checkpoint."""
 
     adapter: dict[str, Any]
     optimizer: dict[str, Any]
@@ -33,54 +29,70 @@ class Saved:
 
 
 class TrainingState:
-    """``checkpoint.pt`` in the folder of a run: written whole after every epoch, or not at all.
+    """``checkpoint.pt`` in the folder of a run, replaced as a whole after every epoch.
+
+    Attributes:
+        saved: the state found there; ``None`` if no epoch is finished.
 
     Raises:
-        InputError: if the folder cannot be made, or holds a run with other settings, questions or weights.
+        InputError: if the folder cannot be made, or holds a run in which a gradient could differ: other settings,
+            questions, labels or template, or another model.
     """
 
-    def __init__(
-        self, out: Path, settings: TrainSettings, model: TransformersModel, questions: Sequence[Question]
-    ) -> None:
-        self.path = out / _FILE
+    def __init__(self, out: Path, settings: TrainSettings, asker: Asker, questions: Sequence[Question]) -> None:
+        self.path = out / "checkpoint.pt"
         self.settings = settings
-        lines = sorted(canonical_line(question) for question in questions)
-        self.digest = hashlib.sha256("\n".join([model.identity["weights"], *lines]).encode()).hexdigest()
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError.at(out, f"cannot be made: {error.strerror}") from error
-        self.load()
+        self.made_with = _made_with(asker, questions)
+        make_folder(out)
+        self.saved = self._load() if exists(self.path) else None
 
-    def load(self) -> Saved | None:
-        """The saved state, or nothing if no epoch has been finished here."""
-        if not self.path.is_file():
-            return None
+    def _load(self) -> Saved:
         try:
             data = torch.load(self.path, weights_only=True, map_location="cpu")
-        except Exception as error:  # a file of another make fails in many ways
+            settings, log = TrainSettings(**data["settings"]), tuple(map(Epoch.from_dict, data["log"]))
+            saved = Saved(data["adapter"], data["optimizer"], log)
+        except Exception as error:  # other files fail in many ways
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
-        other = self.settings.differences(TrainSettings(**data["settings"]))
+        made_with = data.get("made_with", {})
+        other = self.settings.differences(settings)
+        other += [name for name, value in self.made_with.items() if made_with.get(name) != value]
         if other:
             raise InputError.at(
                 self.path, f"was trained with another {', '.join(other)}; use the same, or another --out"
             )
-        if data["digest"] != self.digest:
-            raise InputError.at(self.path, "was trained on other questions or another model; use another --out")
-        log = tuple(Epoch(**entry) for entry in data["log"])
         if len(log) > self.settings.epochs + 1:
             raise InputError.at(self.path, f"has {len(log) - 1} epochs already; use another --out for fewer")
-        return Saved(data["adapter"], data["optimizer"], log)
+        return saved
 
     def save(self, adapter: dict[str, Any], optimizer: dict[str, Any], log: Sequence[Epoch]) -> None:
         """Write the state; a crash leaves the old file or the new one."""
         data = {
             "settings": asdict(self.settings),
-            "digest": self.digest,
+            "made_with": self.made_with,
             "adapter": adapter,
             "optimizer": optimizer,
             "log": [asdict(entry) for entry in log],
         }
-        scratch = self.path.with_suffix(".tmp")
-        torch.save(data, scratch)
-        os.replace(scratch, self.path)
+        write_atomically(self.path, lambda file: torch.save(data, file))
+
+
+def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
+    """What a gradient depends on beside the settings, by the name that people know it by."""
+    identity = asker.model.identity if asker.model else {}
+    elicitation: Any = asker.elicitation
+    writer = getattr(elicitation, "writer", None)
+    return {
+        "model": _digest([identity.get(key, "") for key in ("class", "weights", "config", "adapter config", "code")]),
+        "tokenizer": identity.get("tokenizer", ""),
+        "dtype": identity.get("dtype", ""),
+        "labels": ",".join(asker.alphabet),
+        "template": _digest([repr(writer.template.model_dump(exclude={"name"}))] if writer else []),
+        "chat": str(getattr(writer, "chat", "")),
+        "elicitation": repr(replace(elicitation, writer=None) if writer else elicitation),
+        "to_end": str(getattr(writer, "to_end", "")),
+        "set of questions": _digest(sorted(canonical_line(question) for question in questions)),
+    }
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

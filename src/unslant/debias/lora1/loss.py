@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from unslant.debias.model_pass import ModelPass
-
-if TYPE_CHECKING:
-    from unslant.presentations import Presentation
+from unslant.presentations import Presentation
 
 
 def content_logprobs(found: ModelPass, shown: Sequence[Presentation]) -> Tensor:
-    """(K, n) log-probability of each option content under each order, over the labels shown only."""
-    rows = []
-    for scores, presentation in zip(found.logprobs, shown, strict=True):
-        position = sorted(range(len(presentation.contents)), key=lambda p: presentation.contents[p])
-        rows.append(torch.log_softmax(scores, dim=0)[position])
+    """(K, n) log-probability of each option under each order, over the labels shown only."""
+    positions = [np.argsort(presentation.contents).tolist() for presentation in shown]
+    rows = [torch.log_softmax(scores, dim=0)[own] for scores, own in zip(found.logprobs, positions, strict=True)]
     return torch.stack(rows)
 
 

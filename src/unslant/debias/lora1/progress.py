@@ -1,24 +1,27 @@
-"""Following a training run on held-out questions, and seeing when it goes wrong."""
+"""Monitoring a training run on held-out questions, and detecting collapse."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
+import torch
 
 from unslant.arrays import Jsonable
 from unslant.asking import Asker, ask_orders
+from unslant.debias.lora1.loss import loss, order_entropy
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for
 from unslant.questions import Question
 
 ENTROPY_RISE = 0.15
-"""Of normalised entropy, from which on a fall in accuracy is taken for collapse."""
+"""Rise of normalised entropy from which a fall in accuracy counts as collapse."""
 UNIFORM = 0.95
-"""Normalised entropy at which answers tell nothing, whatever the accuracy."""
+"""Normalised entropy above which answers carry no information, whatever the accuracy."""
 _STANDARD_ERRORS = 3.0
 
 
@@ -31,11 +34,11 @@ class Epoch(Jsonable):
         n: held-out questions with more than one order.
         pbm: permutation bias.
         entropy: of the probabilities of one order, divided by log n options: 0 certain, 1 uniform.
-        accuracy: mean over all orders of right answers; nan without right answers.
+        accuracy: mean over all orders; nan without right answers.
         accuracy_n: questions it rests on.
         accuracy_se: its standard error over questions.
         loss: P1 eq. 8.
-        train_loss: mean loss of the epoch's training questions, as they were trained on; nan before training.
+        train_loss: mean loss of the epoch's training questions; nan before training.
     """
 
     epoch: int
@@ -48,20 +51,42 @@ class Epoch(Jsonable):
     loss: float
     train_loss: float = math.nan
 
+    @classmethod
+    def from_dict(cls, values: object) -> Epoch:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ValueError: naming the value that is missing, unknown or no number.
+        """
+        if not isinstance(values, Mapping):
+            raise ValueError("is no object")
+        counts = ("epoch", "n", "accuracy_n")
+        read: dict[str, Any] = {}
+        for field in fields(cls):
+            value = values.get(field.name)
+            if field.name in counts:
+                if type(value) is not int or not 0 <= value < 1 << 31:
+                    raise ValueError(f"{field.name} is {value!r}, not a whole number from 0")
+            elif value is not None and (type(value) not in (int, float) or math.isinf(value)):
+                raise ValueError(f"{field.name} is {value!r}, not a number")
+            read[field.name] = math.nan if value is None else value
+        if unknown := sorted(set(values) - set(read)):
+            raise ValueError(f"{unknown[0]!r} is no part of it")
+        return cls(**read)
+
 
 def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
-    """Measure the model as it is now; the same orders for every epoch."""
+    """Measure the model as it is now, in the same orders every epoch."""
     asker.forget()
     asked = [question for question in questions if len(question.movable) > 1]
     rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
     biases, entropies, accuracies, losses = [], [], [], []
     for question, own in zip(asked, rows, strict=True):
         probs = np.clip(own, 1e-30, 1.0)
+        logprobs = torch.from_numpy(np.log(probs))
         biases.append(float(pbm(probs)))
-        entropy = -(probs * np.log(probs)).sum(axis=1)
-        entropies.append(float(entropy.mean()) / math.log(len(question.options)))
-        bias = ((np.log(probs) - np.log(probs.mean(axis=0))) ** 2).mean(axis=1).sum()
-        losses.append(float(bias + settings.entropy_weight * entropy.sum()))
+        entropies.append(float(order_entropy(logprobs)) / len(probs) / math.log(len(question.options)))
+        losses.append(float(loss(logprobs, settings.entropy_weight)))
         if question.answers:
             accuracies.append(float(credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()))
     spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies)) if len(accuracies) > 1 else math.nan
@@ -75,23 +100,25 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def collapsed(log: Sequence[Epoch]) -> str:
-    """Why a run looks collapsed: answers grew uniform and fewer are right, or they tell nothing at all any more."""
+    """Why a run looks collapsed: entropy rose and accuracy fell, or answers are uniform. Empty if it does not."""
     if len(log) < 2 or not log[0].n:
         return ""
     first, last = log[0], log[-1]
     rise = last.entropy - first.entropy
-    lost = first.accuracy - last.accuracy
     error = math.hypot(first.accuracy_se, last.accuracy_se)
-    advice = "use a lower learning rate, fewer epochs or a larger entropy weight, and do not use this adapter"
-    if rise > ENTROPY_RISE and lost > _STANDARD_ERRORS * error:
-        return (
-            f"the adapter has collapsed: on {last.n} held-out questions entropy rose from {first.entropy:.2f} to "
-            f"{last.entropy:.2f} of its maximum and accuracy fell from {first.accuracy:.2f} to {last.accuracy:.2f}; "
-            + advice
+    if rise > ENTROPY_RISE and first.accuracy - last.accuracy > _STANDARD_ERRORS * error:
+        reason = (
+            f"entropy rose from {first.entropy:.2f} to {last.entropy:.2f} of its maximum and accuracy fell from "
+            f"{first.accuracy:.2f} to {last.accuracy:.2f}"
         )
-    if last.entropy > UNIFORM and rise > 0.05:
-        return (
-            f"the adapter has collapsed: on {last.n} held-out questions entropy is {last.entropy:.2f} of its maximum "
-            f"({first.entropy:.2f} before training), answers are close to uniform; " + advice
+    elif last.entropy > UNIFORM and rise > 0.05:
+        reason = (
+            f"entropy is {last.entropy:.2f} of its maximum ({first.entropy:.2f} before training), answers are close to "
+            "uniform"
         )
-    return ""
+    else:
+        return ""
+    return (
+        f"the adapter has collapsed: on {last.n} held-out questions {reason}; use a lower learning rate, fewer epochs "
+        "or a larger entropy weight, and do not use this adapter"
+    )

@@ -31,13 +31,13 @@ class TrainSettings:
     epochs: int = 5
     """Passes over the questions."""
     questions_per_epoch: int = 64
-    """Questions drawn anew for each epoch, without replacement."""
+    """Questions drawn for each epoch, without replacement."""
     questions_per_step: int = 1
-    """Questions whose gradients are added up for one step of the optimizer (P1 does not state it)."""
+    """Questions whose gradients are summed for one optimizer step (not stated in P1)."""
     orders: Annotated[int, Parameter(name="--max-orders")] = 24
     """Most orders of a question."""
     targets: str = ""
-    """Endings of the names of modules to adapt, separated by commas; by default the attention projections, found."""
+    """Endings of the names of modules to adapt, separated by commas; by default the attention projections."""
     seed: int = 0
     """Seed of every random choice."""
 
@@ -46,7 +46,7 @@ class TrainSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"LoRA-1: {name} is {getattr(self, name)}; give 1 or more")
         if self.orders < 2:
-            raise InputError(f"LoRA-1: {self.orders} orders; give 2 or more, for there must be something to compare")
+            raise InputError(f"LoRA-1: {self.orders} orders; give 2 or more, so that there are orders to compare")
         if not 0 <= self.dropout < 1:
             raise InputError(f"LoRA-1: dropout {self.dropout} is not in [0, 1)")
         if self.alpha <= 0 or self.learning_rate <= 0:
@@ -55,5 +55,5 @@ class TrainSettings:
             raise InputError("LoRA-1: weight_decay and entropy_weight must not be negative")
 
     def differences(self, other: "TrainSettings") -> list[str]:
-        """Names of the settings, other than the number of epochs, in which two runs differ."""
+        """Names of the settings, except the number of epochs, that differ."""
         return [f.name for f in fields(self) if f.name != "epochs" and getattr(self, f.name) != getattr(other, f.name)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import Tensor
 
 from unslant.asking import Asker, Progress, no_progress
 from unslant.debias.lora1.adapter import Adapted
@@ -17,9 +17,10 @@ from unslant.debias.lora1.checkpoint import TrainingState
 from unslant.debias.lora1.loss import content_logprobs, loss
 from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debias.lora1.settings import TrainSettings
-from unslant.debias.model_pass import loaded_model, run
+from unslant.debias.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
-from unslant.presentations import Presentation, orders_for, present, question_rng
+from unslant.files import dump_json, make_folder, write_atomically
+from unslant.presentations import orders_for, present, question_rng
 from unslant.questions import Question
 
 
@@ -28,13 +29,12 @@ class TrainedAdapter:
     """A trained adapter, still inside its model.
 
     Attributes:
-        adapted: close it to give the model back.
+        adapted: close it to restore the model.
         log: one entry before training (epoch 0) and one after every epoch.
         collapse: why the run looks collapsed; empty if it does not.
     """
 
     adapted: Adapted
-    settings: TrainSettings
     log: tuple[Epoch, ...]
     collapse: str = ""
 
@@ -48,48 +48,44 @@ def train(
     out: Path | None = None,
     progress: Progress = no_progress,
 ) -> TrainedAdapter:
-    """Train an adapter on ``questions`` and follow it on ``held_out``.
+    """Train an adapter on ``questions`` and monitor it on ``held_out``.
 
-    Every epoch draws its questions and orders, and seeds the adapter's dropout, from the seed and its own number; so a
-    run that was cut short and goes on from the last finished epoch in ``out`` gives the same adapter.
+    The questions, orders and dropout of an epoch are seeded by the seed and the epoch's number. A run that was
+    interrupted and is resumed from the last finished epoch in ``out`` therefore gives the same adapter.
 
     Args:
-        asker: of a loaded model that asks by cloze.
-        held_out: questions for the log; right answers, where there are any, are used for its accuracy only.
-        out: folder for the checkpoint, the adapter and ``log.jsonl``; nothing is written without.
+        asker: of a loaded model, asking by cloze.
+        held_out: questions for the log; their right answers, where known, are used for its accuracy only.
+        out: folder for the checkpoint, the adapter and ``log.jsonl``; by default nothing is written.
         progress: called after every question.
 
     Raises:
-        InputError: without questions to reorder, or if ``out`` holds a run with other settings or questions.
+        InputError: if no question can be reordered, or ``out`` holds a run with other settings or questions.
         ModelError: without peft, or if the model has no attention projections.
     """
-    usable = [question for question in questions if len(question.movable) > 1]
+    usable = sorted((question for question in questions if len(question.movable) > 1), key=lambda q: q.id)
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = TrainingState(out, settings, model, usable) if out else None
-    saved = checkpoint.load() if checkpoint else None
+    checkpoint = TrainingState(out, settings, asker, usable) if out else None
     adapted = Adapted.new(model, settings)
     try:
         optimizer = torch.optim.AdamW(
-            adapted.trainable(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+            adapted.trainable().values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        if saved:
-            adapted.load_state(saved.adapter)
-            optimizer.load_state_dict(saved.optimizer)
-            log = list(saved.log)
+        adapted.train_mode(False)
+        if checkpoint and checkpoint.saved:
+            adapted.load_state(checkpoint.saved.adapter)
+            optimizer.load_state_dict(checkpoint.saved.optimizer)
+            log = list(checkpoint.saved.log)
         else:
-            adapted.train_mode(False)
             log = [evaluate(asker, held_out, settings, epoch=0)]
         for epoch in range(len(log), settings.epochs + 1):
             mean_loss = _run_epoch(asker, adapted, optimizer, usable, settings, epoch, progress)
             adapted.train_mode(False)
-            model.reset()
             log.append(replace(evaluate(asker, held_out, settings, epoch), train_loss=mean_loss))
             if checkpoint:
                 checkpoint.save(adapted.state(), optimizer.state_dict(), log)
-        adapted.train_mode(False)
-        model.reset()
         asker.forget()
     except BaseException:
         adapted.close()
@@ -98,23 +94,27 @@ def train(
     if collapse:
         warnings.warn(f"LoRA-1: {collapse}", stacklevel=2)
     if out:
-        save(adapted, out, settings, log)
-    return TrainedAdapter(adapted, settings, tuple(log), collapse)
+        with tempfile.TemporaryDirectory(dir=make_folder(out), prefix=".unslant-") as scratch:
+            adapted.peft_model.save_pretrained(scratch)
+            for file in sorted(Path(scratch).iterdir()):
+                write_atomically(out / file.name, file.read_bytes())
+        write_atomically(out / "training.json", dump_json(asdict(settings)))
+        write_atomically(out / "log.jsonl", "".join(dump_json(entry.to_dict(), indent=None) for entry in log))
+    return TrainedAdapter(adapted, tuple(log), collapse)
 
 
 def _run_epoch(
     asker: Asker,
     adapted: Adapted,
-    optimizer: Any,
+    optimizer: torch.optim.Optimizer,
     questions: Sequence[Question],
     settings: TrainSettings,
     epoch: int,
     progress: Progress,
 ) -> float:
     """One epoch; returns the mean loss of its questions."""
-    chosen = sorted(questions, key=lambda question: question.id)
     rng = question_rng("", settings.seed, f"lora1-epoch-{epoch}")
-    chosen = rng.sample(chosen, min(settings.questions_per_epoch, len(chosen)))
+    chosen = rng.sample(questions, min(settings.questions_per_epoch, len(questions)))
     adapted.train_mode(True)
     total, step = 0.0, settings.questions_per_step
     devices = [adapted.model.device] if adapted.model.device.type == "cuda" else []
@@ -123,7 +123,7 @@ def _run_epoch(
         for done, question in enumerate(chosen, start=1):
             value = question_loss(asker, question, settings, epoch)
             group = min(step, len(chosen) - (done - 1) // step * step)
-            (value / group).backward()
+            (value / group).backward()  # type: ignore[no-untyped-call]
             total += float(value.detach())
             if done % step == 0 or done == len(chosen):
                 optimizer.step()
@@ -132,29 +132,13 @@ def _run_epoch(
     return total / len(chosen)
 
 
-def question_loss(asker: Asker, question: Question, settings: TrainSettings, epoch: int = 0, tree: bool = True) -> Any:
-    """The loss of one question over its orders, a differentiable scalar (P1 eq. 8)."""
-    model = loaded_model(asker, "LoRA-1")
-    shown = shown_orders(asker, question, settings, epoch)
-    assert asker.elicitation is not None
-    prompts = [prompt for presentation in shown for prompt in asker.elicitation.prompts(presentation)]
-    if len(prompts) != len(shown):
-        raise InputError("LoRA-1 trains on label probabilities: ask by cloze, one prompt a presentation")
-    found = run(model.model, model.encode(prompts), tree=tree and model.engine == "tree")
-    model.cost.tokens += found.tokens
-    model.cost.prompts += len(prompts)
-    model.cost.forwards += 1
-    return loss(content_logprobs(found, shown), settings.entropy_weight)
+def question_loss(
+    asker: Asker, question: Question, settings: TrainSettings, epoch: int = 0, tree: bool = True
+) -> Tensor:
+    """The loss of one question, a differentiable scalar (P1 eq. 8).
 
-
-def shown_orders(asker: Asker, question: Question, settings: TrainSettings, epoch: int) -> list[Presentation]:
-    """All orders where there are no more than ``settings.orders``, else a sample that is another in every epoch."""
+    Over all its orders if there are at most ``settings.orders``, else over a sample that differs in every epoch.
+    """
     orders = orders_for(question, str(settings.orders), settings.seed + 1_000_003 * epoch)
-    return [present(question, order, asker.alphabet) for order in orders]
-
-
-def save(adapted: Adapted, out: Path, settings: TrainSettings, log: Sequence[Epoch]) -> None:
-    """Write the adapter as peft does, its settings and the log."""
-    adapted.peft_model.save_pretrained(str(out))
-    (out / "training.json").write_text(json.dumps(asdict(settings), indent=2) + "\n", "utf-8")
-    (out / "log.jsonl").write_text("".join(json.dumps(entry.to_dict()) + "\n" for entry in log), "utf-8")
+    shown = [present(question, order, asker.alphabet) for order in orders]
+    return loss(content_logprobs(label_pass(asker, shown, "LoRA-1", tree=tree), shown), settings.entropy_weight)

@@ -15,6 +15,7 @@ from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
+from unslant.models.hf.output import float32_output
 from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
@@ -25,16 +26,14 @@ _LOGSUMEXP_ROWS = 16
 class TreeEngine:
     """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
 
-    Exact: results equal those of :class:`PlainEngine` to float tolerance. Keys and values of the beginning that a
-    call's prompts share are kept for the next call; :meth:`reset` when the model has changed.
+    Exact: results equal those of :class:`PlainEngine` to float tolerance. Nothing is kept from one call to the next, in
+    which the model may be another.
     """
 
     def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
         self.model = model
         self.token_budget = token_budget
         self.flex = flex
-        self._known: Ids = np.empty(0, dtype=np.int32)
-        self._spine: list[tuple[Tensor, Tensor]] = []
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
@@ -45,20 +44,19 @@ class TreeEngine:
         """Score batch by batch, as :meth:`score` does.
 
         Args:
-            checkpoint: of an earlier call with the same prompts and budget, to go on behind. Both calls must begin
-                with nothing kept (:meth:`reset`); then all results are equal to those of an unbroken call, bit for bit.
+            checkpoint: of an earlier call with the same prompts and budget, to continue behind. All results are then
+                equal to those of an unbroken call, bit for bit.
         """
         if not encoded:
             return
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
-        layout = plan(encoded, self.token_budget, row_budget, self._known)
+        layout = plan(encoded, self.token_budget, row_budget)
         name = layout_digest(batch.ids for batch in layout.batches)
         first = np.asarray(layout.first_candidate)
         start = Checkpoint.from_bytes(checkpoint, name, _device(self.model))
         sums = np.zeros(first[-1])
         sums[start.open] = start.sums
-        spine = start.spine if start.number else _truncated(self._spine, layout.batches[0].spine)
-        self.reset()
+        spine = start.spine
         if start.number:
             yield Step(
                 start.number, [], lambda: checkpoint, [p for b in layout.batches[: start.number] for p in b.done]
@@ -75,12 +73,6 @@ class TreeEngine:
             open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
             behind = Checkpoint(number, open_, sums[open_], spine)
             yield Step(number, results, partial(behind.to_bytes, name))
-        if layout.batches[-1].keep:
-            self._spine, self._known = spine, layout.preamble[: layout.batches[-1].keep]
-
-    def reset(self) -> None:
-        """Forget what was kept from earlier calls."""
-        self._spine, self._known = [], np.empty(0, dtype=np.int32)
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
@@ -90,7 +82,7 @@ class TreeEngine:
             total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
             token = torch.tensor(batch.read_token, device=device)
-            scores = logits[row, token] - total[row]
+            scores = (logits[row, token] - total[row]).clamp(max=0)  # rounding can leave a sure thing above 0
             return scores.double().cpu().numpy(), context.keep
 
     def forward(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Ints, attention.TreeContext]:
@@ -101,7 +93,7 @@ class TreeEngine:
         device = _device(self.model)
         context = attention.TreeContext(batch, device, spine, flex=self.flex)
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
-        with attention.active(context):
+        with attention.active(context), float32_output(self.model):
             output = self.model(
                 input_ids=torch.from_numpy(batch.ids).to(device, torch.long)[None],
                 position_ids=context.depth[None],
@@ -119,9 +111,6 @@ class PlainEngine:
     def __init__(self, model: Any, token_budget: int) -> None:
         self.model = model
         self.token_budget = token_budget
-
-    def reset(self) -> None:
-        """Nothing is kept between calls."""
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt; see :meth:`TreeEngine.score`."""
@@ -170,7 +159,7 @@ class PlainEngine:
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
-        with torch.inference_mode():
+        with torch.inference_mode(), float32_output(self.model):
             logits = self.model(
                 input_ids=ids,
                 attention_mask=mask,
@@ -199,10 +188,6 @@ def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tens
         ids[r, : len(sequence)] = torch.from_numpy(sequence)
         mask[r, : len(sequence)] = 1
     return ids.to(device), mask.to(device)
-
-
-def _truncated(spine: list[tuple[Tensor, Tensor]], length: int) -> list[tuple[Tensor, Tensor]]:
-    return [(k[:, :length], v[:, :length]) for k, v in spine]
 
 
 def _vocabulary(model: Any) -> int:

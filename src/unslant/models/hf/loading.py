@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import urllib.request
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+_CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
+"""Endings of what earlier versions of transformers saved though it is no weight."""
+_LISTED = 12
 
 
 def load_model(
@@ -27,6 +32,7 @@ def load_model(
     engine: str = "auto",
     token_budget: int | None = None,
     trust_remote_code: bool = False,
+    allow_missing: bool = False,
 ) -> TransformersModel:
     """Load a causal language model and its tokenizer.
 
@@ -37,9 +43,12 @@ def load_model(
         adapter: folder or Hub id of a ``peft`` adapter.
         engine, token_budget: see :class:`~unslant.models.hf.model.TransformersModel`.
         trust_remote_code: run model code that comes with the weights. Off unless asked for.
+        allow_missing: load a checkpoint or adapter whose weights are not those of the model's configuration, with
+            random numbers for what is missing; every result says so.
 
     Raises:
-        ModelError: if model, tokenizer or adapter cannot be found or loaded; the message says what to do.
+        ModelError: if model, tokenizer or adapter cannot be found or loaded, or weights are missing or left over; the
+            message says what to do.
         InputError: on an unknown dtype or device.
     """
     if dtype not in DTYPES:
@@ -57,13 +66,21 @@ def load_model(
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
     tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
-    model = _load("model", name, AutoModelForCausalLM, source, dtype=kind, **options)
+    model, found = _load("model", name, AutoModelForCausalLM, source, dtype=kind, output_loading_info=True, **options)
+    incomplete = [_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)]
     shown = name
     if adapter:
-        model = with_adapter(model, adapter)
+        model, also = with_adapter(model, adapter, allow_missing=allow_missing)
+        incomplete.append(also)
         shown = f"{name} + {Path(adapter).name}"  # or reports would show two models of one name
     return TransformersModel(
-        model.to(place).eval(), tokenizer, shown, engine=engine, token_budget=token_budget, adapter=adapter or ""
+        model.to(place).eval(),
+        tokenizer,
+        shown,
+        engine=engine,
+        token_budget=token_budget,
+        adapter=adapter or "",
+        incomplete="; ".join(filter(None, incomplete)),
     )
 
 
@@ -76,6 +93,7 @@ def open_local(address: Address) -> TransformersModel:
         device=options.device,
         adapter=options.adapter,
         trust_remote_code=options.trust_remote_code,
+        allow_missing=options.allow_missing,
     )
 
 
@@ -118,20 +136,63 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         ) from error
 
 
-def with_adapter(model: Any, adapter: str) -> Any:
-    """``model`` with a peft adapter on it.
+def check_complete(source: str, *, trust_remote_code: bool = False, allow_missing: bool = False) -> str:
+    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
 
     Raises:
-        ModelError: if peft is not installed, or the adapter cannot be loaded.
+        ModelError: if anything, where it is not allowed.
+    """
+    from transformers import AutoModelForCausalLM
+
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
+    _, found = _load(
+        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
+    )
+    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
+
+
+def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
+    """A model with an adapter on it, and what the adapter's file lacks or has too many of, where that is allowed.
+
+    Raises:
+        ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
     try:
         from peft import PeftModel
     except ImportError as error:
         raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
     try:
-        return PeftModel.from_pretrained(model, adapter, **_where(adapter))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
+            model = PeftModel.from_pretrained(model, adapter, **_where(adapter))
+            found = model.load_adapter(adapter, "default", **_where(adapter))  # again, for what it tells
     except Exception as error:  # as above
         raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+    return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
+
+
+def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
+    """What weights are missing or left over, in words; empty if none.
+
+    Raises:
+        ModelError: if there are, and that is not allowed.
+    """
+    left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
+    found = ", ".join(
+        f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
+        for what, keys in (("missing", list(missing)), ("left over", left_over))
+        if keys
+    )
+    if found and not allowed:
+        raise ModelError(
+            f"{source}: the weights are not those that its configuration asks for: {found}; what is missing would be "
+            "random numbers. Give a complete checkpoint, or insist with --allow-missing"
+        )
+    return f"{source}: {found}" if found else ""
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
 
 
 def _where(source: str) -> dict[str, bool]:

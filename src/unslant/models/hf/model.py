@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from unslant.errors import ModelError
 from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
 from unslant.models.hf.engine import PlainEngine, TreeEngine
+from unslant.models.hf.identity import Identifier
+from unslant.models.hf.precision import PROMPTS, agreement, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
-from unslant.version import __version__
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
@@ -39,6 +40,8 @@ class TransformersModel:
         name: what people call it.
         engine: ``auto`` (tree if the self-check passes), ``tree`` (refuse otherwise) or ``plain``.
         token_budget: tokens per forward pass; halved, and the run continued, when memory runs out.
+        adapter: where its adapter came from.
+        incomplete: what the checkpoint lacked or had too many of; stated wherever results are.
 
     Raises:
         ModelError: with ``engine="tree"``, if the self-check fails.
@@ -53,16 +56,18 @@ class TransformersModel:
         engine: str = "auto",
         token_budget: int | None = None,
         adapter: str = "",
+        incomplete: str = "",
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name = name
-        self.adapter = adapter
+        self.incomplete = incomplete
         self.device = torch.device(model.get_input_embeddings().weight.device)
         self.dtype: torch.dtype = model.dtype
         self.cost = Cost()
-        self._identity: tuple[tuple[int, str], dict[str, str]] | None = None
-        self._seen = _changes(model)
+        told = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
+        self._identify = Identifier(model, tokenizer, told)
+        self._sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
@@ -91,38 +96,23 @@ class TransformersModel:
         """Number of weights."""
         return int(self.model.num_parameters())
 
-    def reset(self) -> None:
-        """Forget what was kept from earlier calls. Weights written in place and adapters switched are noticed alone."""
-        self._engine.reset()
-        self._identity = None
-
     @property
     def identity(self) -> Mapping[str, str]:
-        """Digests of weights and tokenizer, dtype, engine, device; reads all weights, and again when they change."""
-        state = _changes(self.model)
-        if self._identity is None or self._identity[0] != state:
-            self._identity = state, self._identify()
-        return self._identity[1] | {"adapters": state[1], "engine": f"{self.engine} {__version__}"}
+        """Who the model is now; see :mod:`unslant.models.hf.identity`."""
+        return self._identify(self.engine)
 
-    def _identify(self) -> dict[str, str]:
-        weights = hashlib.sha256()
-        for key, tensor in sorted(self.model.state_dict().items()):
-            weights.update(key.encode())
-            weights.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
-        backend = getattr(self.tokenizer, "backend_tokenizer", None)
-        written = backend.to_str() if backend is not None else repr(sorted(self.tokenizer.get_vocab().items()))
-        template = getattr(self.tokenizer, "chat_template", None) or ""
-        return {
-            "model": self.name,
-            "class": type(self.model).__name__,
-            "weights": weights.hexdigest(),
-            "config": hashlib.sha256(self.model.config.to_json_string().encode()).hexdigest(),
-            "tokenizer": hashlib.sha256((written + str(template)).encode()).hexdigest(),
-            "adapter": self.adapter,
-            "dtype": str(self.dtype).removeprefix("torch."),
-            "device": self.device.type,
-            "torch": torch.__version__,
-        }
+    @property
+    def facts(self) -> dict[str, object]:
+        """What every result must tell of this model beside its identity.
+
+        ``incomplete``, if the checkpoint was. ``half_precision``, if the model is in bfloat16 or float16: its
+        :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
+        where there is no memory for a copy.
+        """
+        found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
+        if self.model.dtype in (torch.bfloat16, torch.float16) and self._sample:
+            found["half_precision"] = (measured := agreement(self.model, self._sample)) and asdict(measured)
+        return found
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`."""
@@ -136,13 +126,9 @@ class TransformersModel:
     ) -> Iterator[Scored]:
         """Score prompts whose tokens :meth:`encode` gave; see :meth:`unslant.models.base.ResumableModel`.
 
-        With a journal, nothing is kept from earlier calls, so that the same call gives the same bits in any process
-        (with the same number of threads, on the same kind of machine).
+        The same call gives the same bits in any process (with the same number of threads, on the same kind of machine).
         """
         started = time.perf_counter()
-        if (state := _changes(self.model)) != self._seen:
-            self._engine.reset()
-            self._seen = state
         plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
         self.cost.tokens_plain += plain
         self.cost.tokens_baqckv += baqckv
@@ -171,7 +157,6 @@ class TransformersModel:
         while left:
             stretch, checkpoint = "", b""
             if journal is not None:
-                engine.reset()
                 stretch = f"{type(engine).__name__}/{engine.token_budget}/{layout_digest([np.asarray(left)]).hex()}"
                 checkpoint = journal.state(stretch)
             done: set[int] = set()
@@ -198,7 +183,7 @@ class TransformersModel:
     @staticmethod
     def _check(results: Sequence[Scored], prompts: Sequence[Prompt]) -> None:
         for scored in results:
-            if not np.isfinite(scored.logprobs).all():
+            if scored.logprobs is None or not np.isfinite(scored.logprobs).all():
                 raise ModelError(
                     f"question {prompts[scored.index].group!r}: the model's log-probabilities are not finite numbers; "
                     "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
@@ -211,7 +196,14 @@ class TransformersModel:
             ModelError: naming the group of a prompt that is too long.
         """
         encoded = self.encoder.encode(prompts)
+        self._sample += spread(encoded, PROMPTS - len(self._sample))
+        rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
+            if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
+                raise ModelError(
+                    f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
+                    "not belong together"
+                )
             if _length(item) > self._limit:
                 raise ModelError(
                     f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "
@@ -227,7 +219,6 @@ class TransformersModel:
                 "use a smaller --dtype or another --device"
             ) from error
         engine.token_budget = budget
-        engine.reset()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -251,17 +242,6 @@ class TransformersModel:
         if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
-
-
-def _changes(model: Any) -> tuple[int, str]:
-    """What tells, at no cost, whether a model's scores may have changed: writes to its weights, adapters in use."""
-    writes = hash(tuple((id(tensor), tensor._version) for tensor in (*model.parameters(), *model.buffers())))
-    adapters = sorted(
-        f"{name}: {'none' if module.disable_adapters else ', '.join(module.active_adapters)} {module.merged_adapters}"
-        for name, module in model.named_modules()
-        if hasattr(module, "disable_adapters") and hasattr(module, "merged_adapters")
-    )
-    return writes, hashlib.sha256("\n".join(adapters).encode()).hexdigest() if adapters else ""
 
 
 def _probe(vocabulary: int, longest: int) -> list[Encoded]:

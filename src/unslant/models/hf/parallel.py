@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from unslant.models.base import Ids
+from unslant.models.hf.output import float32_output
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def last_logits(model: Any, segments: Sequence[Segment], wanted: Sequence[int]) 
     mask = torch.zeros(total, total, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
     positions = np.concatenate([np.arange(s.position, s.position + len(s.ids)) for s in segments])
     rows = torch.as_tensor([int(starts[i + 1]) - 1 for i in wanted])
-    with torch.inference_mode():
+    with torch.inference_mode(), float32_output(model):
         output = model(
             input_ids=torch.from_numpy(np.concatenate([s.ids for s in segments])).to(device, torch.long)[None],
             attention_mask=mask[None, None].to(device),

@@ -4,9 +4,9 @@ A continuation is never tokenized by itself: prompt and continuation are tokeniz
 the beginning that all candidates of the prompt share are the ones scored. Whether a label takes a space, or melts into
 the bracket before it, is thus the tokenizer's decision and not ours.
 
-Text that spells a special token (``</s>``, ``<|endoftext|>``) becomes that token, in questions too: this is what
-transformers and lm-evaluation-harness do by default, so scores stay comparable with theirs. A question file can hurt
-no question but its own that way.
+Text that spells a special token (``</s>``, ``<|im_end|>``) stays text, see :mod:`unslant.models.hf.literal`; only what
+a chat template itself writes becomes one. transformers and lm-evaluation-harness make tokens of it in questions too:
+``special_tokens="allow"`` does as they do. Texts without any are tokenized as they tokenize them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from unslant.errors import ModelError
+from unslant.errors import InputError, ModelError
 from unslant.models.base import Encoded, Ids
+from unslant.models.hf.literal import Literal
+from unslant.presentations.labels import ALPHABETS
 from unslant.prompts.prompt import Prompt
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
+SPECIAL_TOKENS = ("text", "allow")
 _MAX_CACHED_PIECES = 200_000
 _VERIFIED_PROMPTS = 16
+_SAID = "unslant"
 
 
 class Encoder:
@@ -36,10 +43,24 @@ class Encoder:
     what stands right before it, so every line is tokenized behind the line end and the character that precede it.
     Every call checks a sample of its prompts against tokenizing them whole, and a tokenizer that fails the proof or the
     check is used on whole texts from then on.
+
+    Continuations whose tokens begin those of another one are refused: P(10) could never exceed P(1).
+
+    Args:
+        special_tokens: ``text``: what a prompt spells is text, where the tokenizer allows it (fast ones do); ``allow``:
+            it becomes tokens.
+
+    Attributes:
+        spelling: groups (questions) of the prompts that spell special tokens.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, special_tokens: str = "text") -> None:
+        if special_tokens not in SPECIAL_TOKENS:
+            raise InputError(f"special tokens {special_tokens!r}: use {' or '.join(SPECIAL_TOKENS)}")
         self.tokenizer = tokenizer
+        self.spelling: set[str] = set()
+        self._literal = Literal(tokenizer)
+        self._as_text = special_tokens == "text"
         self._pieces: dict[tuple[str, str], Ids] = {}
         self._prefix = _leading_extra(tokenizer("a", add_special_tokens=True)["input_ids"], self._ids("a"))
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
@@ -47,6 +68,29 @@ class Encoder:
         added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
         self._no_cut_after = tuple(token.content for token in added)
         self._no_cut_before = tuple(token.content for token in added if token.lstrip)
+
+    @property
+    def special_tokens(self) -> str:
+        """``text`` or ``allow``: what becomes of special tokens that a prompt spells."""
+        return "text" if self._as_text and (not self.spelling or self._literal.allowed) else "allow"
+
+    def ids(self, prompt: Prompt) -> list[int]:
+        """Token ids of a prompt that is to be continued, without its continuations."""
+        text, literal = self._written(prompt)
+        prefix = [] if prompt.messages else self._prefix
+        return [*prefix, *(self._literal.ids(text) if literal else self._ids(text))]
+
+    def _written(self, prompt: Prompt) -> tuple[str, bool]:
+        """The prompt as one text, and whether it is for :class:`Literal` to tokenize."""
+        texts = [prompt.text, *(message.content for message in prompt.messages), *prompt.continuations]
+        if not self._literal.spelled(texts):
+            return self.text_of(prompt), False
+        self.spelling.add(prompt.group)
+        if self.special_tokens != "text":
+            return self.text_of(prompt), False
+        messages, mark = self._literal.marked(prompt.messages)
+        written = self.text_of(replace(prompt, text="", messages=tuple(messages))) if messages else ""
+        return self._literal.named(written, mark) + prompt.text, True
 
     def text_of(self, prompt: Prompt) -> str:
         """The prompt as one text, its chat messages written with the tokenizer's chat template.
@@ -69,21 +113,59 @@ class Encoder:
         """Token ids of every prompt, in order.
 
         Raises:
-            ModelError: if a continuation is empty, or leaves no token of context before it.
+            ModelError: if a continuation is empty, leaves no token of context before it, or begins another one.
         """
-        texts = [self.text_of(prompt) for prompt in prompts]
-        if self._by_line and not self._lines_equal_whole(prompts, texts):
-            self._by_line = False
-        return [self._encode_one(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        written = [self._written(prompt) for prompt in prompts]
+        if self._by_line:
+            usual = [(p, text) for p, (text, literal) in zip(prompts, written, strict=True) if not literal]
+            self._by_line = self._lines_equal_whole([p for p, _ in usual], [text for _, text in usual])
+        found = [self._encode_one(prompt, *text) for prompt, text in zip(prompts, written, strict=True)]
+        told_apart: set[tuple[bytes, ...]] = set()
+        for prompt, item in zip(prompts, found, strict=True):
+            tokens = tuple(ids.tobytes() for ids in item.candidates)
+            if tokens not in told_apart:
+                self._tell_apart(prompt, item)
+                told_apart.add(tokens)
+        return found
 
-    def _encode_one(self, prompt: Prompt, text: str) -> Encoded:
+    def _tell_apart(self, prompt: Prompt, item: Encoded) -> None:
+        pair = _begins_another(item)
+        if pair is None:
+            return
+        short, long = (prompt.continuations[i].strip() for i in pair)
+        works = [
+            name
+            for name, other in _other_labels(prompt)
+            if _begins_another(self._encode_one(other, *self._written(other))) is None
+        ]
+        use = f"use --labels {works[0]}" if works else "use labels of one token each"
+        raise ModelError(
+            f"labels {short!r} and {long!r}: this model's tokenizer begins {long!r} with all the tokens of {short!r}, "
+            f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end)"
+        )
+
+    def _ending(self, prompt: Prompt) -> str:
+        """What ends an answer: in a chat, what the template writes behind the assistant's words."""
+        if prompt.messages:
+            with suppress(Exception):  # some templates refuse this; they are programs, and raise what they like
+                said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _SAID}]
+                written = str(self.tokenizer.apply_chat_template(said, tokenize=False))
+                return written[written.rindex(_SAID) + len(_SAID) :].rstrip() or "\n"
+        return "\n"
+
+    def _encode_one(self, prompt: Prompt, text: str, literal: bool = False) -> Encoded:
         # A written chat already begins with whatever special tokens its template wants.
         prefix = [] if prompt.messages else self._prefix
-        *head, tail = self._split(text)
+        *head, tail = [text] if literal else self._split(text)
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
         before = head[-1][-2:] if head else ""
-        context = self._piece(before, tail)
-        whole = [self._piece(before, tail + continuation) for continuation in prompt.continuations]
+        ending = self._ending(prompt) if prompt.to_end else ""
+        if literal:
+            ending = self._literal.named(ending, "\0")
+        context, *whole = (
+            np.asarray(self._literal.ids(tail + end), np.int32) if literal else self._piece(before, tail + end)
+            for end in ("", *(continuation + ending for continuation in prompt.continuations))
+        )
         shared = min(common_prefix(context, ids) for ids in whole)
         shared = min(shared, *(len(ids) - 1 for ids in whole))
         if len(start) + shared < 1 or "" in prompt.continuations:
@@ -130,6 +212,30 @@ class Encoder:
             == self._ids(text + prompt.continuations[-1])
             for prompt, text in zip(prompts[::step], texts[::step], strict=True)
         )
+
+
+def _begins_another(item: Encoded) -> tuple[int, int] | None:
+    """Two candidates of which one's tokens begin, or are, the other's."""
+    order = sorted(range(len(item.candidates)), key=lambda i: item.candidates[i].astype(">i4").tobytes())
+    for one, other in pairwise(order):
+        if common_prefix(item.candidates[one], item.candidates[other]) == len(item.candidates[one]):
+            return one, other
+    return None
+
+
+def _other_labels(prompt: Prompt) -> Iterator[tuple[str, Prompt]]:
+    """The same prompt with the labels of every named alphabet, by its name."""
+    conts = prompt.continuations
+    shapes = [
+        {text.replace(label, "\0", 1) for text, label in zip(conts, alphabet, strict=False)}
+        for alphabet in ALPHABETS.values()
+    ]
+    lead = conts[0][: len(conts[0]) - len(conts[0].lstrip())]
+    shape = next((next(iter(found)) for found in shapes if len(found) == 1), lead + "\0")
+    for name, alphabet in ALPHABETS.items():
+        labels = tuple(shape.replace("\0", label) for label in alphabet[: len(conts)])
+        if len(labels) == len(conts):
+            yield name, replace(prompt, continuations=labels)
 
 
 def common_prefix(a: Ids, b: Ids) -> int:

@@ -54,33 +54,24 @@ class TreeLayout:
 
     Attributes:
         first_candidate: index of each prompt's first candidate in the flat list of candidates; one more at the end.
-        preamble: ids of the beginning that every sequence of the call shares.
     """
 
     batches: list[Batch]
     first_candidate: list[int]
-    preamble: Ids
 
 
-def plan(
-    encoded: Sequence[Encoded],
-    token_budget: int,
-    row_budget: int,
-    known: Ids | None = None,
-) -> TreeLayout:
+def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> TreeLayout:
     """Lay out the prefix tree of ``encoded`` in batches.
 
     Args:
         token_budget: tokens per batch (exceeded only by a single sequence that is longer).
         row_budget: rows of logits per batch.
-        known: a root path whose keys and values are already at hand from an earlier call.
     """
     rows, row_reads, first_candidate = _rows(encoded)
     order = sorted(range(len(rows)), key=lambda r: rows[r].astype(">i4").tobytes())
-    shallowest = min((len(e.context) for e in encoded), default=1) - 1
-    batches, preamble = _lay_out(rows, row_reads, order, token_budget, row_budget, known, shallowest)
+    batches = _lay_out(rows, row_reads, order, token_budget, row_budget)
     _finish(batches, first_candidate)
-    return TreeLayout(batches, first_candidate, preamble)
+    return TreeLayout(batches, first_candidate)
 
 
 _Read = tuple[int, int, int]  # depth of the node whose logits are read, token id scored, candidate
@@ -149,26 +140,15 @@ def _lay_out(
     order: Sequence[int],
     token_budget: int,
     row_budget: int,
-    known: Ids | None,
-    shallowest: int,
-) -> tuple[list[Batch], Ids]:
+) -> list[Batch]:
     layouts: list[_Layout] = []
     carried: list[tuple[int, Ints]] = []  # per batch but the last: keep, keep_local
     path_batch = np.empty(0, dtype=np.int64)  # which batch holds the node of the current root path at each depth ...
     path_node = np.empty(0, dtype=np.int64)  # ... and where
-    previous: Ids = np.empty(0, dtype=np.int32) if known is None else known
-    path_batch = np.full(len(previous), -1, dtype=np.int64)
-    path_node = np.arange(len(previous), dtype=np.int64)
-    shared_by_all = 0
-    for position, r in enumerate(order):
+    previous: Ids = np.empty(0, dtype=np.int32)
+    for r in order:
         ids = rows[r]
         shared = common_prefix(previous, ids)
-        if position == 0:
-            # A node read in this call must be computed in it, so an earlier call's path is used above those only.
-            shared = min(shared, shallowest)
-            shared_by_all = len(ids)
-        else:
-            shared_by_all = min(shared_by_all, shared)
         new = len(ids) - shared
         current = layouts[-1] if layouts else None
         if (
@@ -192,13 +172,7 @@ def _lay_out(
     batches = [layout.finish() for layout in layouts]
     for batch, (keep, local) in zip(batches, carried, strict=False):
         batch.keep, batch.keep_local = keep, local
-    preamble = rows[order[0]][:shared_by_all] if order else np.empty(0, dtype=np.int32)
-    if batches:
-        # Hand the beginning shared by the whole call on to the next call.
-        keep = min(len(preamble), len(previous))
-        last = batches[-1]
-        last.keep, last.keep_local = _carry(path_batch[:keep], path_node[:keep], len(batches) - 1, last.spine)
-    return batches, preamble
+    return batches
 
 
 def _carry(path_batch: Ints, path_node: Ints, batch: int, spine: int) -> tuple[int, Ints]:

@@ -1,8 +1,6 @@
-"""unslant in inspect_ai: tasks, with their solvers and scorers. Needs the extra ``unslant[inspect]``.
+"""inspect_ai tasks of the studies, and readers of their logs. Needs the extra ``unslant[inspect]``.
 
 ``inspect eval unslant/instruction_boundary --model openai/gpt-4o -T settings=vanilla,vagueness``
-
-The tasks live with their studies; this registers them, and names what reads their logs.
 """
 
 from unslant.studies.inspect_samples import from_metadata
@@ -10,12 +8,4 @@ from unslant.studies.instruction_boundary.inspect_records import read_rows, to_s
 from unslant.studies.instruction_boundary.inspect_task import build_task, instruction_boundary
 from unslant.studies.unbiased.inspect_task import read_unbiased, unbiased
 
-__all__ = [
-    "build_task",
-    "from_metadata",
-    "instruction_boundary",
-    "read_rows",
-    "read_unbiased",
-    "to_sample",
-    "unbiased",
-]
+__all__ = ["build_task", "from_metadata", "instruction_boundary", "read_rows", "read_unbiased", "to_sample", "unbiased"]

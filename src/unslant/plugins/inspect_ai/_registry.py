@@ -1,4 +1,4 @@
-"""What inspect_ai loads through the entry point ``unslant``."""
+"""Loaded by inspect_ai through the entry point ``unslant``."""
 
 from unslant.studies.instruction_boundary.inspect_scorer import boundary_answer
 from unslant.studies.instruction_boundary.inspect_solver import generate_reply

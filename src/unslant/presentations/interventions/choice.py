@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from unslant.presentations.interventions import language, wording
+from unslant.presentations.interventions.containment import partly_right
 from unslant.presentations.interventions.equivalence import equivalent, form, identical, number
 from unslant.presentations.interventions.pool import Pool
 from unslant.presentations.labels import ALPHABETS
 from unslant.presentations.orders import Order
-from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present
+from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.questions.question import Question
 
 ORDER_TRIES = 100
@@ -64,7 +65,7 @@ def obstacles(question: Question) -> dict[str, str]:
         found.setdefault("AR", "options differ in case or punctuation alone")
     if len({options[i].strip() for i in question.movable}) < 2:
         found["OS"] = "fewer than two different options may change place"
-    if any(language.names_labels(options[i]) and not number(options[i]) for i in question.pinned):
+    if question.pinned and references(question):
         found["LR"] = "options refer to others by their labels"
     if language.speaks_of_options(stem):
         found["BT"] = "the stem speaks of its options"
@@ -74,6 +75,11 @@ def obstacles(question: Question) -> dict[str, str]:
         found["BT"] = "options refer to other options"
     elif not all(option.strip() for option in options):
         found["BT"] = "an option is empty"
+    right = right_contents(question)
+    wrong = set(range(len(options))) - right
+    if {"AR", "BT"} - found.keys() and any(partly_right(options[r], options[w]) for r in right for w in wrong):
+        for code in ("AR", "BT"):
+            found.setdefault(code, "a wrong option is part of the right one, or holds it")
     return found
 
 
@@ -127,12 +133,15 @@ def answer_removal(presentation: Presentation, question: Question, scene: Scene)
     Options of the same text go together, each replaced by another text.
     """
     rng = scene.rng("AR")
+    second = presentation.distractor if presentation.stem == question.stem else presentation.stem
     gone = question.options[rng.choice(_removable(question))]
     texts: list[str] = []
     lines = []
     for line in presentation.shown:
         if identical(line.text, gone):
-            text = scene.pool.foreign_option(question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts))
+            text = scene.pool.foreign_option(
+                question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts), beside=second
+            )
             if text is None:
                 raise NotPossible("no unrelated option was found")
             texts.append(text)

@@ -91,13 +91,16 @@ def pool_of(questions: Iterable[Question | MathQuestion]) -> Pool:
 
 def possible(question: Question | MathQuestion) -> tuple[Combination, dict[str, str]]:
     """The interventions a question can take as far as its own wording tells, and code -> reason for the others."""
-    if isinstance(question, MathQuestion):
-        return KINDS["maths"], {}
-    obstacles = dict(choice.obstacles(question))
+    kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
+    obstacles = dict(_obstacles(question))
     for code, needed in NEEDS.items():
         if needed in obstacles:
             obstacles.setdefault(code, obstacles[needed])
-    return tuple(code for code in KINDS["choice"] if code not in obstacles), obstacles
+    return tuple(code for code in KINDS[kind] if code not in obstacles), obstacles
+
+
+def _obstacles(question: Question | MathQuestion) -> Mapping[str, str]:
+    return maths.obstacles(question) if isinstance(question, MathQuestion) else choice.obstacles(question)
 
 
 def compose(
@@ -208,21 +211,19 @@ def _items(
     rng: Callable[[str], random.Random],
     kind: str,
 ) -> list[Asked]:
+    problem = maths.obstacle(question) if isinstance(question, MathQuestion) else ""
+    if problem or (isinstance(question, Question) and not question.answers):
+        raise _Refused(problem or "no option is right")
+    for code in wanted:
+        reason = _obstacles(question).get(code)
+        if reason:
+            raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if isinstance(question, MathQuestion):
-        problem = maths.obstacle(question)
-        if problem:
-            raise _Refused(problem)
         if "QJ" in wanted:
             item = maths.question_jitter(question, rng("QJ"))
             return [(item, _changed(choice.judged(item, kind), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
         asked = maths.answer_jitter(question, rng("AJ"))
         return [(asked, _changed(choice.shown(asked, kind), asked, wanted, pool, rng, choice.APPLY))]
-    if not question.answers:
-        raise _Refused("no option is right")
-    for code in wanted:
-        reason = choice.obstacles(question).get(code)
-        if reason:
-            raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if "BT" in wanted:
         pairs = choice.binary_transformation(question, kind)
         return [(item, replace(presentation, interventions=wanted)) for item, presentation in pairs]

@@ -7,7 +7,7 @@ import unicodedata
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-_WORDS_FOR_NUMBERS = {
+WORDS_FOR_NUMBERS = {
     word: str(number)
     for number, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -33,7 +33,7 @@ def form(text: str) -> tuple[str, ...]:
 
 def _token(token: str) -> str:
     if not any(character.isdecimal() for character in token):
-        return _WORDS_FOR_NUMBERS.get(token, token)
+        return WORDS_FOR_NUMBERS.get(token, token)
     value = number(token)
     return token if value is None else str(value)
 

@@ -43,7 +43,6 @@ _NONE = re.compile(
     r"|no (?:one|answer|option|choice|correct|right|such|error|change|effect)s?)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-_LETTER = re.compile(r"\b[A-Za-z]\b|\b\d+\b")
 _GENERIC_OPTIONS = frozenset(
     form(text)
     for text in (
@@ -115,11 +114,6 @@ def compares(stem: str) -> bool:
 def says_none(option: str) -> bool:
     """Whether an option itself says that no option is right, or could be read so."""
     return bool(_NONE.fullmatch(option.strip()))
-
-
-def names_labels(option: str) -> bool:
-    """Whether an option that refers to others does so by their labels ("both A and C")."""
-    return bool(_LETTER.search(re.sub(r"^a\b", "", option.strip())))
 
 
 @lru_cache(maxsize=200_000)

@@ -37,6 +37,17 @@ def obstacle(question: MathQuestion) -> str:
     return ""
 
 
+def obstacles(question: MathQuestion) -> dict[str, str]:
+    """Code -> why this question cannot take that jitter.
+
+    A worked solution that ends in another number than the answer is not understood, or one of the two is wrong.
+    """
+    steps = _ANNOTATION.findall(question.solution)
+    if steps and number(question.answer) is not None and number(steps[-1][1]) != number(question.answer):
+        return {"QJ": "the worked solution ends in another number than the answer"}
+    return {}
+
+
 def answer_jitter(question: MathQuestion, rng: random.Random) -> Question:
     """AJ: a multiple-choice question with the answer and three near misses, in ascending order.
 
@@ -132,16 +143,19 @@ def _like(value: Decimal, pattern: str) -> str:
 def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
     """The stem with one number changed so that the answer changes too; ``None`` where that cannot be shown.
 
-    The worked solution is computed again with the new number. It counts only if every step of it can be followed,
-    the number can stand for nothing else in it, and no result turns negative or fractional that was not before.
+    The worked solution is computed again with the new number. It counts only if it ends in the answer, every step of it
+    can be followed, every number in it comes from the question or an earlier step, the number can stand for nothing
+    else in it, and no result turns negative or fractional that was not before.
     """
     steps = [(left.strip(), _plain(right)) for left, right in _ANNOTATION.findall(question.solution)]
-    if not steps or any(result is None for _, result in steps):
+    if not steps or any(result is None for _, result in steps) or steps[-1][1] != _value(question):
         return None
     places = list(_NUMBER.finditer(question.stem))
     values = [Decimal(place[0]) for place in places]
     results = [result for _, result in steps if result is not None]
-    in_words = {value for word in question.stem.split() if (value := _in_words(word)) is not None}
+    in_words = {value for word in re.split(r"[\s-]+", question.stem) if (value := _in_words(word)) is not None}
+    if not _accounted_for(steps, {*in_words, *_IMPLIED, *_literals(question.stem)}):
+        return None
     elsewhere = {*results, *in_words, *_IMPLIED}
     single = [i for i, v in enumerate(values) if values.count(v) == 1 and v not in elsewhere]
     rng.shuffle(single)
@@ -154,6 +168,20 @@ def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
             start, end = places[i].span()
             return question.stem[:start] + f"{new:f}" + question.stem[end:]
     return None
+
+
+def _accounted_for(steps: list[tuple[str, Decimal | None]], known: set[Decimal]) -> bool:
+    """Whether every number of the worked solution is known, as a percentage perhaps, or an earlier result."""
+    known = known | {value / 100 for value in known} | {Decimal("0.01")}
+    for left, result in steps:
+        if not known.issuperset(_literals(left)) or result is None:
+            return False
+        known.add(result)
+    return True
+
+
+def _literals(text: str) -> list[Decimal]:
+    return [Decimal(found) for found in re.findall(r"\d+(?:\.\d+)?|\.\d+", text.replace(",", ""))]
 
 
 def _recomputed(steps: list[tuple[str, Decimal | None]], old: Decimal, new: Decimal) -> Decimal | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from unslant.presentations.interventions import language
@@ -56,30 +56,46 @@ class Pool:
         for _ in range(tries):
             yield self._questions[bisect.bisect(self._places, rng.random()) % len(self._questions)]
 
-    def _others(self, question: Question, rng: random.Random) -> Iterator[Question]:
-        """Questions at random but for ``question`` itself; in the first half of the search, of other subjects only."""
+    @cached_property
+    def _by_stem(self) -> dict[str, list[Question]]:
+        found: dict[str, list[Question]] = {}
+        for question in self._questions:
+            found.setdefault(question.stem.strip(), []).append(question)
+        return found
+
+    def _others(self, shown: Sequence[Question], rng: random.Random) -> Iterator[Question]:
+        """Questions at random but for ``shown``; in the first half of the search, of other subjects only."""
+        ids, stems, subjects = ({getattr(q, name) for q in shown} for name in ("id", "stem", "subject"))
         for tried, other in enumerate(self.drawn(rng)):
-            elsewhere = tried >= TRIES // 2 or not self._has_subjects or other.subject != question.subject
-            if elsewhere and other.id != question.id and other.stem != question.stem:
+            elsewhere = tried >= TRIES // 2 or not self._has_subjects or other.subject not in subjects
+            if elsewhere and other.id not in ids and other.stem not in stems:
                 yield other
 
     def foreign_option(
-        self, question: Question, rng: random.Random, avoid: Callable[[str], bool] = lambda text: False
+        self,
+        question: Question,
+        rng: random.Random,
+        avoid: Callable[[str], bool] = lambda text: False,
+        beside: str = "",
     ) -> str | None:
         """An option of another question that has nothing to do with ``question``; ``None`` if none was found.
 
         It stands on its own ("both of these" does not), says something else than every option of the question, and
-        shares no word that carries meaning with the question.
+        shares no word that carries meaning with the question. The same holds for every question with the stem
+        ``beside``, if one is shown as a second question, since the borrowed option might answer that.
         """
-        around = frozenset().union(*map(language.content_words, (question.context, question.stem, *question.options)))
-        for other in self._others(question, rng):
+        seconds = self._by_stem.get(beside.strip(), []) if beside else []
+        options = [*question.options, *(option for second in seconds for option in second.options)]
+        texts = (question.context, question.stem, beside, *options)
+        around = frozenset().union(*map(language.content_words, texts))
+        for other in self._others((question, *seconds), rng):
             i = rng.randrange(len(other.options))
             text = other.options[i]
             if (
                 i not in other.pinned
                 and language.stands_alone(text)
                 and not around & language.content_words(text)
-                and not any(overlapping(text, option) for option in question.options)
+                and not any(overlapping(text, option) for option in options)
                 and not avoid(text)
             ):
                 return text
@@ -89,10 +105,11 @@ class Pool:
         """The stem of another question that the options of ``question`` do not answer; ``None`` if none was found.
 
         It is short, makes sense without context or options, is about something, does not ask for an exception (which
-        any option might be), and has no option in common with ``question``.
+        any option might be), and has no option in common with ``question``, whose options neither hold its right
+        answers nor are part of them.
         """
         words = language.content_words(question.stem)
-        for other in self._others(question, rng):
+        for other in self._others((question,), rng):
             if (
                 not other.context
                 and len(other.stem) <= LONGEST_SECOND_STEM
@@ -100,11 +117,21 @@ class Pool:
                 and not language.asks_for_exception(other.stem)
                 and not language.speaks_of_options(other.stem)
                 and not language.generic(other.stem)
-                and not any(equivalent(a, b) for a in other.options for b in question.options)
+                and not any(self._answers(question, second) for second in self._by_stem[other.stem.strip()])
                 and 2 * len(words & language.content_words(other.stem)) <= len(words)
             ):
                 return other.stem.strip()
         return None
+
+    @staticmethod
+    def _answers(question: Question, second: Question) -> bool:
+        """Whether an option of ``question`` is one of ``second`` as well, or holds or is part of a right one."""
+        right = [second.options[i] for i in second.answers]
+        return any(
+            any(equivalent(option, other) for other in second.options)
+            or any(overlapping(option, other) for other in right)
+            for option in question.options
+        )
 
 
 def _place(question_id: str) -> float:

@@ -1,4 +1,4 @@
-"""``unslant study annotation-sheet`` and ``annotation-agreement``: what people say of composed questions (P4)."""
+"""``unslant study annotation-sheet`` and ``annotation-agreement``: people check composed questions (P4)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def annotation_sheet(
     settings: Annotated[o.PromptOptions, o.SETTINGS] = o.PromptOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Write composed questions with their expected answers to a sheet, for people to say whether these are right.
+    """Write composed questions with their expected answers to a sheet on which people say whether these are right.
 
     Examples:
       unslant study annotation-sheet questions.jsonl --items 300 --out sheet.csv
     """
+    from unslant.reports.numbers import count
     from unslant.studies.annotation.study import sheet, write_sheet
     from unslant.studies.outputs import check_file
 
@@ -33,7 +34,9 @@ def annotation_sheet(
     rows = sheet(found, items, template=settings.template, seed=settings.seed)
     write_sheet(rows, out)
     if not quiet:
-        print(f"{len(rows):,} items written to {out}: fill in the column 'right' with yes or no, one copy a person")
+        print(
+            f"{count(len(rows), 'item')} written to {out}: fill in the column 'right' with yes or no, one copy a person"
+        )
 
 
 def annotation_agreement(

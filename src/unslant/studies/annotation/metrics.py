@@ -1,9 +1,10 @@
-"""What people say of composed questions: whether the expected answer is right (P4, sec. 6.7)."""
+"""Agreement of annotators on the expected answers of composed questions (P4, sec. 6.7)."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,8 @@ class AnnotationAgreement(StudyResult):
     """How often people confirm the expected answers, and how far they agree with each other.
 
     Attributes:
-        confirmed: share of verdicts that say "right", over items.
-        by_annotator: the same for each annotator.
-        by_intervention: combination (``DH+AR``) -> the same, over its items; empty without interventions.
+        confirmed, by_annotator, by_intervention: share of verdicts that say "right", over items; by combination
+            (``DH+AR``).
         agreement: share of pairs of annotators that agree, over items with two or more.
         kappa: Fleiss' kappa generalised to any number of annotators an item (Krippendorff's alpha for two
             categories); nan where all verdicts are the same.
@@ -40,10 +40,10 @@ class AnnotationAgreement(StudyResult):
 
 
 def annotation_agreement(verdicts: Verdicts, interventions: Mapping[str, str] | None = None) -> AnnotationAgreement:
-    """Agreement figures of an annotation sheet that came back.
+    """Agreement figures of filled-in sheets.
 
     Args:
-        interventions: item -> combination, for accuracy by combination.
+        interventions: item -> combination.
 
     Raises:
         ValueError: if there is no verdict at all.
@@ -52,28 +52,27 @@ def annotation_agreement(verdicts: Verdicts, interventions: Mapping[str, str] | 
     if not items:
         raise ValueError("no verdicts: nobody has filled in the sheet")
     by_item = {item: [given[item] for given in verdicts.values() if item in given] for item in items}
-    groups: dict[str, list[str]] = {}
+    groups: defaultdict[str, list[list[bool]]] = defaultdict(list)
     for item in items:
         if interventions and item in interventions:
-            groups.setdefault(interventions[item], []).append(item)
-    pairs = {item: [a == b for a, b in itertools.combinations(said, 2)] for item, said in by_item.items()}
+            groups[interventions[item]].append(by_item[item])
     return AnnotationAgreement(
-        confirmed=_mean([float(np.mean(said)) for said in by_item.values()]),
-        by_annotator={name: _mean([float(v) for v in given.values()]) for name, given in verdicts.items() if given},
-        by_intervention={
-            name: _mean([float(np.mean(by_item[item])) for item in members]) for name, members in sorted(groups.items())
-        },
-        agreement=_mean([float(np.mean(same)) for same in pairs.values() if same]),
-        kappa=_alpha(list(by_item.values())),
+        confirmed=_mean_of(by_item.values()),
+        by_annotator={name: _mean_of([v] for v in given.values()) for name, given in verdicts.items() if given},
+        by_intervention={name: _mean_of(groups[name]) for name in sorted(groups)},
+        agreement=_mean_of([a == b for a, b in itertools.combinations(said, 2)] for said in by_item.values()),
+        kappa=_alpha(by_item.values()),
         disputed=tuple(item for item, said in by_item.items() if not all(said)),
     )
 
 
-def _mean(values: Sequence[float]) -> Estimate:
-    return Bootstrap(len(values)).mean(np.asarray(values, dtype=np.float64), note="no item has two verdicts")
+def _mean_of(items: Iterable[Sequence[bool]]) -> Estimate:
+    """Mean over items of the share that is True; items without any do not count."""
+    values = np.array([np.mean(given) for given in items if given], dtype=np.float64)
+    return Bootstrap(len(values)).mean(values, note="no item has two verdicts")
 
 
-def _alpha(units: list[list[bool]]) -> float:
+def _alpha(units: Iterable[Sequence[bool]]) -> float:
     """Krippendorff's alpha for nominal data: 1 - observed / expected disagreement (Krippendorff 2011)."""
     rated = [unit for unit in units if len(unit) > 1]
     n = sum(map(len, rated))

@@ -1,7 +1,8 @@
-"""The agreement of annotators as it is shown."""
+"""The page of the annotation study."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS
@@ -14,18 +15,17 @@ if TYPE_CHECKING:
 
 def page(found: AnnotationAgreement) -> Page:
     """How often people confirm the expected answers, and which they do not."""
-    share, items = METRICS["confirmed"], count(found.confirmed.n, "item")
+    items = count(found.confirmed.n, "item")
     rows: list[tuple[Cell, ...]] = [("all", found.confirmed)]
     rows += [(f"by {name}", estimate) for name, estimate in found.by_annotator.items()]
     rows += [(f"under {name}", estimate) for name, estimate in found.by_intervention.items()]
     rows += [(METRICS["agreement"].name, found.agreement)] if found.agreement.defined else []
-    columns = (Column(""), Column("share", share))
-    disputed = Table(
-        "annotation-disputed", "Called wrong by someone", (Column("item"),), tuple((i,) for i in found.disputed)
-    )
-    notes = []
-    if found.kappa == found.kappa:
-        notes.append(f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}.")
+    columns = (Column(""), Column("share", METRICS["confirmed"]))
+    tables = [Table("annotation", "Expected answers confirmed", columns, tuple(rows))]
+    if found.disputed:
+        wrong = tuple((item,) for item in found.disputed)
+        tables.append(Table("annotation-disputed", "Called wrong by someone", (Column("item"),), wrong))
+    kappa = f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}."
     return Page(
         about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
         headline=f"Expected answers confirmed: {percent(found.confirmed.value, 1)} of {items}",
@@ -35,11 +35,8 @@ def page(found: AnnotationAgreement) -> Page:
                 "annotation",
                 "Do people confirm the expected answers?",
                 "Share of verdicts that call the expected answer right, over items.",
-                tables=(
-                    Table("annotation", "Expected answers confirmed", columns, tuple(rows)),
-                    *((disputed,) if disputed.rows else ()),
-                ),
-                notes=tuple(notes),
+                tables=tuple(tables),
+                notes=() if math.isnan(found.kappa) else (kappa,),
                 first_screen=True,
             ),
         ),

@@ -1,8 +1,7 @@
-"""An annotation sheet: people say whether the expected answers of composed questions are right (P4, sec. 6.7)."""
+"""Annotation sheets, on which people say whether the expected answers of composed questions are right."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,22 +12,22 @@ from pydantic import BeforeValidator, Field
 from unslant.asking import Asked
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
 from unslant.questions.tables import read_table
+from unslant.reports.escape import csv_text
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.unbiased.plan import AnySet, key_of, plan
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula at the start of a cell."""
 
 
 def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
-    """``n`` composed items at random, each with an empty column ``right`` to be filled with yes or no.
+    """``n`` composed items at random, each with an empty column ``right`` to fill in with yes or no.
 
-    Every question is composed once; the true/false items of a binary transformation are items of their own.
+    Every question is composed once; each true/false item of a binary transformation counts as an item.
 
     Raises:
         InputError: if ``n`` is less than 1, or no question can be composed.
@@ -36,21 +35,15 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
     if n < 1:
         raise InputError(f"{n} items: give 1 or more")
     layout = load_template(template)
-    asked = [
-        (question, presentation)
-        for question, presentation in plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed)).asked
-        if presentation.kind == BOAT
-    ]
+    planned = plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed))
+    asked = [(question, presentation) for question, presentation in planned.asked if presentation.kind == BOAT]
     chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
     rows = []
-    for i in sorted(chosen):
-        question, presentation = asked[i]
+    for question, presentation in (asked[i] for i in sorted(chosen)):
         codes = "+".join(presentation.interventions) or "none"
         shown = f"{presentation.instruction}\n\n{layout.render_question(presentation).strip()}"
-        item = key_of(question, presentation)
-        rows.append(
-            dict(zip(COLUMNS, (item, question.id, codes, shown, ", ".join(presentation.right_labels), ""), strict=True))
-        )
+        row = (key_of(question, presentation), question.id, codes, shown, ", ".join(presentation.right_labels), "")
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
     return rows
 
 
@@ -61,17 +54,13 @@ def _rank(asked: Asked, seed: int) -> bytes:
 
 
 def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
-    """Write the sheet as CSV; a cell that a spreadsheet would run as a formula gets an apostrophe in front."""
-    with Path(path).open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows({k: f"'{v}" if v.startswith(_FORMULA) else v for k, v in row.items()} for row in rows)
+    """Write the sheet as CSV; an apostrophe keeps spreadsheets from running a cell as a formula."""
+    text = csv_text(COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
+    write_atomically(path, text.encode("utf-8-sig"))
 
 
 def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
-    """Agreement figures of filled-in sheets, one for each annotator (named by its file).
-
-    Empty cells of ``right`` are left out.
+    """Agreement figures of filled-in sheets, one for each annotator (named by its file), without empty verdicts.
 
     Raises:
         InputError: naming file and line, on a verdict that is neither yes nor no, an item given twice, or sheets

@@ -1,4 +1,4 @@
-"""The questions of audits, as the report's browser of single questions shows them."""
+"""Data for the question browser of audit reports."""
 
 from __future__ import annotations
 
@@ -34,25 +34,22 @@ FILTERS = (
 SORTS = (
     Sort("PBM, highest first", "pbm", descending=True),
     Sort("share of orders right, lowest first", "expected_accuracy"),
-    Sort("order of the file"),
+    Sort("file order"),
 )
 MEASURES = ("pbm", "expected_accuracy", "accuracy", "consistency", "vote_accuracy")
 EXPLANATION = (
-    "Every question as it was shown, in every order, with the probability of each option. PBM tells how far the "
-    "probabilities move with the order: 0 is not at all."
+    "Every question as the model saw it, in every order, with the probability of each option. PBM measures how far the "
+    "probabilities move with the order; 0 means not at all."
 )
 
 
 def browser(runs: Mapping[str, AuditResult]) -> QuestionBrowser:
-    """The questions of audits by their names."""
+    """The question browser of one or more audits, by name."""
     return QuestionBrowser(EXPLANATION, METRICS["pbm"], FILTERS, SORTS, partial(browser_data, runs))
 
 
 def browser_data(runs: Mapping[str, AuditResult]) -> dict[str, Any]:
-    """Questions, and every run's probabilities for them, as plain values for JSON.
-
-    ``questions`` come in the order of the first run's file and are referred to by their place in that list.
-    """
+    """Questions in the file order of the first run, and each run's probabilities by question index, for JSON."""
     questions = _questions(runs)
     place = {question["id"]: i for i, question in enumerate(questions)}
     return {"questions": questions, "runs": [_run(name, result, place) for name, result in runs.items()]}
@@ -68,7 +65,7 @@ def _questions(runs: Mapping[str, AuditResult]) -> list[dict[str, Any]]:
     for result in runs.values():
         scores = result.scores
         for i, name in enumerate(scores.ids):
-            if name not in found:  # the file holds no texts: the numbers can be looked at all the same
+            if name not in found:  # no question text was recorded; show the numbers alone
                 answers, pinned = (np.flatnonzero(row[i]).tolist() for row in (scores.answers, scores.pinned))
                 empty = [""] * int(scores.n_options[i])
                 found[name] = {"id": name, "s": "", "o": empty, "a": answers, "u": scores.subjects[i], "p": pinned}
@@ -101,7 +98,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _view(scores: OrderScores, view: View, words: str) -> dict[str, Any]:
-    # options a question does not have stand after the ones it has
+    # padding options sort last
     positions = np.where(scores.exists, view.positions, scores.width + np.arange(scores.width))
     contents = np.argsort(positions, axis=1)
     return {

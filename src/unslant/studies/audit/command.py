@@ -1,4 +1,4 @@
-"""``unslant audit``: the main job."""
+"""``unslant audit``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def audit(
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
-    """Ask every question in many orders, and say what the score is worth.
+    """Ask every question in many orders and measure how much of the score is bias.
 
-    Without arguments: the embedded model prefers-a on the embedded questions.
+    Without arguments, audits the reference model prefers-a on the embedded questions.
 
     Examples:
       unslant audit org/name questions.jsonl --html report.html

@@ -1,4 +1,4 @@
-"""Several audits side by side as one result: each against the first, question by question."""
+"""Several audits compared with the first, question by question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unslant.arrays import jsonable
 from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
-from unslant.reports.numbers import Cell, count, listed, number
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
@@ -33,16 +33,11 @@ if TYPE_CHECKING:
     from unslant.reports import Describes
 
 MEASURES = (*SCORES, "consistency", "pbm")
-"""What is compared question by question."""
 
 
 @dataclass(frozen=True)
 class AuditComparison(StudyResult):
-    """Audits by the names they go by; the first is the one the others are compared with.
-
-    Attributes:
-        runs: name -> audit.
-    """
+    """Audits by name; the others are compared with the first."""
 
     study = "audit-comparison"
 
@@ -50,7 +45,7 @@ class AuditComparison(StudyResult):
 
     @classmethod
     def of(cls, results: Sequence[AuditResult], files: Sequence[str] = ()) -> AuditComparison:
-        """Audits by the names of their models; where two have the same, with that of the file (or a number) added."""
+        """Name audits by model, with the file name (or a number) added where models share a name."""
         often = Counter(result.name for result in results)
         extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
         named = zip(results, extra, strict=True)
@@ -63,23 +58,19 @@ class AuditComparison(StudyResult):
 
     @cached_property
     def differences(self) -> tuple[tuple[str, PairedDifference], ...]:
-        """Name of a run and its difference from the first, for each measure defined on questions of both."""
+        """Run name and difference from the first run, for each measure defined on shared questions."""
         first = self.base[1]
+        own = first.metrics.questions
         pairs = [
-            (
-                name,
-                paired_difference(
-                    run.scores, first.scores, measure, measures=(run.metrics.questions, first.metrics.questions)
-                ),
-            )
-            for measure in MEASURES
+            (name, paired_difference(run.scores, first.scores, key, measures=(run.metrics.questions, own)))
+            for key in MEASURES
             for name, run in list(self.runs.items())[1:]
             if set(run.scores.ids) & set(first.scores.ids)
         ]
         return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of every run, and the differences, JSON-able."""
+        """All numbers of each run, and the differences, as plain values for JSON."""
         return {
             "unslant": __version__,
             "study": self.study,
@@ -91,11 +82,11 @@ class AuditComparison(StudyResult):
     def page(self) -> Page:
         settings = {name: dict(settings_rows(run.meta)) for name, run in self.runs.items()}
         rows = dict.fromkeys(key for found in settings.values() for key in found)
-        told: list[tuple[str, str]] = []
+        shown: list[tuple[str, str]] = []
         for key in rows:
             values = {name: found.get(key, "") for name, found in settings.items()}
             same = len(set(values.values())) == 1
-            told += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
+            shown += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
         return Page(
             about=" · ".join(self.runs),
             headline=self._headline(),
@@ -109,7 +100,7 @@ class AuditComparison(StudyResult):
                 numbers_panel(self.runs),
             ),
             notes=tuple(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
-            settings=tuple(told),
+            settings=tuple(shown),
             example=str(self.base[1].meta.get("example_prompt", "")),
             questions=browser(self.runs),
             name=", ".join(self.runs),
@@ -120,18 +111,19 @@ class AuditComparison(StudyResult):
         if len(self.runs) > 2 or not self.differences:
             return f"{count(len(self.runs), 'run')} side by side"
         how = METRICS["difference"]
-        words = {"accuracy": "as reported", "robust_accuracy": "whatever the order"}
-        parts = [f"{number(found[key], how)} {said}" for key, said in words.items() if key in found]
-        other = list(self.runs)[1]
-        return f"{other} against {self.base[0]}: {', '.join(parts) or 'nothing could be compared'}"
+        words = {"expected_accuracy": "as mean over orders", "accuracy": "as reported"}
+        key = next((key for key in words if key in found), None)
+        other, base = list(self.runs)[1], self.base[0]
+        if key is None:
+            return f"{other} against {base}: nothing could be compared"
+        written = f"{with_interval(found[key], how)} {words[key]}, same questions"
+        if not found[key].excludes(0.0):
+            return f"No difference shown between {other} and {base}: {written}"
+        return f"{other} against {base}: {written}"
 
 
 def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> list[Describes]:
-    """The same results, several audits among them as one comparison where the first of them stood.
-
-    Args:
-        files: a name for each result, which tells audits of one model apart.
-    """
+    """Replace several audits by one comparison in the place of the first; ``files`` names each result."""
     audits = [i for i, result in enumerate(results) if isinstance(result, AuditResult)]
     if len(audits) < 2:
         return list(results)
@@ -141,15 +133,13 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
 
 
 def _lead(runs: Mapping[str, AuditResult]) -> str:
-    """Each run in a few words."""
-    told = []
+    parts = []
     for name, run in runs.items():
         means, preference = run.metrics.means, run.metrics.preference
         prefers = f", {preference.phrase}" if preference.unsure.defined else ""
-        told.append(
-            f"{name}: {number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order{prefers}"
-        )
-    return "; ".join(told) + "."
+        scores = f"{number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order"
+        parts.append(f"{name}: {scores}{prefers}")
+    return "; ".join(parts) + "."
 
 
 def _differences(comparison: AuditComparison) -> Panel:
@@ -157,20 +147,18 @@ def _differences(comparison: AuditComparison) -> Panel:
     ids = set(comparison.base[1].scores.ids)
     unmatched = [name for name, run in comparison.runs.items() if not ids & set(run.scores.ids)]
     marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
-
     how = METRICS["difference"]
-
     chart = Chart(
         "differences",
         f"Difference from {base}",
-        "On the questions both answered. Intervals (95 %) resample both answers of a question together; one that lies "
-        "beside the dashed line is a difference that questions alone do not explain.",
+        "On shared questions. The 95 % intervals resample both answers to a question together; one that excludes the "
+        "dashed line shows a difference beyond the choice of questions.",
         lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
     )
     return Panel(
         "differences",
         "Paired differences",
-        "The same questions asked of both: far sharper than comparing two scores with their own intervals.",
+        "Paired by question, which is more sensitive than comparing two scores and their separate intervals.",
         (chart,) if marks else (),
         (_difference_table(base, found),) if found else (),
         (f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
@@ -186,10 +174,10 @@ def _difference_table(base: str, found: Sequence[tuple[str, PairedDifference]]) 
         Column(base),
         Column("this run"),
         Column.of("difference"),
-        Column("only this run", explanation="questions where the measure holds for this run alone"),
-        Column(f"only {base}", explanation="questions where the measure holds for the first run alone"),
+        Column("only this run", explanation="questions where the measure holds only for this run"),
+        Column(f"only {base}", explanation="questions where the measure holds only for the first run"),
         Column.of("p_value", "McNemar p"),
-        Column("left out", explanation="questions that only one of the runs has, or that are undefined in either"),
+        Column("left out", explanation="questions missing or undefined in either run"),
     )
 
     def only(pair: PairedDifference, n: int) -> int | None:
@@ -211,21 +199,14 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
             if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= len(run.scores) / 2:
                 letters = [chr(ord("A") + i) for i in range(block.n)]
                 marks += [Mark(name, e, series=order_name(order, letters)) for order, e in order_accuracies(block)]
-
     chart = Chart(
         "orders",
-        "Each mark is one order",
-        "Accuracy of the most common option count under each order of its options. A run that goes by content has its "
-        "marks in one place.",
+        "Accuracy under each order",
+        "One mark per order, for the most common number of options. The marks of an unbiased model coincide.",
         lambda style: charts.strip(marks, style),
     )
-    return Panel(
-        "orders",
-        "Score under each order",
-        "How far the score moves when nothing but the order of options does.",
-        (chart,) if marks else (),
-        short="Orders",
-    )
+    explanation = "How far the score moves when only the order of options changes."
+    return Panel("orders", "Score under each order", explanation, (chart,) if marks else (), short="Orders")
 
 
 def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
@@ -241,14 +222,9 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         (subject or "(none)", [Mark(subject, value, series=name) for name, value in values(subject).items()])
         for subject in subjects
     ]
-
-    table = Table(
-        "subjects",
-        "Mean accuracy over orders, by subject",
-        (Column("subject"), *map(Column, runs)),
-        tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects),
-        folded=True,
-    )
+    columns = (Column("subject"), *map(Column, runs))
+    cells = tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects)
+    table = Table("subjects", "Mean accuracy over orders, by subject", columns, cells, folded=True)
     chart = Chart(
         "subjects",
         f"Mean over orders, by subject{first_rows(len(rows))}",

@@ -1,4 +1,4 @@
-"""What each correction makes of orders that are already scored, with no further call of the model."""
+"""Debiasing methods applied to scores already recorded, without asking the model again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from unslant.presentations import rotations
 
 @dataclass(frozen=True)
 class Correction(Jsonable):
-    """One method on the questions whose recorded orders suffice for it.
+    """One method on the questions with the orders it needs.
 
     Attributes:
-        accuracy: of its answers; ``n`` says on how many questions.
-        change: accuracy less that of the undebiased given order, paired over the same questions.
-        orders: mean orders a question that the method looked at.
+        change: accuracy minus that of the given order, paired by question.
+        orders: mean number of orders used per question.
     """
 
     method: str
@@ -31,7 +30,7 @@ class Correction(Jsonable):
 
 @dataclass(frozen=True)
 class _Corrected:
-    """(Q, N) corrected probabilities by content, (Q,) orders looked at, and (Q,) which questions have them."""
+    """(Q, N) corrected probabilities by content, (Q,) number of orders used, and (Q,) whether they are available."""
 
     probs: Floats
     orders: Ints
@@ -39,14 +38,10 @@ class _Corrected:
 
 
 def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Bootstrap) -> tuple[Correction, ...]:
-    """Vote, PriDe and gray-box read off the scores; a method without a single usable question is left out.
+    """Vote, PriDe and gray-box from recorded scores; methods without usable questions are omitted.
 
-    PriDe needs the rotations of the given order and gray-box the reversed order, so that questions shown in a random
-    sample of their orders may not be usable; ``accuracy.n`` counts those that were.
-
-    Args:
-        measures: of the same questions.
-        bootstrap: over the same questions.
+    PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
+    orders may lack them. ``accuracy.n`` counts the questions used.
     """
 
     def correction(method: str, right: Floats, orders: float) -> Correction:
@@ -64,7 +59,7 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
 
 
 def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
-    """The prior comes from a share of the usable questions; these are answered by the mean over their rotations."""
+    """Estimate the prior on a sample of usable questions; answer those by the mean over their rotations."""
     by_position, known = scores.under(_rotations(scores))
     usable = known.all(axis=1) & scores.has_answer
     free = np.flatnonzero(usable & ~scores.pinned.any(axis=1))
@@ -83,7 +78,7 @@ def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
 
 
 def _rotations(scores: OrderScores) -> Ints:
-    """(Q, N, N) contents, from the top, under every cyclic order of each question; the last is repeated as padding."""
+    """(Q, N, N) contents from top to bottom under each rotation; the last is repeated as padding."""
     result = np.zeros((len(scores), scores.width, scores.width), np.int64)
     patterns, of = np.unique(np.column_stack([scores.n_options, scores.pinned]), axis=0, return_inverse=True)
     for i, (n, *pinned) in enumerate(patterns.tolist()):

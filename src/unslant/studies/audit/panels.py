@@ -1,4 +1,4 @@
-"""An audit as it is shown: what the score is worth, order by order, label by label, subject by subject."""
+"""Panels of an audit: scores, orders, labels and subjects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unslant.metrics import METRICS, Block, Estimate, Measures, Metrics, wilson
+from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
 
 MOST_ORDERS = 24
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
-"""The accuracies that are shown side by side, by their names in :class:`unslant.metrics.measures.Measures`."""
+LEAST_LABEL_MASS = 0.5
+"""Below, a warning: less than half of the probability of the next token is on labels."""
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
 def page(result: AuditResult) -> Page:
-    """All that this audit has data for."""
-    means, orders = result.metrics.means, sorted({block.k for block in result.scores.blocks})
-    shown = f"each in {count(orders[-1], 'order')}" if len(orders) == 1 else ""
-    if len(orders) > 1:
-        shown = f"each in {orders[0]} to {orders[-1]} orders"
+    """Every panel this audit has data for."""
+    orders = sorted({block.k for block in result.scores.blocks})
+    shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
     return Page(
         about=asked_about(result.meta, count(len(result.scores), "question"), shown),
         headline=headline(result.metrics),
         lead=_lead(result),
-        tiles=Tile.row(*((key, getattr(means, key)) for key in TILES)),
+        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in TILES)),
         panels=(
             score_panel({result.name: result}),
             orders_panel(result),
@@ -55,13 +54,33 @@ def page(result: AuditResult) -> Page:
 
 
 def headline(metrics: Metrics) -> str:
-    """The outcome in one sentence, as a manager would read it."""
+    """The outcome in one sentence, for any reader."""
     means, preference = metrics.means, metrics.preference
-    words = {"accuracy": "as reported", "robust_accuracy": "whatever the order", "vote_accuracy": "voted"}
+    words = {
+        "accuracy": "as reported",
+        "expected_accuracy": "as mean over orders",
+        "robust_accuracy": "whatever the order",
+        "vote_accuracy": "voted",
+    }
     found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
-    scores = ", ".join(f"{number(value, metric)} {said}" for metric, value, said in found if value.defined)
-    parts = [scores, preference.phrase if preference.unsure.defined else ""]
-    return "; ".join(filter(None, parts)) or "Nothing could be measured"
+    written = [
+        f"{with_interval(value, metric) if i < 2 else number(value, metric)} {said}"
+        for i, (metric, value, said) in enumerate(found)
+        if value.defined
+    ]
+    if not written:
+        return "Nothing could be measured"
+    chance = f"chance {number(means.chance, METRICS['chance'])}"
+    parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
+    parts += [preference.phrase] if preference.unsure.defined else []
+    if few_labels(metrics):
+        parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
+    return "; ".join(parts)
+
+
+def few_labels(metrics: Metrics) -> bool:
+    """Whether the model is mostly about to say something else than a label."""
+    return metrics.means.label_mass.value < LEAST_LABEL_MASS
 
 
 def _lead(result: AuditResult) -> str:
@@ -76,28 +95,40 @@ def _lead(result: AuditResult) -> str:
 
 
 def notes(result: AuditResult) -> list[str]:
-    """What was left out or needs care, and what it cost, one sentence each."""
+    """What was left out or needs care, and the cost, one sentence each."""
     counts = result.metrics.counts
-    failed = "failed; they count as no answer, and their questions are left out of orders."
-    missing = "left out of the order metrics because an order is missing or failed"
-    right = ("has no right option and is left out of accuracies", "have no right option and are left out of accuracies")
-    several = "several right options; naming one of them counts as right"
+    failed = "failed; they count as no answer, and their questions are excluded from the order metrics."
+    missing = "excluded from the order metrics because an order is missing or failed"
+    several = "several right options; choosing any of them counts as right"
     pinned = "options that keep their place (all of the above, both A and C)"
+    sentences = [
+        (counts.incomplete, missing, missing),
+        (
+            counts.no_right_option,
+            "has no right option; excluded from accuracies",
+            "have no right option; excluded from accuracies",
+        ),
+        (counts.several_right, f"has {several}", f"have {several}"),
+        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
+        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
+        (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
+    ]
+    mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
     return [
-        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
-        *counted(
+        *(
             [
-                (counts.incomplete, missing, missing),
-                (counts.no_right_option, *right),
-                (counts.several_right, f"has {several}", f"have {several}"),
-                (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
-                (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
-                (
-                    counts.sampled_orders,
-                    "was shown in a sample of its orders",
-                    "were shown in a sample of their orders",
-                ),
+                f"Labels hold {percent(mass.value, 1)} of the probability: the model is about to say something else. "
+                "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
+                "--template), or a model that thinks before it answers."
             ]
+            if few_labels(result.metrics)
+            else []
+        ),
+        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *counted(sentences),
+        *(
+            [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]
+            * (least == least)
         ),
         *skipped_lines(result.meta),
         *cost_lines(result.cost),
@@ -105,7 +136,7 @@ def notes(result: AuditResult) -> list[str]:
 
 
 def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """The score as reported beside what is left of it, of one audit or several."""
+    """The reported score beside the order-free ones, for one audit or several."""
     several = len(runs) > 1
     found = {name: whole_set(result.metrics) for name, result in runs.items()}
     keys = (*SCORES, "over_orders.worst", "over_orders.best")
@@ -117,50 +148,49 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     ]
     first = next(iter(runs.values())).metrics.means.chance
     chance = first.value if first.defined and not several else None
-    explanation = "each run on all of its own questions" if several else "the dashed line is what guessing gives"
+    explanation = "each run on all of its own questions" if several else "the dashed line is chance"
     shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
+    chart = Chart(
+        "score",
+        "Scores of each run" if several else "One model, several scores",
+        f"Points with 95 % intervals; {explanation}.",
+        lambda style: charts.intervals(marks, style, line=chance),
+    )
     return Panel(
         "score",
         "What the score is worth",
-        "The reported score uses the order of options in the file. The mean over orders is free of luck with that "
-        "order; the vote is the corrected answer; right in every order is what no order can take away.",
-        (
-            Chart(
-                "score",
-                "The scores of each run" if several else "One model, several scores",
-                f"Points with 95 % intervals; {explanation}.",
-                lambda style: charts.intervals(marks, style, line=chance),
-            ),
-        )
-        if marks
-        else (),
-        (Table.of_metrics("scores", "The scores of each run", shown),) if several else (),
+        "The reported score uses the option order of the file. The mean over orders removes luck with it: quote that "
+        "in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
+        (chart,) if marks else (),
+        (Table.of_metrics("scores", "Scores of each run", shown),) if several else (),
         short="Score",
         first_screen=True,
     )
 
 
 def orders_panel(result: AuditResult) -> Panel:
-    """The score under each order, and how many questions hang on the order."""
+    """The score under each order, and how many questions depend on the order."""
     found: list[Chart] = []
     tables: list[Table] = []
     reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
     shared = [block for block in reordered if block.same_orders]
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
-    were = "question was shown in a sample of its" if sampled == 1 else "questions were shown in a sample of their"
-    note = f"{sampled:,} {were} orders: no order is common to all of them."
+    were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
+    note = f"{were} orders: no order is common to all of them."
     for block in sorted(shared, key=lambda b: -len(b.index)):
         rows = order_accuracies(block)
-        tables.append(_orders_table(block, rows))
+        named = [(order_name(order, [chr(ord("A") + i) for i in range(block.n)]), value) for order, value in rows]
+        id, columns = f"orders-{block.n}-{block.k}", (Column("order"), Column("accuracy"))
+        title = f"Accuracy by order, questions with {block.n} options"
+        how = "Orders are named by the options' labels in the file, from top to bottom."
+        tables.append(Table(id, title, columns, tuple(named), how, folded=True))
         if block.k <= MOST_ORDERS and not found:
-            found.append(_orders_chart(block, rows))
-    histogram = _histogram(result)
+            found.append(_orders_chart(id, block, rows, named))
     return Panel(
         "orders",
         "Score under each order",
-        "The same questions, the same options, only in another order. A model that goes by content scores the same in "
-        "every row.",
-        (*found, *histogram),
+        "The same questions and options in different orders. An unbiased model scores the same in every row.",
+        (*found, *_histogram(result)),
         tuple(tables),
         (note,) if sampled else (),
         short="Orders",
@@ -168,12 +198,12 @@ def orders_panel(result: AuditResult) -> Panel:
 
 
 def order_name(contents: Sequence[int], labels: Sequence[str]) -> str:
-    """An order by the labels its options have in the file, from top to bottom: ``C A B D``."""
+    """An order named by the options' labels in the file, top to bottom: ``C A B D``."""
     return " ".join(labels[content] for content in contents)
 
 
 def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
-    """Every order of a block whose questions share them, with the accuracy of the block under it, best first."""
+    """Each order shared by the questions of a block and its accuracy, best first."""
     right = correct_under_orders(block)
     right = right[~np.isnan(right[:, 0])]
     orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
@@ -181,32 +211,18 @@ def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
     return sorted(found, key=lambda item: (-item[1].value, item[0]))
 
 
-def _labels(block: Block) -> list[str]:
-    return [chr(ord("A") + i) for i in range(block.n)]
-
-
-def _orders_chart(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Chart:
-    given = tuple(range(block.n))
-    marks = [Mark(order_name(order, _labels(block)), value, stands_out=order == given) for order, value in rows]
+def _orders_chart(
+    id: str, block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]], named: Sequence[tuple[str, Estimate]]
+) -> Chart:
+    given = [order == tuple(range(block.n)) for order, _ in rows]
+    marks = [Mark(*item, stands_out=own) for item, own in zip(named, given, strict=True)]
     mean = float(np.mean([value.value for _, value in rows]))
-
     return Chart(
-        f"orders-{block.n}-{block.k}",
+        id,
         f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
-        "Each row is one order, named by the options from top to bottom as the file letters them. The order of the "
-        "file stands out; the dashed line is the mean over orders. Intervals: 95 %, questions as a sample.",
+        "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
+        "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
         lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
-    )
-
-
-def _orders_table(block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]]) -> Table:
-    return Table(
-        f"orders-{block.n}-{block.k}",
-        f"Accuracy by order, questions with {block.n} options",
-        (Column("order"), Column("accuracy")),
-        tuple((order_name(order, _labels(block)), value) for order, value in rows),
-        "Orders by the options from top to bottom, as the file letters them.",
-        folded=True,
     )
 
 
@@ -220,43 +236,38 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     counted = [int((values == 0).sum()), *np.histogram(inner, edges)[0].tolist(), int((values == 1).sum())]
     names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
     middle = [False, *[True] * 10, False]
-
-    share = sum(counted[1:-1]) / values.size
-    return (
-        Chart(
-            "share-right",
-            f"For {percent(share)} of the questions, the order decides",
-            f"{count(values.size, 'question')} by the share of their orders in which the answer is right. Between "
-            "never and always, whether the model is right depends on the order alone.",
-            lambda style: charts.counts(
-                names, counted, middle, style, under="share of its orders in which a question is right"
-            ),
-        ),
+    axis = "share of orders in which the answer is right"
+    chart = Chart(
+        "share-right",
+        f"For {percent(sum(counted[1:-1]) / values.size)} of the questions, the order decides",
+        f"{count(values.size, 'question')} by the share of orders in which the answer is right. Between never and "
+        "always, only the order decides whether the model is right.",
+        lambda style: charts.counts(names, counted, middle, style, under=axis),
     )
+    return (chart,)
 
 
 def corrections_panel(result: AuditResult) -> Panel:
-    """Accuracy after each correction that the recorded scores allow."""
+    """Accuracy after each correction the recorded scores allow."""
     found = result.corrections
     means, nvr = result.metrics.means, result.nvr.score
     marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
-
     chart = Chart(
         "corrections",
         "The score after each correction",
-        "Each on the questions it can be used for. The dashed line is the score as reported.",
+        "Each on the questions with the orders it needs. The dashed line is the score as reported.",
         lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
     columns = (Column("method"), *map(Column.of, keys))
     rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in found]
     rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
-    table = Table("corrections", "Corrected, from the same scores", columns, tuple(rows))
+    table = Table("corrections", "Corrections from the same scores", columns, tuple(rows))
     return Panel(
         "corrections",
         "Corrected answers",
-        "What debiasing methods make of the scores already at hand: the vote over orders, the label prior of a few "
-        "questions taken out of all (PriDe), and the given and the reversed order together (gray-box).",
+        "Debiasing methods applied to the recorded scores: the vote over orders, removal of a label prior estimated on "
+        "a few questions (PriDe), and the mean of the given and the reversed order (gray-box).",
         (chart,) if found else (),
         (table,) if found else (),
         short="Corrections",
@@ -269,68 +280,50 @@ def subjects_panel(result: AuditResult) -> Panel:
     by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
-    ranked = sorted(by_subject.items(), key=lambda item: (-_or_zero(item[1].pbm), item[0]))
+    pbm = {subject: means.pbm.value if means.pbm.defined else 0.0 for subject, means in by_subject.items()}
+    ranked = sorted(by_subject.items(), key=lambda item: (-pbm[item[0]], item[0]))
     named = [(subject or "(none)", means) for subject, means in ranked]
     drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
     rows = [
         (subject, [Mark(subject, getattr(means, key), series=METRICS[key].label) for key in drawn])
         for subject, means in named[:MOST_ROWS]
     ]
-
     title = f"Scores by subject{first_rows(len(ranked))}"
-    found = [
-        Chart(
-            "subjects",
-            title,
-            "Subjects whose answers move most with the order (PBM) come first.",
-            lambda style: charts.dumbbells(rows, style),
-        )
-    ]
-    tables = [_subjects_table(named)]
+    explanation = "Subjects whose answers move most with the order (highest PBM) come first."
+    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style))]
+    keys = (*SCORES, "consistency", "pbm")
+    cells = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
+    tables = [Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), cells)]
     correlation = result.metrics.pbm_accuracy
     if correlation.pearson.defined:
         points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
-
         how = METRICS["pbm"]
-
         r = METRICS["pbm_accuracy.pearson"]
         found.append(
             Chart(
                 "pbm-accuracy",
-                f"Does PBM tell what is hard? r = {number(correlation.pearson, r)}",
+                f"Does PBM predict difficulty? r = {number(correlation.pearson, r)}",
                 f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
                 "PBM needs no right answers.",
                 lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
             )
         )
-        values: dict[str, Cell] = {
-            f"pbm_accuracy.{name}": getattr(correlation, name)
-            for name in ("pearson", "pearson_p", "spearman", "spearman_p")
-        }
+        names = ("pearson", "pearson_p", "spearman", "spearman_p")
+        values: dict[str, Cell] = {f"pbm_accuracy.{name}": getattr(correlation, name) for name in names}
         title = "PBM against accuracy, across subjects"
         tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
     return Panel(
         "subjects",
         "Subjects",
-        "Where the score can be relied on, and where the order decides.",
+        "Where the score is reliable, and where the order decides.",
         tuple(found),
         tuple(tables),
         first_screen=True,
     )
 
 
-def _or_zero(estimate: Estimate) -> float:
-    return estimate.value if estimate.defined else 0.0
-
-
-def _subjects_table(named: Sequence[tuple[str, Measures[Estimate]]]) -> Table:
-    keys = (*SCORES, "consistency", "pbm")
-    rows = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
-    return Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), rows)
-
-
 def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """Every number of the whole set with its meaning, and what they rest on, of one audit or several."""
+    """Every number of the whole set with its meaning, for one audit or several."""
     several = len(runs) > 1
     values = {name if several else "value": whole_set(result.metrics) for name, result in runs.items()}
     sizes = sorted({n for result in runs.values() for n in result.metrics.counts.by_options})
@@ -345,7 +338,7 @@ def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "numbers",
         "All numbers",
-        "Every number with its 95 % interval, the number of questions it rests on, and what it means.",
+        "Every number with its 95 % interval, the number of questions behind it, and its meaning.",
         tables=(Table.of_metrics("numbers", "Metrics", values, methods=not several), by_options),
         short="Numbers",
         reference=True,
@@ -353,7 +346,7 @@ def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
 
 
 def whole_set(metrics: Metrics) -> dict[str, Cell]:
-    """Key -> number, of everything that is one number for the whole set."""
+    """Metric key -> value, for all metrics with one value for the whole set."""
     means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders
     shown: dict[str, Cell] = {key: getattr(means, key) for key in (*SCORES, "hard_vote_accuracy")}
     shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}

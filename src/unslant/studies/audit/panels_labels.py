@@ -1,4 +1,4 @@
-"""The panels of one audit that are about labels: what is preferred, what it costs, and what labels are worth alone."""
+"""Panels of an audit about labels: preference, accuracy by gold position, base rates and Nvr-X."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """What is chosen when unsure, and accuracy by where the right option stands, of one audit or several."""
+    """Labels chosen when unsure, and accuracy by position of the right option, for one audit or several."""
     several = len(runs) > 1
     metrics = {name: result.metrics for name, result in runs.items()}
     first = next(iter(metrics.values()))
@@ -34,21 +34,21 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
         if row.recall.defined
     ]
     phrase = first.preference.phrase[:1].upper() + first.preference.phrase[1:]
-    told = "; ".join(f"{name} {found.preference.phrase}" for name, found in metrics.items()) + ". "
+    phrases = "; ".join(f"{name} {found.preference.phrase}" for name, found in metrics.items()) + ". "
     unsure = count(chosen[0].estimate.n, "question") if chosen and not several else "questions"
     content = "by content alone"
     pictures = (
         Chart(
             "preference",
             "What is chosen when unsure" if several else phrase,
-            f"{told * several}Share of orders in which each label is chosen, on the {unsure} whose answer changes with "
-            "the order. Dashes: what a model going by content alone would choose there. last: the last position.",
+            f"{phrases * several}Share of orders in which each label is chosen, on the {unsure} whose answer changes "
+            "with the order. Dashes: the share expected by content alone. last: the last position.",
             lambda style: charts.columns(chosen, style, title="share chosen", under="label", expected=content),
         ),
         Chart(
             "gold-position",
-            "Accuracy by where the right option stands",
-            "The same questions with the right option moved to each place in turn, over all orders. Level points mean "
+            "Accuracy by position of the right option",
+            "The same questions with the right option moved to each place in turn, over all orders. Equal values mean "
             f"that the place does not matter.{' Dashed: the mean over orders.' * (not several)}",
             lambda style: charts.intervals(recall, style, axis="accuracy", step=26, line=mean),
         ),
@@ -56,8 +56,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "labels",
         "Labels and positions",
-        "What the model falls back on when it does not know, and what that does to questions whose right option stands "
-        "there.",
+        "What the model falls back on when unsure, and the effect on accuracy by position of the right option.",
         tuple(chart for chart, marks in zip(pictures, (chosen, recall), strict=True) if marks),
         tuple(_labels_table(result, name * several) for name, result in runs.items()) if chosen or recall else (),
         tuple(f"{f'{name}: ' * several}{m.preference.note}" for name, m in metrics.items() if m.preference.note),
@@ -70,7 +69,7 @@ def _finite(value: float) -> float | None:
 
 
 def _labels_table(result: AuditResult, name: str) -> Table:
-    """One row per label, and one for the last position."""
+    """One row per label, plus the last position."""
     metrics = result.metrics
     given = {row.label: row for row in metrics.given_labels}
     moved = {row.label: row for row in metrics.order_labels}
@@ -82,22 +81,13 @@ def _labels_table(result: AuditResult, name: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for slot in metrics.preference.slots:
         own, other = given.get(slot.label), moved.get(slot.label)
-        rows.append(
-            (
-                slot.label,
-                slot.chosen,
-                _finite(slot.expected),
-                own.predicted if own else None,
-                own.gold if own else None,
-                own.recall if own else None,
-                other.recall if other else None,
-                never.get(slot.label),
-                *(alone.get(slot.label, (None, None)) if rates else ()),
-            )
-        )
-    keys = ("chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy")
-    shares = (Column.of("base_rates.by_label"), Column.of("base_rates.shares"))
-    columns = (Column("label"), *map(Column.of, keys), *(shares if rates else ()))
+        shares = (own.predicted, own.gold, own.recall) if own else (None, None, None)
+        priors = alone.get(slot.label, (None, None)) if rates else ()
+        recall = other.recall if other else None
+        rows.append((slot.label, slot.chosen, _finite(slot.expected), *shares, recall, never.get(slot.label), *priors))
+    keys: tuple[str, ...] = ("chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy")
+    keys += ("base_rates.by_label", "base_rates.shares") if rates else ()
+    columns = (Column("label"), *map(Column.of, keys))
     return Table("labels", f"Labels, {name}" if name else "Labels", columns, tuple(rows), folded=True)
 
 
@@ -108,7 +98,7 @@ def _usual_rates(result: AuditResult) -> BaseRates | None:
 
 
 def priors_panel(result: AuditResult) -> Panel:
-    """What labels are worth without a question (base rates), and the score when one label is never right (Nvr-X)."""
+    """Label probabilities without content (base rates), and accuracy when one label is never right (Nvr-X)."""
     nvr, rates = result.nvr, _usual_rates(result)
     values: dict[str, Cell] = {f"nvr.{key}": getattr(nvr, key) for key in ("score", "plain", "drop", "guess", "never")}
     keys = ("distance", "position_distance", "label_part", "position_part", "label_p", "position_p")
@@ -117,8 +107,7 @@ def priors_panel(result: AuditResult) -> Panel:
     return Panel(
         "priors",
         "Base rates and Nvr-X",
-        "A label can be likely before anything is read, and a model that leans to it is right wherever the right "
-        "option happens to stand there.",
+        "A model that favours a label before reading the question scores well where that label happens to be right.",
         (*_base_rates(result), *_nvr(result)),
         (table,) if table.rows else (),
         short="Base rates",
@@ -133,22 +122,18 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
         Mark(label, value, stands_out=rates.uneven and label == rates.top)
         for label, value in zip(rates.labels, rates.by_label, strict=True)
     ]
-
-    how = METRICS["base_rates.by_label"]
-
-    title = f"Without a question, {rates.top} is likeliest" if rates.uneven else "Without a question, labels are even"
-    return (
-        Chart(
-            "base-rates",
-            title,
-            f"Probability of each of {rates.n_options} labels after a question without content, mean over "
-            f"{rates.n_orders} orders of the labels (N counts orders). Dashed: their mean. Distance from even: "
-            f"{number(rates.distance)}.",
-            lambda style: charts.intervals(
-                marks, style, axis="probability", domain=None, step=26, line=float(rates.values.mean()), how=how
-            ),
-        ),
+    how, mean = METRICS["base_rates.by_label"], float(rates.values.mean())
+    chart = Chart(
+        "base-rates",
+        f"Without content, {rates.top} is most likely"
+        if rates.uneven
+        else "Without content, labels are equally likely",
+        f"Probability of each of {rates.n_options} labels after a question without content, mean over "
+        f"{rates.n_orders} label orders (N counts orders). Dashed: the mean. Distance from uniform: "
+        f"{number(rates.distance)}.",
+        lambda s: charts.intervals(marks, s, axis="probability", domain=None, step=26, line=mean, how=how),
     )
+    return (chart,)
 
 
 def _nvr(result: AuditResult) -> tuple[Chart, ...]:
@@ -160,15 +145,13 @@ def _nvr(result: AuditResult) -> tuple[Chart, ...]:
         Mark(f"never {label}", value, stands_out=label in standing)
         for label, value in zip(nvr.labels, nvr.accuracy, strict=True)
     ]
-
     readings = "; ".join(reading.phrase for reading in nvr.readings)
-    return (
-        Chart(
-            "nvr",
-            f"Nvr-X: {number(nvr.score)} when the best label is taken away",
-            "Accuracy on the same questions when the right option never stands under a label; the least is the score. "
-            f"Dashed: as given. Guessing scores {number(nvr.guess)}."
-            + (f" Standing out: {readings}." if readings else ""),
-            lambda style: charts.intervals(marks, style, step=26, line=nvr.plain.value if nvr.plain.defined else None),
-        ),
+    line = nvr.plain.value if nvr.plain.defined else None
+    chart = Chart(
+        "nvr",
+        f"Nvr-X: {number(nvr.score)} without the best label",
+        "Accuracy on the same questions when the right option is never under a given label; the lowest is the score. "
+        f"Dashed: as given. Guessing scores {number(nvr.guess)}." + (f" Outliers: {readings}." if readings else ""),
+        lambda style: charts.intervals(marks, style, step=26, line=line),
     )
+    return (chart,)

@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -25,16 +25,13 @@ from unslant.studies.result import RecordedResult
 
 @dataclass(frozen=True)
 class AuditResult(RecordedResult):
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        responses: every score, one row per presentation; ``responses.meta`` tells how they came about.
-        metrics: every number, with its interval and N.
-        nvr: accuracy when the right option never stands under a label (P5), read off the orders.
-        base_rates: number of options -> what the labels are worth to the model where there is no content (P5).
-        corrections: accuracy after vote, PriDe and gray-box, read off the orders.
-        cost: tokens and time.
-        scores: the responses as arrays, read once; every number is measured on them.
+        responses: one row per presentation; ``responses.meta`` holds the settings.
+        nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
+        base_rates: number of options -> label probabilities without content (P5).
+        scores: the responses as arrays, from which every number is computed.
     """
 
     study = "audit"
@@ -51,19 +48,18 @@ class AuditResult(RecordedResult):
 
     @property
     def name(self) -> str:
-        """The model's name without its path."""
+        """The model's name, without its path."""
         return str(self.meta.get("model", "model")).rstrip("/").split("/")[-1]
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> AuditResult:
-        """An audit from the table that :meth:`to_parquet` wrote; every metric is computed anew, without the model."""
+        """Recompute an audit from a table written by :meth:`to_parquet`, without the model."""
         return result_of(Responses.from_parquet(path))
 
 
 def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
-    spent = responses.meta.get("cost")
-    cost = Cost(**spent) if isinstance(spent, dict) else Cost()
+    cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
     bootstrap = Bootstrap.of(scores)
     metrics = compute(scores, bootstrap)

@@ -1,4 +1,4 @@
-"""The audit: present every question in many orders, and say what the score is worth."""
+"""The audit: present every question in many orders and measure how much of the score is bias."""
 
 from __future__ import annotations
 
@@ -36,23 +36,22 @@ def audit(
     progress: Progress = no_progress,
     **options: Any,
 ) -> AuditResult:
-    """Present every question in many orders, score all of them, and measure what the score is worth.
+    """Present every question in many orders and measure how much of the score is bias.
 
-    Beside the orders, every question is shown as given, reversed, with its labels reversed, with both reversed, and
-    with its labels shifted by one; and a question without content is shown once per label order and number of options.
-    All else is read off these.
+    Every question is also shown as given, reversed, with labels reversed, with both reversed, and with labels shifted
+    by one; a question without content is shown once per label order and number of options. All results come from these
+    scores.
 
     Args:
-        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one (called once
-            everything else has been found to be in order).
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
+            other inputs have been checked.
         questions: a file, recipe or loaded set.
-        settings, options: how they are asked: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as
-            keywords (``orders="cyclic"``, ``labels="1"``, ``limit=100``, ...), or both.
-        progress: told of progress.
+        settings, options: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as keywords
+            (``orders="cyclic"``, ``limit=100``, ...), or both.
 
     Raises:
-        InputError: on questions, labels, orders, a template or a keyword that cannot be used.
-        ModelError: if the model cannot be loaded, or cannot take a prompt.
+        InputError: if questions, labels, orders, template or a keyword are invalid.
+        ModelError: if the model cannot be loaded or cannot take a prompt.
     """
     chosen = with_options(AuditSettings, settings, options)
     alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
@@ -81,19 +80,18 @@ def audit(
 def audit_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
 ) -> list[Presentation]:
-    """The order set of a question (named ``order``), then what it lacks of: given, reversed, labels in other places.
+    """A question's order set, plus given and reversed where not already included, and rearranged labels.
 
-    Labels are reversed (on the given and on the reversed order), and with three options or more shifted by one, so
-    that the pull of a label and the pull of a position come apart wherever they stand; reversal alone leaves the
-    middle where it is. Questions whose options are all pinned have one order, and no reversed one.
+    Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
+    separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
+    options are all pinned have a single order, hence no reversed one.
     """
     found = orders_for(question, orders, seed)
     given, reverse = given_order(question), reversed_order(question)
     shown = [present(question, order, alphabet) for order in found]
-    if given not in found:
-        shown.append(present(question, given, alphabet, "given"))
-    if reverse not in found:
-        shown.append(present(question, reverse, alphabet, "reverse"))
+    for kind, order in (("given", given), ("reverse", reverse)):
+        if order not in found:
+            shown.append(present(question, order, alphabet, kind))
     labels = labels_for(alphabet, len(question.options))
     upside_down = labels[::-1]
     shown.append(present(question, given, kind="labels-reversed", labels=upside_down))

@@ -1,1 +1,1 @@
-"""Base rates (P5): which labels a model likes before it has read anything."""
+"""Base rates (P5): the labels a model prefers before reading anything."""

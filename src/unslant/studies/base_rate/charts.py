@@ -1,5 +1,4 @@
-"""Pictures of the base-rate study, in its report and as one file: base rates, accuracy by gold label, and one against
-the other (P5, figure 1)."""
+"""Charts of the base-rate study, for its report and as one file (P5, figure 1)."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Style, charts, number
 from unslant.reports.charts import Mark
@@ -25,17 +25,13 @@ _WIDTH = 320
 
 
 def check_format(path: str | Path) -> None:
-    """Refuse what cannot be drawn before any work is done.
-
-    Raises:
-        InputError: if the ending is not ``.svg`` or ``.png``.
-    """
+    """Raise InputError unless the path ends in ``.svg`` or ``.png``."""
     if Path(path).suffix.lower() not in FORMATS:
-        raise InputError.at(path, f"charts are written as {' or '.join(FORMATS)}")
+        raise InputError.at(path, f"charts can be written as {' or '.join(FORMATS)}")
 
 
 def save_charts(result: BaseRateResult, path: str | Path) -> None:
-    """Draw all pictures into one SVG or PNG file, offline: a column per elicitation.
+    """Draw all charts into one SVG or PNG file, offline, with a column per elicitation.
 
     Raises:
         InputError: see :func:`check_format`.
@@ -52,55 +48,40 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
     whole = alt.hconcat(*columns, spacing=50, title=str(result.meta.get("model", "model")))
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
     if Path(path).suffix.lower() == ".svg":
-        Path(path).write_text(vl_convert.vegalite_to_svg(spec), "utf-8")
+        write_atomically(path, str(vl_convert.vegalite_to_svg(spec)))
     else:
-        Path(path).write_bytes(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
+        write_atomically(path, vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
 
 
 def elicitation_charts(found: Findings) -> list[Chart]:
-    """The three pictures of one elicitation; those without data are left out."""
-    pictures = []
+    """The charts of one elicitation that have data."""
+    name, drawn = found.elicitation, []
     if found.rates is not None:
         rates, how = found.rates, METRICS["base_rates.by_label"]
         top = rates.top if rates.uneven else ""
         marks = [Mark(x, rate, stands_out=x == top) for x, rate in zip(rates.labels, rates.by_label, strict=True)]
-        pictures.append(
+        drawn.append(
             Chart(
-                f"base-rates-{found.elicitation}",
-                f"Base rates, {found.elicitation}",
+                f"base-rates-{name}",
+                f"Base rates, {name}",
                 "Mean probability of each label over all label orders, with intervals over orders.",
                 lambda style: charts.columns(marks, style, title="probability", under="label", domain=None, how=how),
             )
         )
-    pictures.append(
-        Chart(
-            f"gold-labels-{found.elicitation}",
-            f"Accuracy by gold label, {found.elicitation}",
-            "A dot is a subject; the line is all questions whose right option stands under that label.",
-            lambda style: _gold(found, style),
-        )
-    )
+    about = "Each dot is a subject; the line is the accuracy on all questions whose right option has that label."
+    title = f"Accuracy by gold label, {name}"
+    drawn.append(Chart(f"gold-labels-{name}", title, about, lambda style: _gold(found, style)))
     correlation = found.correlation
     if correlation is not None and correlation.r.defined:
-        pictures.append(
-            Chart(
-                f"base-rate-correlation-{found.elicitation}",
-                f"r = {number(correlation.r, 2)}, {found.elicitation}",
-                f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels.",
-                lambda style: _correlation(found, style),
-            )
-        )
+        title = f"r = {number(correlation.r, 2)}, {name}"
+        about = f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels."
+        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, lambda style: _correlation(found, style)))
     within = found.by_subject
     if within is not None and len(within.r) > 1:
-        pictures.append(
-            Chart(
-                f"base-rate-within-{found.elicitation}",
-                f"Within subjects, median r = {number(within.median, 2)}, {found.elicitation}",
-                f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom).",
-                lambda style: _within(within, style),
-            )
-        )
-    return pictures
+        title = f"Within subjects, median r = {number(within.median, 2)}, {name}"
+        about = f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom)."
+        drawn.append(Chart(f"base-rate-within-{name}", title, about, lambda style: _within(within, style)))
+    return drawn
 
 
 def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
@@ -109,7 +90,6 @@ def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
 
 
 def _dots(found: Findings) -> list[dict[str, Any]]:
-    """One record per subject and label that has questions."""
     gold, rates = found.gold, found.rates
     return [
         {
@@ -117,7 +97,7 @@ def _dots(found: Findings) -> list[dict[str, Any]]:
             "accuracy": float(gold.accuracy[s, i]),
             "subject": subject,
             "questions": int(gold.counts[s, i]),
-            # spread by the golden ratio instead of at random, so that the same numbers give the same picture
+            # golden-ratio spread instead of random jitter, so that charts are reproducible
             "spread": s * 0.618 % 1,
             "rate": float(rates.values[i]) if rates is not None else None,
         }
@@ -138,28 +118,24 @@ def _gold(found: Findings, style: Style) -> Any:
     ]
     x = alt.X("label:N", title="label of the right option", sort=None)
     scale = alt.Scale(domain=[0, 1])
-    points = (
-        alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-        .mark_circle(size=30, opacity=0.45)
-        .encode(
-            x=x,
-            xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
-            y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
-            color=_colour(alt, gold.labels, style),
-            tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
-        )
+    dots = alt.Chart(alt.Data(values=_dots(found)), width=style.width).mark_circle(size=30, opacity=0.45)
+    points = dots.encode(
+        x=x,
+        xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
+        y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
+        color=_colour(alt, gold.labels, style),
+        tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
     )
     tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("all", "low", "high")]
-    ticks = (
-        alt.Chart(alt.Data(values=lines))
-        .mark_point(shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False)
-        .encode(x=x, xOffset=alt.XOffsetDatum(0.5), y=alt.Y("all:Q", scale=scale), tooltip=[*tooltip, "n:Q"])
+    y, middle = alt.Y("all:Q", scale=scale), alt.XOffsetDatum(0.5)
+    ticks = alt.Chart(alt.Data(values=lines)).mark_point(
+        shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False
     )
-    return points + ticks
+    return points + ticks.encode(x=x, xOffset=middle, y=y, tooltip=[*tooltip, "n:Q"])
 
 
 def _within(within: SubjectCorrelation, style: Style) -> Any:
-    """P5's box plot (whiskers within 1.5 interquartile ranges of the quartiles), and every subject."""
+    """P5's box plot (whiskers at 1.5 interquartile ranges), plus one tick per subject."""
     import altair as alt
 
     rows = [{"subject": s, "r": float(r)} for s, r in zip(within.subjects, within.r, strict=True)]
@@ -174,22 +150,17 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
 def _correlation(found: Findings, style: Style) -> Any:
     import altair as alt
 
-    x = alt.X(
-        "rate:Q", title="base rate of the label", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5)
-    )
+    scale, axis = alt.Scale(zero=False, nice=True), alt.Axis(tickCount=5)
+    x = alt.X("rate:Q", title="base rate of the label", scale=scale, axis=axis)
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
+    color = _colour(alt, found.gold.labels, style)
     chart = alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-    points = chart.mark_circle(size=30, opacity=0.45).encode(
-        x=x, y=y, color=_colour(alt, found.gold.labels, style), tooltip=["label:N", "subject:N", "accuracy:Q"]
-    )
+    tips = ["label:N", "subject:N", "accuracy:Q"]
+    points = chart.mark_circle(size=30, opacity=0.45).encode(x=x, y=y, color=color, tooltip=tips)
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
     ends = [
         {"rate": float(rate), "label": label}
         for rate, label in zip(found.rates.values if found.rates else (), found.gold.labels, strict=True)
     ]
-    names = (
-        alt.Chart(alt.Data(values=ends))
-        .mark_text(dx=9, fontWeight="bold")
-        .encode(x=x, y=alt.datum(0.97), text="label:N", color=_colour(alt, found.gold.labels, style))
-    )
-    return points + line + names
+    names = alt.Chart(alt.Data(values=ends)).mark_text(dx=9, fontWeight="bold")
+    return points + line + names.encode(x=x, y=alt.datum(0.97), text="label:N", color=color)

@@ -1,4 +1,4 @@
-"""``unslant study base-rate``: label preferences before anything is read, and what they do to the score (P5)."""
+"""``unslant study base-rate``: label preferences and their effect on the score (P5)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def base_rate(
     /,
     *,
     log: o.Logs = (),
-    charts: Annotated[Path | None, Parameter(help="Draw the paper's figure 1 into this .svg or .png file.")] = None,
+    charts: Annotated[Path | None, Parameter(help="Draw the paper's figure 1 to this .svg or .png file.")] = None,
     settings: Annotated[BaseRateSettings, o.SETTINGS] = BaseRateSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
-    """Measure the base rates of the labels, cloze against counterfactual, and Nvr-X; test hypotheses H1 to H4.
+    """Measure label base rates, by cloze and by counterfactual, and Nvr-X; test hypotheses H1 to H4.
 
-    Without arguments: the embedded model prefers-a on the embedded questions. With --log FILE the same is computed from
-    recorded label log-probabilities (.csv, .parquet, .gz): MODEL says which of the recorded models, QUESTIONS has the
-    texts for the shortcut controls, and --field maps the file's columns.
+    Without arguments, studies the reference model prefers-a on the embedded questions. With --log FILE, uses recorded
+    label log-probabilities (.csv, .parquet, .gz): MODEL selects a recorded model, QUESTIONS provides the texts for the
+    shortcut controls, and --field maps the file's columns.
 
     Examples:
       unslant study base-rate org/name mmlu --html report.html

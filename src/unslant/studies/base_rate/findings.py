@@ -1,4 +1,4 @@
-"""What a table of base-rate responses shows: the measures of each elicitation, and the hypotheses told in words."""
+"""Measures of each elicitation in a table of base-rate responses, and the hypotheses they decide."""
 
 from __future__ import annotations
 
@@ -23,18 +23,13 @@ from unslant.studies.base_rate.gold_labels import (
     base_rate_correlation,
     gold_accuracy,
 )
-from unslant.studies.base_rate.subject_correlation import (
-    MIN_SUBJECTS,
-    SubjectCorrelation,
-    subject_correlation,
-    weaker,
-)
+from unslant.studies.base_rate.subject_correlation import MIN_SUBJECTS, SubjectCorrelation, subject_correlation, weaker
 from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 
 GIVEN = "given"
 ELICITATIONS = ("cloze", "counterfactual")
 GAP = 0.10
-"""H3 calls labels still unequal when accuracy differs between gold labels by at least so much, significantly."""
+"""H3: smallest significant accuracy gap between gold labels that counts as unequal."""
 
 Verdict = Literal["holds", "partly", "does not hold", "cannot be tested"]
 
@@ -44,18 +39,17 @@ class Findings:
     """Everything measured under one elicitation.
 
     Attributes:
-        base_rates: number of options -> base rates of the labels.
-        n_options: the most common number of options; ``gold`` and ``correlation`` are about its questions.
+        n_options: the most common number of options; ``gold`` and ``correlation`` cover its questions.
+        base_rates: by number of options.
         cells: accuracy and ties, as given first, then each Nvr-X.
-        gold: accuracy by gold label.
-        correlation: of this elicitation's own base rates and ``gold``, over all pairs of subject and label; ``None``
+        correlation: of this elicitation's own base rates with ``gold``, over all pairs of subject and label; ``None``
             without control responses.
-        by_subject: P5's correlation: within each subject, of the *cloze* base rates and ``gold``; ``None`` without
+        by_subject: P5's correlation of the *cloze* base rates with ``gold`` within each subject; ``None`` without
             control responses to the cloze.
         nvr: ``None`` without Nvr-X responses.
-        nvr_by_subject: least of the Nvr-X accuracies, each the unweighted mean over subjects, as P5 reports it;
-            undefined where questions differ in their number of options.
-        given: the scores as given, by label.
+        nvr_by_subject: lowest Nvr-X accuracy, each the unweighted mean over subjects, as in P5; undefined if the number
+            of options varies.
+        given: label scores of the questions as given.
     """
 
     elicitation: str
@@ -75,11 +69,9 @@ class Findings:
         return self.base_rates.get(self.n_options)
 
     def cell(self, presentation: str) -> Cell | None:
-        """The cell of one presentation."""
         return next((found for found in self.cells if found.presentation == presentation), None)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON; the scores are left out."""
         return json_fields(self, omit=("elicitation", "gold", "correlation", "by_subject", "given")) | {
             "accuracy_by_gold_label": jsonable(self.gold),
             "pooled_correlation_own_base_rates": jsonable(self.correlation),
@@ -91,11 +83,11 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     """Measure one elicitation.
 
     Args:
-        cloze: what was measured under the cloze, whose base rates P5 correlates with either accuracy; by default the
-            elicitation's own are taken.
+        cloze: findings of the cloze, whose base rates P5 correlates with either accuracy; by default the elicitation's
+            own base rates are used.
 
     Raises:
-        InputError: if no question was shown as given under it.
+        InputError: if it has no usable response to a question as given.
     """
     labels = standard_labels(responses, (GIVEN,))
     given = LabelScores.read(responses, GIVEN, elicitation, labels)
@@ -158,13 +150,9 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
 
 @dataclass(frozen=True)
 class Hypothesis(Jsonable):
-    """One of the paper's hypotheses, decided.
+    """One of the paper's hypotheses and its outcome, in ``words`` with its numbers.
 
-    Attributes:
-        name: ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by ours (``H3, own base rates``).
-        claim: what it says.
-        verdict: how it came out.
-        words: the outcome in words, with its numbers.
+    ``name`` is ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by ours (``H3, own base rates``).
     """
 
     name: str
@@ -189,19 +177,18 @@ def _h1(cloze: Findings | None) -> Hypothesis:
         return Hypothesis("H1", claim, "cannot be tested", reason)
     share = rates.shares.max()
     words = (
-        f"With nothing to know, {rates.top} takes {percent(share, 1)} of the labels' probability, where all alike "
-        f"would take {percent(1 / rates.n_options, 1)}; {percent(rates.distance.value, 1)} of the guesses are out of "
-        f"balance (permutation test over {rates.n_orders} label orders: {p_words(rates.label_p)}). Of the variance, "
-        f"{percent(rates.label_part.value)} belongs to the label and {percent(rates.position_part.value)} to the "
-        "position."
+        f"Without content, {rates.top} has {percent(share, 1)} of the labels' probability (uniform: "
+        f"{percent(1 / rates.n_options, 1)}); {percent(rates.distance.value, 1)} of the guesses are out of balance "
+        f"(permutation test over {rates.n_orders} label orders: {p_words(rates.label_p)}). The label explains "
+        f"{percent(rates.label_part.value)} of the variance, the position {percent(rates.position_part.value)}."
     )
     if not rates.uneven and rates.label_p < 0.05:
-        words += " Significant, but too little to matter."
+        words += " Significant, but too small to matter."
     return Hypothesis("H1", claim, "holds" if rates.uneven else "does not hold", words)
 
 
 def _h2(cloze: Findings | None) -> Hypothesis:
-    claim = "The model is right more often where the right option stands under a label of high base rate."
+    claim = "Accuracy is higher where the right option has a label with a high base rate."
     correlation = cloze.correlation if cloze else None
     if cloze is None or correlation is None or not correlation.testable:
         reason = correlation.r.note if correlation else "no control responses"
@@ -211,18 +198,18 @@ def _h2(cloze: Findings | None) -> Hypothesis:
 
 
 def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
-    """P5's rule: the cloze base rates against the counterfactual accuracy, within subjects, beside those of the cloze.
+    """P5's rule: cloze base rates against counterfactual accuracy within subjects, compared with the cloze.
 
-    The paper calls H3 refuted because the correlation is weaker and still there; that outcome is ``partly`` here.
+    The paper calls H3 refuted because the correlation is weaker but remains; that outcome is ``partly`` here.
     """
-    claim = "Counterfactual prompting takes the effect of base rates away."
+    claim = "Counterfactual prompting removes the effect of base rates."
     before = cloze.by_subject if cloze else None
     after = counterfactual.by_subject if counterfactual else None
     if cloze is None or counterfactual is None or before is None or after is None:
         return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
     first, second = before.median, after.median
     if min(first.n, second.n) < MIN_SUBJECTS:
-        return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a correlation of their own.")
+        return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a defined correlation.")
     drop, p = weaker(before, after)
     words = (
         f"Median r within subjects, cloze base rate against accuracy (P5): cloze {with_interval(first, 2)}, "
@@ -230,18 +217,18 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
         f"(signed-rank test, {p_words(p)})."
     )
     if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
-        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
     if second.low <= 0:
-        return Hypothesis("H3", claim, "holds", f"No correlation is left. {words}")
+        return Hypothesis("H3", claim, "holds", f"No correlation remains. {words}")
     if p < 0.05 and drop.value > 0:
-        return Hypothesis("H3", claim, "partly", f"Weaker, and still there, which is how P5 refutes it. {words}")
+        return Hypothesis("H3", claim, "partly", f"Weaker, but it remains, which is why P5 refutes it. {words}")
     return Hypothesis("H3", claim, "does not hold", f"The correlation stays. {words}")
 
 
 def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
-    """Our rule: under the counterfactual, accuracy follows neither a label nor the counterfactual's own base rates."""
+    """Our rule: counterfactual accuracy depends neither on the label nor on the counterfactual's own base rates."""
     name = "H3, own base rates"
-    claim = "Under the counterfactual, no base rate shows in the accuracy."
+    claim = "Counterfactual accuracy does not depend on base rates."
     correlations = [found.correlation if found else None for found in (cloze, counterfactual)]
     if cloze is None or counterfactual is None or not all(c and c.testable for c in correlations):
         return Hypothesis(name, claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
@@ -252,37 +239,34 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
         f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{_doubt(counterfactual, given=True)}"
     )
     if not before.holds:
-        return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to take away. {words}")
+        return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
     if after.holds:
         return Hypothesis(name, claim, "does not hold", f"The correlation stays. {words}")
-    turned = after.r.value <= -MODERATE and after.p < 0.05 and after.r.high < 0
-    uneven = counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0
-    if turned:
-        return Hypothesis(name, claim, "does not hold", f"The correlation has turned round. {words}")
-    if uneven:
-        told = "No correlation is left, but labels are still not alike."
-        return Hypothesis(name, claim, "partly", f"{told} {words}")
-    return Hypothesis(name, claim, "holds", f"No correlation is left. {words}")
+    if after.r.value <= -MODERATE and after.p < 0.05 and after.r.high < 0:
+        return Hypothesis(name, claim, "does not hold", f"The correlation has reversed. {words}")
+    if counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0:
+        return Hypothesis(name, claim, "partly", f"No correlation remains, but accuracy differs by label. {words}")
+    return Hypothesis(name, claim, "holds", f"No correlation remains. {words}")
 
 
 def _h4(cloze: Findings | None) -> Hypothesis:
-    claim = "Nvr-X tells a preference for labels from knowledge."
+    claim = "Nvr-X separates label preference from knowledge."
     if cloze is None or cloze.nvr is None or not cloze.nvr.score.defined:
         return Hypothesis("H4", claim, "cannot be tested", "No Nvr-X responses under the cloze.")
     found = cloze.nvr
     words = (
-        f"Accuracy is {number(found.plain)} as given and {number(found.score)} on Nvr-X (least of the variants), "
+        f"Accuracy is {number(found.plain)} as given and {number(found.score)} on Nvr-X (lowest of the variants), "
         f"a difference of {with_interval(found.drop)}; guessing scores {number(found.guess)}, always avoiding one "
         f"label {number(found.never)}, always answering one 0."
     )
     if found.readings:
         words += " " + " ".join(
-            f"Nvr-{reading.label} lies {number(abs(reading.gap.value))} "
+            f"Nvr-{reading.label} is {number(abs(reading.gap.value))} "
             f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
             for reading in found.readings
         )
     else:
-        words += f" No variant lies {MATERIAL:.2f} or more from the others, significantly: no label is preferred."
+        words += f" No variant is significantly {MATERIAL:.2f} or more from the others: no label is preferred."
     return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
 
 
@@ -291,8 +275,8 @@ def _correlation_words(found: PooledCorrelation) -> str:
         return f"No correlation: {found.r.note}."
     return (
         f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
-        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; r is as high in {percent(found.assignment_p)} of "
-        "all ways to assign these base rates to the labels)."
+        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; {percent(found.assignment_p)} of the "
+        "assignments of base rates to labels have an r as high)."
     )
 
 
@@ -311,12 +295,12 @@ def _gap_words(found: Findings) -> str:
 
 
 def _doubt(found: Findings, given: bool = False) -> str:
-    """Which of the accuracies that a sentence rests on are not to be trusted: those as given, or all."""
+    """Unreliable accuracies behind a sentence: those as given, or all."""
     cells = [cell for cell in found.cells if cell.doubt and (not given or cell.presentation == GIVEN)]
     doubts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells]
-    return f" Not to be trusted: {'; '.join(doubts)}." if doubts else ""
+    return f" Unreliable: {'; '.join(doubts)}." if doubts else ""
 
 
 def name(presentation: str) -> str:
-    """A presentation's name for people: ``as given``, ``Nvr-A``, ..."""
+    """Display name of a presentation: ``as given``, ``Nvr-A``, ..."""
     return "as given" if presentation == GIVEN else presentation[:1].upper() + presentation[1:]

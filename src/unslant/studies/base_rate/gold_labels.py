@@ -1,4 +1,4 @@
-"""Accuracy split by the label of the right option, and what it has to do with the labels' base rates (P5, 3.1.1)."""
+"""Accuracy split by the label of the right option, and its correlation with the labels' base rates (P5, 3.1.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unslant.arrays import Floats, Ints, json_fields
 from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
 
 MODERATE = 0.3
-"""H2 asks for a correlation of at least so much (a moderate one after Cohen 1988; 9 % of the variance)."""
+"""Least correlation for H2: moderate after Cohen (1988), 9 % of the variance."""
 _MIN_PAIRS = 3
 _ALL_ASSIGNMENTS = 720
 _SAMPLED_ASSIGNMENTS = 5_000
@@ -21,15 +21,14 @@ _SAMPLED_ASSIGNMENTS = 5_000
 
 @dataclass(frozen=True)
 class GoldAccuracy:
-    """Accuracy on the questions whose right option stands under each label; ties go to the first label.
+    """Accuracy by label of the right option; ties go to the first label.
 
     Attributes:
-        labels: (n,)
-        by_label: accuracy of each label's questions, pooled over subjects.
-        gap: highest less lowest of ``by_label``: 0 where no label has a head start.
-        subjects: S subject names, sorted.
-        accuracy: (S, n) accuracy per subject and label; ``nan`` where a subject has no such question.
-        counts: (S, n) questions.
+        by_label: accuracy on each label's questions, pooled over subjects.
+        gap: highest minus lowest of ``by_label``.
+        subjects: S names, sorted.
+        accuracy: (S, n) by subject and label; ``nan`` without questions.
+        counts: (S, n) number of questions.
     """
 
     labels: tuple[str, ...]
@@ -40,11 +39,7 @@ class GoldAccuracy:
     counts: Ints
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
-        return {
-            "labels": list(self.labels),
-            "by_label": [estimate.to_dict() for estimate in self.by_label],
-            "gap": self.gap.to_dict(),
+        return json_fields(self, omit=("subjects", "accuracy", "counts")) | {
             "by_subject": [
                 {
                     "subject": subject,
@@ -54,7 +49,7 @@ class GoldAccuracy:
                 }
                 for s, subject in enumerate(self.subjects)
                 for i, label in enumerate(self.labels)
-            ],
+            ]
         }
 
 
@@ -63,12 +58,7 @@ def _share(accuracy: float, n: int) -> Estimate:
 
 
 def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
-    """Split the accuracy of questions with n options each and one right option.
-
-    Args:
-        scores: rows with the same number of options; those without exactly one right label are left out.
-        bootstrap: over the rows of ``scores``.
-    """
+    """Split accuracy by gold label; all questions have n options; those without one right option are ignored."""
     n = int(scores.n_options.max())
     right = scores.correct()
     gold = scores.gold
@@ -96,19 +86,15 @@ def _gap(totals: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class PooledCorrelation:
-    """Pearson correlation between the base rate of a label and the accuracy on its questions.
+    """Pearson correlation between the base rate of a label and the accuracy on its questions, over all subjects.
+
+    P5's own correlation is :class:`~unslant.studies.base_rate.subject_correlation.SubjectCorrelation`.
 
     Attributes:
-        r: over all pairs of subject and label that have questions; N counts pairs, the interval is over subjects
-            (resampled whole, since the pairs of a subject belong together). P5's own correlation, one r a subject, is
-            :class:`~unslant.studies.base_rate.subject_correlation.SubjectCorrelation`.
-        p: two-sided p-value of r for so many independent pairs. The base rates are only n different numbers,
-            so this is too small when labels differ in accuracy for any reason; hence the next.
-        assignment_p: share of all ways to assign the base rates to the labels under which r is at least as high. With
-            n labels it cannot be less than 1/n!.
-        pairs: N of ``r``.
-        n_subjects: subjects behind them.
-        n_labels: labels.
+        r: over pairs of subject and label with questions; N counts pairs, the interval resamples whole subjects.
+        p: two-sided, assuming independent pairs. With only n distinct base rates it is too small when labels differ in
+            accuracy for any reason, hence ``assignment_p``.
+        assignment_p: share of the assignments of base rates to labels with r at least as high; never below 1/n!.
     """
 
     r: Estimate
@@ -120,25 +106,20 @@ class PooledCorrelation:
 
     @property
     def testable(self) -> bool:
-        """Whether there are pairs enough; where base rates or accuracies do not vary, r is undefined all the same."""
+        """Whether there are enough pairs; r may still be undefined if base rates or accuracies do not vary."""
         return self.pairs >= _MIN_PAIRS
 
     @property
     def holds(self) -> bool:
-        """Whether accuracy goes with the base rate: r of at least ``MODERATE``, p below 0.05, interval above 0."""
+        """Whether accuracy follows the base rate: r at least ``MODERATE``, p below 0.05, interval above 0."""
         return self.r.value >= MODERATE and self.p < 0.05 and not self.r.low <= 0
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return json_fields(self, also=("holds",))
 
 
 def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> PooledCorrelation:
-    """Correlate base rates with accuracy by subject and label.
-
-    Args:
-        rates: (n,) base rate of each label of ``gold``.
-    """
+    """Correlate the (n,) base rates of the labels with accuracy by subject and label."""
     rates = np.asarray(rates, np.float64)
     there = gold.counts > 0
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)

@@ -1,4 +1,4 @@
-"""The base-rate study as it is shown: the hypotheses, then the tables they rest on."""
+"""Panels of the base-rate study: the hypotheses, then the tables behind them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
 
 TOLERANCE = 0.005
-"""Rounding of a table of three digits, and a question or two more or less."""
+"""Allows for rounding to three digits and a question or two of difference."""
 
 
 def page(result: BaseRateResult) -> Page:
@@ -56,11 +56,11 @@ def headline(hypotheses: Sequence[Hypothesis]) -> str:
         verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name.replace(", own", " by own"))
     words = {"holds": ("holds", "hold"), "partly": ("partly holds", "partly hold")}
     words["does not hold"] = ("does not hold", "do not hold")
-    told = [
+    parts = [
         f"{listed(names)} {words.get(verdict, (verdict, verdict))[len(names) > 1]}"
         for verdict, names in verdicts.items()
     ]
-    return f"Base rates: {'; '.join(told)}"
+    return f"Base rates: {'; '.join(parts)}"
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
@@ -69,8 +69,8 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
     words = tuple((h.name, h.words) for h in hypotheses)
     return Panel(
         "base-rate-hypotheses",
-        "Labels that the model likes before it has read anything",
-        "Base rates are how probable each label is where there is nothing to know.",
+        "Labels the model prefers before reading anything",
+        "The base rate of a label is its probability after a question without content.",
         tables=(
             Table("base-rate-hypotheses-table", "Hypotheses", columns, verdicts),
             Table("base-rate-words", "In words", (Column("hypothesis"), Column("outcome")), words),
@@ -86,10 +86,10 @@ def _elicitation_panel(found: Findings) -> Panel:
     return Panel(
         f"base-rate-{found.elicitation}",
         f"Base rates and accuracy by gold label, {found.elicitation}",
-        "In Nvr-X the right option is never under label X: where accuracy falls there, X is answered when unsure.",
+        "In Nvr-X the right option is never under label X; lower accuracy there means that X is chosen when unsure.",
         charts=tuple(elicitation_charts(found)),
         tables=tuple(table for table in tables if table.rows),
-        notes=tuple(f"Not to be trusted: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
+        notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
         short=found.elicitation.capitalize(),
         first_screen=True,
     )
@@ -100,23 +100,16 @@ def _accuracy_table(found: Findings) -> Table:
     keys = (*accuracies, "tie_rate", "all_tied")
     columns = (Column("questions"), *map(Column.of, keys), Column("trusted"), Column("failed"))
     rows: list[tuple[Cell, ...]] = [
-        (
-            name(cell.presentation),
-            *(cell.accuracy[rule] for rule in TIE_RULES),
-            cell.by_subject["first"],
-            cell.tie_rate,
-            cell.all_tied,
-            "no" if cell.doubt else "yes",
-            cell.n_failed,
-        )
+        (name(cell.presentation), *(cell.accuracy[rule] for rule in TIE_RULES), cell.by_subject["first"],
+         cell.tie_rate, cell.all_tied, "no" if cell.doubt else "yes", cell.n_failed)
         for cell in found.cells
-    ]
+    ]  # fmt: skip
     if found.nvr is not None:
         trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
         empty = (None, None)
         rows.append(("Nvr-X score", found.nvr.score, *empty, found.nvr_by_subject, *empty, trusted, found.nvr.left_out))
     title = f"Accuracy, {found.elicitation}"
-    explanation = "By what becomes of ties; the Nvr-X score is the least of the variants."
+    explanation = "By tie-breaking rule; the Nvr-X score is the lowest of the variants."
     return Table(f"base-rate-accuracy-{found.elicitation}", title, columns, tuple(rows), explanation)
 
 
@@ -130,7 +123,7 @@ def _correlation_table(found: Findings) -> Table:
     if found.nvr is not None:
         values |= {"nvr.drop": found.nvr.drop, "nvr.guess": found.nvr.guess, "nvr.never": found.nvr.never}
     values["accuracy_by_gold_label.gap"] = found.gold.gap
-    title = f"What the labels do to the score, {found.elicitation}"
+    title = f"Effect of labels on the score, {found.elicitation}"
     return Table.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
 
 
@@ -153,14 +146,14 @@ def _rate_tables(found: Findings) -> tuple[Table, Table]:
             f"Base rates, {found.elicitation}",
             (Column("label"), *map(Column.of, first), Column("place"), Column.of("base_rates.by_position")),
             tuple(rates),
-            "Mean probability over all label orders, of each label and of whatever stands at each place.",
+            "Mean probability of each label and of each position over all label orders.",
         ),
         Table(
             f"base-rate-variance-{found.elicitation}",
-            f"Label or position, {found.elicitation}",
+            f"Label and position effects, {found.elicitation}",
             columns,
             tuple(variance),
-            "Parts of the variance that each explains, and the guesses that are out of balance by either.",
+            "Share of the variance that each explains, and share of guesses that each puts out of balance.",
         ),
     )
 
@@ -187,7 +180,7 @@ def _published_panel(result: BaseRateResult) -> Panel:
          "yes" if abs(c.difference) <= TOLERANCE else "differs")
         for c in result.published
     )  # fmt: skip
-    table = Table("base-rate-published-table", "Beside the paper's table 3", columns, rows)
+    table = Table("base-rate-published-table", "Comparison with the paper's table 3", columns, rows)
     explanation = "Unweighted mean over subjects; ties go to the first label."
     return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
 
@@ -197,7 +190,7 @@ def _shortcut_panel(result: BaseRateResult) -> Panel:
     columns = (
         Column("shortcut"),
         *(Column.of(f"shortcuts.{key}") for key in keys),
-        Column("earns", explanation="the shortcut alone scores more than guessing"),
+        Column("earns", explanation="the shortcut alone scores above guessing"),
         *map(Column.of, ("follow", "follow_chance", "shortcuts.excess")),
         Column("is followed", explanation="more than by chance"),
         Column.of("applies"),
@@ -210,7 +203,7 @@ def _shortcut_panel(result: BaseRateResult) -> Panel:
     return Panel(
         "base-rate-shortcuts",
         "Test-taking shortcuts",
-        "What each shortcut would score alone, and how often a wrong answer is the one a wrong shortcut gives.",
+        "Score of each shortcut alone, and how often a wrong answer matches a wrong shortcut.",
         tables=(Table("base-rate-shortcuts-table", "Shortcuts", columns, rows),) if rows else (),
         short="Shortcuts",
     )

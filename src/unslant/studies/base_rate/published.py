@@ -1,4 +1,4 @@
-"""The accuracies that P5 reports (its table 3), to stand beside what comes out of the same recorded scores."""
+"""Accuracies reported in P5 (table 3), compared with ours from the same recorded scores."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TABLE_3: dict[str, dict[str, tuple[float, ...]]] = {
     "mistral": {"cloze": (0.273, 0.445, 0.468, 0.512, 0.393), "counterfactual": (0.107, 0.317, 0.304, 0.341, 0.338)},
     "solar": {"cloze": (0.503, 0.625, 0.608, 0.594, 0.564), "counterfactual": (0.113, 0.340, 0.321, 0.364, 0.366)},
 }
-"""Model -> elicitation -> accuracy on each of ``PRESENTATIONS``: mean over 57 subjects, ties to the first."""
+"""Model -> elicitation -> accuracy on each of ``PRESENTATIONS``: mean over 57 subjects, ties to the first label."""
 
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One cell of the published table beside ours (unweighted mean over subjects, ties to the first label)."""
+    """A published accuracy and ours (unweighted mean over subjects, ties to the first label)."""
 
     presentation: str
     elicitation: str
@@ -33,16 +33,14 @@ class PublishedCell:
 
     @property
     def difference(self) -> float:
-        """Ours less the published."""
         return self.ours.value - self.published
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return json_fields(self, also=("difference",))
 
 
 def published(model: str, source: str, found: Mapping[str, Findings]) -> tuple[PublishedCell, ...]:
-    """The published accuracies of ``model`` beside ours; empty for other models and other question sets."""
+    """Published accuracies of ``model`` and ours; empty for other models or question sets."""
     plain = model.lower().replace("-", "").replace("_", "").replace(" ", "")
     table = next((table for name, table in TABLE_3.items() if plain.startswith(name)), None)
     if table is None or source != SOURCE:

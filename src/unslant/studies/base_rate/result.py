@@ -1,4 +1,4 @@
-"""What the base-rate study found."""
+"""The result of the base-rate study."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ from unslant.studies.result import RecordedResult
 
 @dataclass(frozen=True)
 class BaseRateResult(RecordedResult):
-    """What the study found.
+    """The result of the base-rate study.
 
     Attributes:
-        responses: every score; ``responses.meta`` tells how they came about.
-        found: elicitation (``cloze``, ``counterfactual``) -> what was measured under it.
-        hypotheses: H1 to H4, decided and in words.
-        shortcuts: test-taking shortcuts against the cloze answers; empty without the questions' texts.
-        published: the paper's numbers beside ours, for its own models and questions.
-        cost: tokens and time.
+        found: findings by elicitation (``cloze``, ``counterfactual``).
+        shortcuts: test-taking shortcuts against the cloze answers; empty without question texts.
+        published: comparison with the paper, for its own models and questions.
     """
 
     study = "base-rate"
@@ -44,7 +41,6 @@ class BaseRateResult(RecordedResult):
     meta: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single responses, JSON-able."""
         return super().to_dict() | {"elicitations": jsonable(self.found)}
 
 
@@ -57,14 +53,13 @@ def result_of(responses: Responses, questions: Sequence[Question] | None, seed: 
     for name in measured:
         found[name] = findings(responses, name, cloze=found.get("cloze"), seed=seed)
     meta = {key: value for key, value in responses.meta.items() if key != "cost"}
-    spent = responses.meta.get("cost")
     return BaseRateResult(
         responses,
         found,
         hypotheses(found),
         _shortcuts(questions, found[measured[0]], seed) if questions is not None else (),
         published(str(meta.get("model", "")), str(meta.get("source", "")), found),
-        Cost(**spent) if isinstance(spent, dict) else Cost(),
+        Cost.of(responses.meta.get("cost")),
         meta,
     )
 

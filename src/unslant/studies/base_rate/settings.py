@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import LabelOptions, PromptOptions, ShotOptions, switch_off
+from unslant.studies.options import PromptOptions, ScoredLabelOptions, ShotOptions, switch_off
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseRateSettings(ShotOptions, LabelOptions, PromptOptions):
+class BaseRateSettings(ShotOptions, ScoredLabelOptions, PromptOptions):
     """How the questions are asked; see :func:`unslant.studies.base_rate.study.base_rate`."""
 
     template: str = "base-rate"
     """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
     canary: str = "best"
-    """Word or words scored after each label (counterfactual)."""
-    nvr: Annotated[bool, switch_off("--no-nvr", "Leave the Nvr-X variants out: no cost of base rates, no H4.")] = True
-    """Ask the Nvr-X variants; without them the cost is that of the given order alone, and H4 is not tested."""
+    """Word scored after each label (counterfactual)."""
+    nvr: Annotated[bool, switch_off("--no-nvr", "Skip the Nvr-X variants: no cost of base rates, no H4.")] = True
+    """Ask the Nvr-X variants; without them only the given order is asked, and H4 is not tested."""

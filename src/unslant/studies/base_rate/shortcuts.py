@@ -1,5 +1,4 @@
-"""Test-taking shortcuts as controls: what each would score alone, and how often the model follows it when wrong (P5,
-"future work")."""
+"""Test-taking shortcuts as controls: their own score, and how often wrong answers follow them (P5, "future work")."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ def longest(question: Question) -> set[int]:
 
 
 def numeric_outlier(question: Question) -> set[int]:
-    """The number farthest from the median of the other options' numbers; where every option holds exactly one number.
+    """The number farthest from the median of the others.
 
-    Empty with fewer than three options, and where all are equally far.
+    Empty unless there are three or more options with exactly one number each, not all equally far.
     """
     found = [_NUMBER.findall(option) for option in question.options]
     if len(found) < 3 or any(len(numbers) != 1 for numbers in found):
@@ -41,7 +40,7 @@ def numeric_outlier(question: Question) -> set[int]:
 
 
 def stem_overlap(question: Question) -> set[int]:
-    """The options with the greatest part of their content words in the stem already; empty if none repeats any."""
+    """The options with the largest share of content words from the stem; empty if there are none."""
     stem = _content_words(question.stem)
     parts = []
     for option in question.options:
@@ -51,7 +50,7 @@ def stem_overlap(question: Question) -> set[int]:
 
 
 def _most(values: Sequence[float]) -> set[int]:
-    """Indices of the greatest value; empty if all are equal (the shortcut then says nothing)."""
+    """Indices of the greatest value; empty if all are equal."""
     best = max(values)
     found = {i for i, value in enumerate(values) if value == best}
     return found if len(found) < len(values) else set()
@@ -66,9 +65,9 @@ TEXT_SHORTCUTS: dict[str, Callable[[Question], set[int]]] = {
     "numeric outlier": numeric_outlier,
     "stem overlap": stem_overlap,
 }
-"""Name -> the options the shortcut picks, by index; several are picked with equal chance, none: it does not apply."""
+"""Name -> indices of the options picked: several are equally likely; with none, the shortcut does not apply."""
 ANSWER_RUN = "answer run"
-"""The label that was right in the question before: it earns something where a file's right labels come in runs."""
+"""The right label of the previous question, which scores where right labels come in runs."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +75,12 @@ class Shortcut:
     """One shortcut on one set of questions.
 
     Attributes:
-        name: which.
         score: accuracy of the shortcut alone, where it applies.
-        guess: accuracy of guessing at random on the same questions.
-        follow: among the questions that the model gets wrong and on which the shortcut is wrong as well, how often the
-            model's answer is the shortcut's.
-        follow_chance: how often it would be if the wrong answers were picked at random.
-        excess: ``follow`` less ``follow_chance``, paired by question.
-        applies: share of the questions on which the shortcut says anything.
+        guess: accuracy of random guessing on the same questions.
+        follow: share of answers equal to the shortcut's where model and shortcut are both wrong.
+        follow_chance: expected ``follow`` if wrong answers were random.
+        excess: ``follow`` minus ``follow_chance``, paired by question.
+        applies: share of questions with a pick.
     """
 
     name: str
@@ -96,21 +93,20 @@ class Shortcut:
 
     @property
     def earns(self) -> bool:
-        """Whether the shortcut alone scores more than guessing."""
+        """Whether the shortcut alone scores above guessing."""
         return self.score.low > self.guess
 
     @property
     def followed(self) -> bool:
-        """Whether the model follows it more than by chance when wrong."""
+        """Whether wrong answers follow it more often than by chance."""
         return self.excess.low > 0
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return json_fields(self, also=("earns", "followed"))
 
 
 def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
-    """What every shortcut picks on every question, options by index as the file lists them."""
+    """The picks of every shortcut on every question, as option indices in file order."""
     picks = {name: [pick(question) for question in questions] for name, pick in TEXT_SHORTCUTS.items()}
     runs: list[set[int]] = []
     previous: set[int] = set()
@@ -126,9 +122,8 @@ def shortcuts(
     """Measure every shortcut.
 
     Args:
-        questions: in the order of the file (answer runs depend on it); those without a right option are left out.
-        chosen: index of the option that the model chose on each question as given; ``None`` or negative where unknown.
-        seed: of the bootstrap.
+        questions: in file order (answer runs depend on it); those without a right option are ignored.
+        chosen: index of the option chosen on each question as given; ``None`` or negative if unknown.
     """
     bootstrap = Bootstrap(len(questions), [question.subject for question in questions], seed=seed)
     answers = [-1 if answer is None else int(answer) for answer in chosen]
@@ -155,7 +150,7 @@ def _measure(
             chance[q] = len(picked) / wrong
     return Shortcut(
         name,
-        bootstrap.mean(score, note="it says nothing on any question" if np.isnan(score).all() else ""),
+        bootstrap.mean(score, note="it applies to no question" if np.isnan(score).all() else ""),
         _mean(guess),
         bootstrap.mean(
             follow, note="no question on which model and shortcut are both wrong" * bool(np.isnan(follow).all())

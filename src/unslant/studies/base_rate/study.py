@@ -1,4 +1,4 @@
-"""The base-rate study (P5): labels that a model likes before it has read anything, and what they do to its score."""
+"""The base-rate study (P5): labels a model prefers before reading anything, and their effect on its score."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ def base_rate(
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
         questions: a file, recipe or loaded set.
-        settings, options: how they are asked: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its
-            fields as keywords (``canary="best"``, ``nvr=False``, ...), or both.
-        progress: told of progress.
+        settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
+            (``canary="best"``, ``nvr=False``, ...), or both.
 
     Raises:
-        InputError: on questions, labels, canary, a template or a keyword that cannot be used.
-        ModelError: if the model cannot be loaded, or cannot take a prompt.
+        InputError: if questions, labels, canary, template or a keyword are invalid.
+        ModelError: if the model cannot be loaded or cannot take a prompt.
     """
     chosen = with_options(BaseRateSettings, settings, options)
     alphabet, writer = parse_labels(chosen.labels), chosen.writer()
@@ -85,18 +84,17 @@ def base_rate_recorded(
     fields: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> BaseRateResult:
-    """The same study from recorded log-probabilities, with no model.
+    """The same study from recorded log-probabilities, without a model.
 
     Args:
-        source: a file, or several of one model, for :func:`unslant.responses.recorded.load_recorded` (what
-            :meth:`BaseRateResult.to_parquet` wrote is one too), or a table of responses.
-        questions: the texts, for the shortcut controls. Recorded ids are those of the questions or the last parts of
-            them (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
+        source: one or several files of one model for :func:`unslant.responses.recorded.load_recorded`, including those
+            written by :meth:`BaseRateResult.to_parquet`, or a table of responses.
+        questions: the texts for the shortcut controls. Recorded ids may be the last parts of the questions' ids
+            (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
         model, fields: see :func:`~unslant.responses.recorded.load_recorded`.
-        seed: of the bootstrap.
 
     Raises:
-        InputError: on a file that cannot be used, or questions that are not the recorded ones.
+        InputError: if a file cannot be used, or the questions are not the recorded ones.
     """
     if isinstance(source, Responses):
         responses = source

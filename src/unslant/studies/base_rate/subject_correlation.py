@@ -1,4 +1,4 @@
-"""P5's own correlation: within each subject, over the labels, and what becomes of it under the counterfactual."""
+"""P5's own correlation, within each subject over the labels, and its change under the counterfactual."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from unslant.studies.base_rate.gold_labels import GoldAccuracy
 
 _MIN_LABELS = 3
 MIN_SUBJECTS = 6
-"""Fewer allow no 95 % interval of a median."""
+"""Fewer subjects allow no 95 % interval of a median."""
 
 
 @dataclass(frozen=True)
 class SubjectCorrelation:
     """Pearson's r between the labels' base rates and the accuracy on their questions, subject by subject.
 
-    This is the correlation of P5 (figure 1, bottom row, and its notebook): one r a subject, over its n labels. The base
-    rates are those of the cloze, also where the accuracies are the counterfactual's: the question is whether the
-    labels' own probability still shows.
+    This is the correlation of P5 (figure 1, bottom row, and its notebook). The base rates are those of the cloze, even
+    where the accuracies are the counterfactual's: the question is whether they still show.
 
     Attributes:
-        subjects: S subjects in which r is defined.
-        r: (S,) correlations, each over the labels that have questions in the subject, at least three.
-        median: of ``r``; N counts subjects, the interval is that of the sign test.
-        left_out: subjects with fewer than three labels, or where base rates or accuracies do not vary.
+        subjects: the S subjects where r is defined.
+        r: (S,) correlations, each over at least three labels with questions in the subject.
+        median: of ``r``; N counts subjects, with the interval of the sign test.
+        left_out: number of subjects with fewer than three labels, or without variation in base rates or accuracies.
     """
 
     subjects: tuple[str, ...]
@@ -36,7 +35,6 @@ class SubjectCorrelation:
     left_out: int
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return {
             "median": self.median.to_dict(),
             "quartiles": [json_number(float(q)) for q in np.quantile(self.r, (0.25, 0.75))] if len(self.r) else None,
@@ -46,11 +44,7 @@ class SubjectCorrelation:
 
 
 def subject_correlation(rates: Floats, gold: GoldAccuracy) -> SubjectCorrelation:
-    """Correlate within each subject.
-
-    Args:
-        rates: (n,) base rate of each label of ``gold``.
-    """
+    """Correlate the (n,) base rates of the labels with accuracy within each subject."""
     found: dict[str, float] = {}
     for subject, accuracy in zip(gold.subjects, gold.accuracy, strict=True):
         there = np.isfinite(accuracy)
@@ -62,8 +56,7 @@ def subject_correlation(rates: Floats, gold: GoldAccuracy) -> SubjectCorrelation
 
 
 def median(values: Floats) -> Estimate:
-    """The median with the interval of the sign test: order statistics whose coverage is at least 95 %, whatever the
-    distribution. Five values or fewer allow no such interval."""
+    """The median with the distribution-free 95 % interval of the sign test; five or fewer values have none."""
     from scipy import stats
 
     n = len(values)
@@ -76,16 +69,12 @@ def median(values: Floats) -> Estimate:
         return Estimate(middle, np.nan, np.nan, n, "none", note="too few subjects for an interval")
     low, high = float(ranked[k - 1]), float(ranked[n - k])
     if low == high:
-        return Estimate(middle, np.nan, np.nan, n, "none", note="most subjects have this very value: no interval")
+        return Estimate(middle, np.nan, np.nan, n, "none", note="most subjects have exactly this value: no interval")
     return Estimate(middle, low, high, n, "sign test")
 
 
 def weaker(before: SubjectCorrelation, after: SubjectCorrelation) -> tuple[Estimate, float]:
-    """How much lower r is in the same subjects, ``before`` less ``after``.
-
-    Returns:
-        the median difference with its interval, and the two-sided p-value of Wilcoxon's signed-rank test.
-    """
+    """Median drop in r within subjects, with its interval, and the two-sided p-value of Wilcoxon's signed-rank test."""
     from scipy import stats
 
     second = dict(zip(after.subjects, after.r.tolist(), strict=True))

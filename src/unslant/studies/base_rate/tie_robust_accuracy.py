@@ -1,4 +1,4 @@
-"""One cell of a table of accuracies: one presentation under one elicitation, with what ties do to it."""
+"""Accuracy of one presentation under one elicitation, and the effect of ties."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unslant.metrics.ties import tied as tied_labels
 from unslant.reports.numbers import number, percent
 
 TIE_LIMIT = 0.10
-"""With ties in more than this share of the questions, an accuracy is not to be trusted ..."""
+"""An accuracy is unreliable with ties in more than this share of the questions ..."""
 RULE_LIMIT = 0.02
-"""... nor where it moves by more than this with the rule that breaks them."""
+"""... or if the tie-breaking rule changes it by more than this."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,11 @@ class Cell:
     """Accuracy of one presentation under one elicitation.
 
     Attributes:
-        presentation, elicitation: which.
-        accuracy: tie rule (``first``, ``split``, ``last``) -> accuracy over all questions.
-        by_subject: the same as the unweighted mean over subjects, as P5 reports it; N counts subjects.
-        tie_rate: share of questions where several labels are most probable.
-        all_tied: share of questions where all labels are equally probable.
-        n_failed: rows without an answer, left out.
+        accuracy: by tie rule (``first``, ``split``, ``last``), over all questions.
+        by_subject: the same as an unweighted mean over subjects, as in P5; N counts subjects.
+        tie_rate: share of questions with several most probable labels.
+        all_tied: share of questions with all labels equally probable.
+        n_failed: excluded rows without an answer.
     """
 
     presentation: str
@@ -41,7 +40,7 @@ class Cell:
 
     @property
     def doubt(self) -> str:
-        """Why the accuracy is not to be trusted, in words; empty if it is."""
+        """Why the accuracy is unreliable; empty if it is reliable."""
         reasons = []
         if self.tie_rate.value > TIE_LIMIT:
             reasons.append(f"ties in {percent(self.tie_rate.value)} of the questions")
@@ -53,12 +52,11 @@ class Cell:
         return "; ".join(reasons)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return json_fields(self, also=("doubt",)) | {"trusted": not self.doubt}
 
 
 def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
-    """Accuracy and ties of the rows of one presentation and elicitation; questions with no right option left out."""
+    """Accuracy and ties of one presentation and elicitation, over questions with a right option."""
     asked = scores.take(np.flatnonzero(scores.right.any(axis=1)))
     bootstrap = Bootstrap(len(asked), asked.subjects, seed=seed)
     level = tied_labels(asked.relative).sum(axis=1) if len(asked) else np.zeros(0)
@@ -75,11 +73,7 @@ def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int 
 
 
 def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) -> Estimate:
-    """Unweighted mean over subjects of each subject's mean, with the bootstrap interval over subjects.
-
-    Args:
-        values: (Q,) one value a question, none of them ``nan``.
-    """
+    """Unweighted mean of subject means, with a bootstrap interval over subjects; no ``nan`` in the (Q,) values."""
     if not len(values):
         return Estimate.undefined("no question has a value")
     _, codes = np.unique(np.asarray(subjects, dtype=str), return_inverse=True)

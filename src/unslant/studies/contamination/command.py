@@ -1,4 +1,4 @@
-"""``unslant study contamination``: what seeing the test set does to a score, as published and under interventions."""
+"""``unslant study contamination``: what seeing the test set does to a score."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def contamination(
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
-    """Fine-tune a model on the questions as published, and show what that buys it under interventions.
+    """Fine-tune a model on the questions as published, and show what it gains there and under interventions.
 
-    With --against, two models are compared that exist already: MODEL, the clean one, and one suspected of having seen
-    the questions; with --log BEFORE AFTER, two recorded runs of `study unbiased`.
+    With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
+    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared.
 
     Examples:
       unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/

@@ -1,4 +1,4 @@
-"""A small trainer: a local model learns to answer questions exactly as they are published, to see what that buys it."""
+"""A small trainer: a local model learns to answer questions exactly as they are published."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """What fine-tuning did: epochs run, and the share answered right during the last of them."""
+    """Epochs run, the share answered right during the last of them, and the number of questions."""
 
     epochs: int
     share_right: float
@@ -39,9 +39,7 @@ def fine_tune(
     training: Training | None = None,
     progress: Progress = no_progress,
 ) -> FineTuned:
-    """Train ``model`` in place on the right label of every presentation, in the layout of the cloze.
-
-    The loss is the cross-entropy of the right label's tokens; nothing else of the prompt is learned.
+    """Train ``model`` in place by the cross-entropy of the right label's tokens alone, in the layout of the cloze.
 
     Raises:
         InputError: if a presentation has no right label, or there is none.
@@ -61,11 +59,10 @@ def fine_tune(
     model.model.train()
     share, epoch = 0.0, 0
     for epoch in range(1, training.epochs + 1):
-        order = rng.sample(range(len(examples)), len(examples))
+        order = rng.sample(examples, len(examples))
         right = 0
         for start in range(0, len(order), training.batch):
-            part = [examples[i] for i in order[start : start + training.batch]]
-            loss, hits = _loss(model, part)
+            loss, hits = _loss(model, order[start : start + training.batch])
             if not torch.isfinite(loss):
                 raise ModelError(f"{model.name}: the loss is not finite: use a lower learning rate, or float32")
             loss.backward()  # type: ignore[no-untyped-call]
@@ -84,7 +81,7 @@ def fine_tune(
 
 
 def _encode(model: TransformersModel, presentation: Presentation, writer: Writer) -> tuple[Ids, Ids]:
-    """Token ids of the prompt, and of the right label after it: the very tokens that scoring looks at."""
+    """Token ids of the prompt and of the right label after it, as in scoring."""
     if not presentation.right_labels:
         raise InputError(f"question {presentation.question_id!r} has no right label to learn")
     (encoded,) = model.encoder.encode(Cloze(writer).prompts(presentation))
@@ -93,29 +90,23 @@ def _encode(model: TransformersModel, presentation: Presentation, writer: Writer
 
 
 def _loss(model: TransformersModel, part: list[tuple[Ids, Ids]]) -> tuple[torch.Tensor, int]:
-    """Mean cross-entropy of the answers' tokens, and how many answers came out right in full."""
+    """Mean cross-entropy of the answers' tokens, and the number of answers right in full."""
     import torch
 
     from unslant.models.hf.engine import padded
 
     ids, mask = padded([np.concatenate([before, answer]) for before, answer in part], model.device)
-    rows, columns, targets = [], [], []
-    for row, (before, answer) in enumerate(part):
-        for k, token in enumerate(answer.tolist()):
-            rows.append(row)
-            columns.append(len(before) + k - 1)
-            targets.append(token)
+    rows = np.repeat(np.arange(len(part)), [len(answer) for _, answer in part])
+    columns = np.concatenate([len(before) - 1 + np.arange(len(answer)) for before, answer in part])
+    wanted = torch.tensor(np.concatenate([answer for _, answer in part]), dtype=torch.long, device=model.device)
     logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-    wanted = torch.tensor(targets, device=model.device)
     chosen = logits[rows, columns].float()
-    loss = torch.nn.functional.cross_entropy(chosen, wanted)
-    hits = (chosen.argmax(-1) == wanted).tolist()
-    wrong_rows = {row for row, hit in zip(rows, hits, strict=True) if not hit}
-    return loss, len(part) - len(wrong_rows)
+    wrong = (chosen.argmax(-1) != wanted).cpu().numpy()
+    return torch.nn.functional.cross_entropy(chosen, wanted), len(part) - len(np.unique(rows[wrong]))
 
 
 def _trainable(model: Any, last_layers: int) -> list[torch.nn.Parameter]:
-    """The weights to be trained; the others are frozen until training is over."""
+    """The weights to train; the others are frozen."""
     model.requires_grad_(True)
     if last_layers:
         layers = getattr(model.get_decoder(), "layers", None)

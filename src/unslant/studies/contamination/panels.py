@@ -1,14 +1,14 @@
-"""The contamination check as it is shown."""
+"""The page of the contamination study."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import METRICS
 from unslant.reports import Column, Page, Panel, Table, Tile
-from unslant.reports.numbers import Cell, count, number, percent
+from unslant.reports.numbers import count, number, percent
 from unslant.studies.provenance import settings_rows
-from unslant.studies.unbiased.panels import notes
+from unslant.studies.unbiased.panels import notes, unread, unreadable
 
 if TYPE_CHECKING:
     from unslant.studies.contamination.result import ContaminationResult
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 def page(result: ContaminationResult) -> Page:
     """Before and after, as published and under interventions."""
     before, after, done = result.before, result.after, result.trained
-    gains: dict[str, Cell] = {"vanilla_gain": result.vanilla_gain, "ours_gain": result.ours_gain}
+    gains: dict[str, Any] = {key: getattr(result, key) for key in ("vanilla_gain", "ours_gain", "excess")}
     keys = ("vanilla", "ours", "drop")
-    rows = tuple((run.model, *(getattr(run.metrics, key) for key in keys)) for run in (before, after))
-    trained = []
-    if done:
-        trained.append(
-            f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
-            f"{percent(done.share_right, 1)} of them were answered right in the last one."
-        )
+    more, cells = unreadable((before, after))
+    rows = tuple(
+        (run.model, *(getattr(run.metrics, key) for key in keys), *cell)
+        for run, cell in zip((before, after), cells, strict=True)
+    )
+    trained = done and (
+        f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
+        f"{percent(done.share_right, 1)} of them were answered right in the last one."
+    )
     return Page(
         about=f"{before.model} and {after.model} on {before.meta.get('questions', 'questions')}",
-        headline=headline(result),
-        tiles=Tile.row(
-            ("vanilla_gain", result.vanilla_gain), ("ours_gain", result.ours_gain), ("excess", result.excess)
-        ),
+        headline=_headline(result) + unread(before, after),
+        tiles=Tile.row(*gains.items()),
         panels=(
             Panel(
                 "contamination",
                 "Did the score rise because the file was seen?",
                 "Ability shows under any presentation; a file that was learned shows in its published form alone.",
                 tables=(
-                    Table("contamination-scores", "Accuracy", (Column("model"), *map(Column.of, keys)), rows),
-                    Table.of_metrics("contamination-gains", "Gain", {"gain": gains | {"excess": result.excess}}),
+                    Table("contamination-scores", "Accuracy", (Column("model"), *map(Column.of, keys), *more), rows),
+                    Table.of_metrics("contamination-gains", "Gain", {"gain": gains}),
                 ),
-                notes=tuple(trained),
+                notes=(trained,) if trained else (),
                 first_screen=True,
             ),
         ),
@@ -51,8 +51,7 @@ def page(result: ContaminationResult) -> Page:
     )
 
 
-def headline(result: ContaminationResult) -> str:
-    """The outcome in one sentence."""
+def _headline(result: ContaminationResult) -> str:
     vanilla, ours = result.vanilla_gain, result.ours_gain
     if not vanilla.defined or not ours.defined:
         return "Nothing could be measured"

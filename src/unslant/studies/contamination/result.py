@@ -1,4 +1,4 @@
-"""What the contamination study found."""
+"""The result of the contamination study."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from unslant.studies.unbiased.result import UnbiasedResult
 
 @dataclass(frozen=True)
 class ContaminationResult(StudyResult):
-    """Two models on the same questions, as published and under interventions.
+    """The clean model (``before``) and the suspected one (``after``) on the same questions.
 
-    Attributes:
-        before, after: the clean and the suspected model.
-        vanilla_gain: after minus before as published, paired by question.
-        ours_gain: the same under interventions.
-        excess: vanilla_gain minus ours_gain: what the published form gained beyond what survives.
-        trained: what fine-tuning did, where it was done here.
-        training: its settings.
+    Gains are after minus before, paired by question; ``excess`` is what the published form gained beyond what survives.
     """
 
     study = "contamination"

@@ -1,4 +1,4 @@
-"""How the contamination study trains and asks."""
+"""Settings of the contamination study."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ class Training(Options):
     stop_at: float = 1.0
     """Stop once this share of the questions was answered right during an epoch."""
     last_layers: int = 0
-    """Train only so many of the last layers (0: all of them and the embeddings)."""
+    """Number of last layers to train (0: all of them and the embeddings)."""
     seed: int = 0
     """Seed of every random choice."""
 
@@ -40,7 +40,7 @@ class Training(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationSettings(Training, ComposeSettings):
-    """How the questions are learned and asked; see :func:`unslant.studies.contamination.study.contamination`."""
+    """How the questions are learned and asked."""
 
     against: str | None = None
     """Compare with this model, suspected of having seen the questions, instead of fine-tuning MODEL."""

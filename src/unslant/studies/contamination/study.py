@@ -1,7 +1,4 @@
-"""The contamination check (P4, sec. 6.2): the same model before and after it has seen the test set, or any two models.
-
-A score that measures ability must not rise because the published file was learned.
-"""
+"""The contamination check (P4, sec. 6.2): a score of ability must not rise because the published file was learned."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from unslant.studies.contamination.settings import ContaminationSettings, Traini
 from unslant.studies.options import part_of, with_options
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import AnySet, plan
-from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
 
@@ -45,19 +42,15 @@ def contamination(
     progress: Progress = no_progress,
     **options: Any,
 ) -> ContaminationResult:
-    """Measure a model, fine-tune a copy on the very questions as published, and measure again.
+    """Measure a model, fine-tune it on the questions as published (without worked examples), and measure again.
 
-    With ``against``, two models that exist already are compared instead.
+    With ``against``, two existing models are compared instead.
 
     Args:
-        model: a name for :func:`unslant.open_model`, or a function that loads one; it is called once, and what it gives
-            is trained in place.
+        model: a name for ``load``, or a function that loads a model, which is trained in place.
         questions: a file, recipe or loaded set.
-        settings, options: how they are learned and asked: a
-            :class:`~unslant.studies.contamination.settings.ContaminationSettings`, its fields as keywords
-            (``epochs=40``, ``runs=5``, ...), or both. Fine-tuning uses no worked examples.
-        load: opens models that are given by name.
-        progress: told of progress.
+        settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
+        load: opens models by name.
 
     Raises:
         InputError: on questions or settings that cannot be used.
@@ -70,12 +63,11 @@ def contamination(
     opener = partial(load, model) if isinstance(model, str) else model
     if chosen.against is not None:
         return compare(measure(opener), measure(partial(load, chosen.against)))
-    as_published = plan(found, replace(asked, runs=1, shots=0))
-    samples = [shown for _, shown in as_published.asked if shown.kind == VANILLA]
-    asker = opener()
+    planned = plan(found, replace(asked, runs=1, shots=0))
+    published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
+    asker, training = opener(), part_of(chosen, Training)
     before = measure(asker)
-    training = part_of(chosen, Training)
-    trained = fine_tune(asker, samples, chosen.writer(), training, progress)
+    trained = fine_tune(asker, published, chosen.writer(), training, progress)
     after = measure(asker).renamed(f"{before.model} + test set")
     if chosen.save_model is not None:
         asker.model.save_pretrained(chosen.save_model)
@@ -84,25 +76,18 @@ def contamination(
 
 
 def compare(
-    before: UnbiasedResult,
-    after: UnbiasedResult,
-    *,
-    trained: FineTuned | None = None,
-    training: Training | None = None,
-    seed: int = 0,
+    before: UnbiasedResult, after: UnbiasedResult, *, trained: FineTuned | None = None, training: Training | None = None
 ) -> ContaminationResult:
-    """Set two results on the same questions side by side, for any pair of models.
+    """Set the results of any two models on the same questions side by side.
 
     Raises:
         InputError: if the two were not asked the same questions under the same settings.
     """
-    for key in ("questions_digest", "settings"):
-        if before.meta.get(key) != after.meta.get(key):
-            raise InputError(f"{before.model} and {after.model} cannot be compared: their {key} differ")
+    check_comparable(before, after)
     clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
-    bootstrap = Bootstrap(len(clean.ids), clean.subjects, seed=seed)
+    bootstrap = Bootstrap(len(clean.ids), clean.subjects)
     vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(

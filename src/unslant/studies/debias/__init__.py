@@ -1,1 +1,1 @@
-"""The debiasing methods side by side (P1)."""
+"""Comparison of debiasing methods (P1)."""

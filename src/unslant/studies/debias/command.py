@@ -1,4 +1,4 @@
-"""``unslant study debias``: every debiasing method, side by side."""
+"""``unslant study debias``: comparison of debiasing methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def debias(
     options: o.Models = o.ModelOptions(),
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Compare debiasing methods: bias, accuracy, what they cost, and whether what they learned carries over.
+    """Compare debiasing methods by bias, accuracy, cost and transfer to other questions.
 
     Examples:
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json

@@ -1,4 +1,4 @@
-"""What a debiased model still does with order: its answers to every question, listed in other orders."""
+"""Bias left after debiasing: answers to every question, listed in other orders."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from unslant.questions import Question
 
 _SAME = 1e-6
 MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
-"""What the table compares; the raw CKLD is infinite for a label that is never answered."""
+"""The compared measures; raw CKLD is infinite if a label is never chosen."""
 
 
 def relisted(question: Question, order: Order) -> Question:
-    """The same question as a file that lists its options in ``order`` would have it."""
+    """The question with its options listed in ``order``."""
     place = {content: position for position, content in enumerate(order)}
     return replace(
         question,
@@ -35,7 +35,7 @@ def relisted(question: Question, order: Order) -> Question:
 
 
 def listing_orders(question: Question, orders: str, seed: int) -> list[tuple[str, Order]]:
-    """Name and order of every listing: the order set, then the given and the reversed order if it lacks them."""
+    """Name and order of every listing: the order set, plus given and reversed where not already included."""
     found = orders_for(question, orders, seed)
     named = [("order", order) for order in found]
     for name, order in (("given", given_order(question)), ("reverse", reversed_order(question))):
@@ -53,12 +53,11 @@ def listing_scores(
     *,
     invariant: bool = False,
 ) -> OrderScores:
-    """The debiased answers to all listings, as the scores every order metric is computed from.
+    """The debiased answers to all listings, as scores for the order metrics.
 
     Args:
-        invariant: the method claims that listings make no difference. Each question is then answered as given and in
-            one other of its listings, drawn by the seed; where the two agree, the rest are taken to. Any two that
-            disagree, and every listing is answered.
+        invariant: whether the method claims that listings do not matter. Each question is then answered as given and in
+            one random listing; if all pairs agree, the other listings are assumed to, else every listing is answered.
     """
     named = [listing_orders(question, orders, seed) for question in questions]
     outcomes = _agreed(debiaser, questions, named, seed) if invariant else None
@@ -74,7 +73,7 @@ def _order_scores(
     outcomes: Sequence[Sequence[Outcome]],
     alphabet: tuple[str, ...],
 ) -> OrderScores:
-    """The scores of answers to listings; what the method chose counts as chosen, however it breaks ties."""
+    """The scores of answers to listings; ties are broken as the method did."""
     by_id = sorted(range(len(questions)), key=lambda q: questions[q].id)
     arrays = QuestionArrays.of([questions[q] for q in by_id])
     groups = {}
@@ -93,7 +92,7 @@ def _order_scores(
 def _agreed(
     debiaser: Debiaser, questions: Sequence[Question], named: Sequence[Sequence[tuple[str, Order]]], seed: int
 ) -> list[list[Outcome]] | None:
-    """Every listing's answer, in the listing's own sequence, if two listings of each question have the same answer."""
+    """Answers to every listing, in its own order, if two listings of each question agree; else ``None``."""
     drawn = [
         question_rng(question.id, seed, "listing").choice([order for _, order in own])
         for question, own in zip(questions, named, strict=True)
@@ -111,12 +110,7 @@ def _agreed(
 
 @dataclass(frozen=True)
 class Measured:
-    """One method's answers, measured.
-
-    Attributes:
-        questions: the per-question values.
-        estimates: :data:`MEASURES` and the raw ``ckld``.
-    """
+    """One method's per-question values, and estimates of :data:`MEASURES` and raw ``ckld``."""
 
     scores: OrderScores
     questions: QuestionMeasures
@@ -124,7 +118,7 @@ class Measured:
 
 
 def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
-    """The compared measures, out of all that :func:`unslant.metrics.compute` has."""
+    """Compute the compared measures only."""
     values = measure(scores)
     bootstrap = Bootstrap.of(scores, resamples=resamples)
     bias = label_bias(given_slots(scores))
@@ -143,8 +137,7 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
 def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
     """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
 
-    Means over questions have a bootstrap interval over the pairs; for the others the change of the value alone is
-    known, and the intervals of the two values tell how much it is worth.
+    Means over questions have a bootstrap interval over pairs; the others have none.
     """
     bootstrap = Bootstrap(len(now.scores), now.scores.subjects)
     found = {}
@@ -159,8 +152,7 @@ def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
             features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
             found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
         else:
-            value = (new.value - old.value) / old.value
-            nan = float("nan")
+            value, nan = (new.value - old.value) / old.value, float("nan")
             found[name] = Estimate(value, nan, nan, new.n, "none", note="change of the value; see its own interval")
     return found
 

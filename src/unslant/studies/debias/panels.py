@@ -1,4 +1,4 @@
-"""The comparison of debiasing methods as it is shown."""
+"""Panels of the comparison of debiasing methods."""
 
 from __future__ import annotations
 
@@ -30,26 +30,23 @@ def page(result: DebiasResult) -> Page:
     models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
     methods = count(len({entry.method for entry in own if entry.change}), "method")
     return Page(
-        about=f"{listed(models)} on {listed(sets)}: {methods} against the model as it is",
+        about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
-        notes=(
-            "Tokens are computed through the prefix tree; forwards are presentations scored; both are for each "
-            "question, as are seconds.",
-        ),
+        notes=("Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",),
         settings=settings_rows({**result.meta, "models": models, "questions": result.meta.get("questions") or sets}),
         name=", ".join(models),
     )
 
 
 def headline(result: DebiasResult) -> str:
-    """What each method does to PBM, and to accuracy, in the mean over models and sets."""
-    told = [
+    """Mean change of PBM and accuracy over models and sets, by method."""
+    parts = [
         f"{method} {number(row['pbm'], _CHANGE)} ({number(row['accuracy'], _CHANGE)})"
         for method, row in result.average.items()
         if row["pbm"].defined and row["accuracy"].defined
     ]
-    return "Change in PBM (and accuracy): " + (", ".join(told) or "not defined for any method")
+    return "Change in PBM (and accuracy): " + (", ".join(parts) or "not defined for any method")
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
@@ -67,10 +64,10 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
     return Panel(
         f"debias-{k}",
         f"Debiasing {asked}",
-        "Every method answers the questions listed in many orders; what still moves is the bias that is left.",
+        "Every method answers the questions listed in many orders; remaining differences are bias.",
         tables=(
             Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
-            Table(f"debias-{k}-change", f"Change against the model as it is, {asked}", (_METHOD, *_CHANGES), changes),
+            Table(f"debias-{k}-change", f"Change from the undebiased model, {asked}", (_METHOD, *_CHANGES), changes),
             Table(f"debias-{k}-cost", f"Cost, {asked}", (_METHOD, *columns), costs),
             Table(f"debias-{k}-ckld", f"CKLD without smoothing, {asked}", unsmoothed, raw, folded=True),
         ),
@@ -87,11 +84,11 @@ def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
 def _notes(entry: Entry) -> list[str]:
     notes = [f"{entry.method}: {note}" for note in entry.notes]
     if entry.draws:
-        told = [
+        parts = [
             f"{_NAMES[key]} {number(mean, METRICS[key])} ± {number(std, METRICS[key])}"
             for key, (mean, std) in entry.draws.items()
         ]
-        notes.append(f"{entry.method}: mean and standard deviation over draws: {', '.join(told)}.")
+        notes.append(f"{entry.method}: mean and standard deviation over draws: {', '.join(parts)}.")
     return notes
 
 
@@ -106,13 +103,13 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
     if result.transfer_average:
         title = "Mean change when fitted on another set"
         tables += [_average_table("transfer-average", title, result.transfer_average), _transfer_table(result)]
-    explanation = "What each method changes on average, and whether it carries over to other questions."
+    explanation = "Mean change by each method, and its transfer to other questions."
     return Panel("debias-all", "All methods", explanation, (scatter,), tuple(tables))
 
 
 def _average_table(name: str, title: str, rows: Mapping[str, Mapping[str, Estimate]]) -> Table:
     cells = tuple(_row(method, row) for method, row in rows.items())
-    explanation = "N counts models and sets; the range is from the smallest to the largest of them."
+    explanation = "N counts models and sets; the range is from the smallest to the largest value."
     return Table(f"debias-{name}", title, (_METHOD, *_CHANGES), cells, explanation)
 
 
@@ -123,7 +120,7 @@ def _transfer_table(result: DebiasResult) -> Table:
         for e in result.entries
         if e.transferred
     )
-    title = "Transfer: change against the model as it is"
+    title = "Transfer: change from the undebiased model"
     return Table("debias-transfer", title, (*columns, *_CHANGES), rows, folded=True)
 
 
@@ -131,24 +128,12 @@ def _scatter(entries: Sequence[Entry], style: Style) -> Any:
     import altair as alt
 
     points = [
-        {
-            "method": entry.method,
-            "where": f"{entry.model} on {entry.questions}",
-            "PBM": entry.measures["pbm"].value,
-            "AccStd": entry.measures["acc_std"].value,
-        }
+        {"method": entry.method, "where": f"{entry.model} on {entry.questions}", "PBM": pbm.value, "AccStd": std.value}
         for entry in entries
-        if entry.measures["pbm"].defined and entry.measures["acc_std"].defined
+        if (pbm := entry.measures["pbm"]).defined and (std := entry.measures["acc_std"]).defined
     ]
-    return (
-        alt.Chart(alt.Data(values=points))
-        .mark_point(filled=True, size=70)
-        .encode(
-            x="PBM:Q",
-            y="AccStd:Q",
-            color=alt.Color("method:N", scale=alt.Scale(range=list(style.series))),
-            shape="method:N",
-            tooltip=["method:N", "where:N", "PBM:Q", "AccStd:Q"],
-        )
-        .properties(width=style.width, height=320)
-    )
+    color = alt.Color("method:N", scale=alt.Scale(range=list(style.series)))
+    tips = ["method:N", "where:N", "PBM:Q", "AccStd:Q"]
+    marks = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=70)
+    drawn = marks.encode(x="PBM:Q", y="AccStd:Q", color=color, shape="method:N", tooltip=tips)
+    return drawn.properties(width=style.width, height=320)

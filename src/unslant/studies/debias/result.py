@@ -1,4 +1,4 @@
-"""What the comparison of debiasing methods found."""
+"""The result of comparing debiasing methods."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from unslant.studies.result import StudyResult
 
 @dataclass(frozen=True)
 class Spent:
-    """What a method cost.
+    """Cost of a method.
 
     Attributes:
-        tokens, forwards: per question answered: tokens computed, and presentations scored. What is spent to fit on
-            the very questions answered (PriDe's estimation) is in here, for it comes back with every set.
-        seconds: per question answered, without fitting.
-        debiasing_tokens, debiasing_forwards, debiasing_seconds: once, to fit.
+        tokens, forwards: tokens computed and presentations scored per question, including fitting on the questions
+            answered (PriDe's estimation), which recurs with every set.
+        seconds: per question, without fitting.
+        debiasing_tokens, debiasing_forwards, debiasing_seconds: one-time cost of fitting.
     """
 
     tokens: float
@@ -38,10 +38,10 @@ class Entry(Jsonable):
     """One method, fitted on one set and measured on one.
 
     Attributes:
-        fitted_on: name of the set it was fitted on; empty if it needs no fit.
-        measures: :data:`MEASURES`, and ``ckld`` as it is, each with its interval.
-        change: relative change of each of :data:`MEASURES` against the undebiased model on the same questions.
-        draws: measure -> mean and standard deviation over draws of the estimation questions (PriDe).
+        fitted_on: name of the set; empty if it needs no fit.
+        measures: :data:`MEASURES` and raw ``ckld``.
+        change: relative change of :data:`MEASURES` from the undebiased model, on the same questions.
+        draws: mean and standard deviation of measures over draws of the estimation questions (PriDe).
     """
 
     model: str
@@ -58,11 +58,11 @@ class Entry(Jsonable):
 
 @dataclass(frozen=True)
 class DebiasResult(StudyResult):
-    """What the study found.
+    """The result of the study.
 
     Attributes:
-        entries: every method on every model and set; methods with a fit also transferred between sets.
-        average: method -> measure -> mean relative change over models and sets (P1 table 3), not transferred.
+        entries: every method on every model and set, fitted methods also on other sets.
+        average: method -> measure -> mean relative change over models and sets, without transfer (P1 table 3).
         transfer_average: the same for methods fitted on another set (P1 table 4).
     """
 
@@ -74,11 +74,7 @@ class DebiasResult(StudyResult):
     meta: dict[str, Any]
 
     def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
-        """The entry of a method, fitted on the set it is measured on.
-
-        Raises:
-            KeyError: if there is none.
-        """
+        """The entry of a method fitted on the set it is measured on; KeyError if there is none."""
         for entry in self.entries:
             own = entry.method == method and not entry.transferred
             if own and entry.model == (model or entry.model) and entry.questions == (questions or entry.questions):
@@ -87,7 +83,7 @@ class DebiasResult(StudyResult):
 
 
 def averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:
-    """Mean relative change of each method over models and sets; the interval is the smallest and the largest."""
+    """Mean relative change of each method over models and sets, with the range from smallest to largest."""
     table: dict[str, dict[str, Estimate]] = {}
     for method in dict.fromkeys(entry.method for entry in entries if entry.change):
         table[method] = {}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import LabelOptions, Names, Pools, PromptOptions, switch_off
+from unslant.studies.options import Names, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
@@ -11,16 +11,14 @@ DEFAULT_METHODS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebiasSettings(LabelOptions, PromptOptions):
-    """What is compared; see :func:`unslant.studies.debias.study.debias_study`."""
+class DebiasSettings(ScoredLabelOptions, PromptOptions):
+    """Settings of :func:`unslant.studies.debias.study.debias_study`."""
 
     methods: Names = DEFAULT_METHODS
     """Methods separated by commas, with settings after colons; see unslant debias."""
     train: Pools = ()
-    """Questions to train on, one file for each of QUESTIONS, separated by commas; by default half of each."""
-    transfer: Annotated[
-        bool, switch_off("--no-transfer", "Do not measure methods on sets they were not fitted on.")
-    ] = True
-    """Measure methods with a fit also on the sets they were not fitted on."""
+    """Training questions, one file for each of QUESTIONS, separated by commas; by default half of each."""
+    transfer: Annotated[bool, switch_off("--no-transfer", "Skip measuring fitted methods on other sets.")] = True
+    """Measure fitted methods on the other sets too."""
     orders: str = "auto"
-    """Orders in which the questions are listed to see what bias is left; see unslant audit."""
+    """Orders in which questions are listed to measure the remaining bias; see unslant audit."""

@@ -1,17 +1,16 @@
-"""How an adapter was trained: the held-out questions, epoch by epoch (P1, LoRA-1)."""
+"""Training of an adapter: held-out metrics by epoch (P1, LoRA-1)."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 from unslant.debias.lora1.progress import Epoch
 from unslant.errors import InputError
+from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import Mark
@@ -22,33 +21,24 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What ``unslant train`` wrote into the adapter's folder.
-
-    Attributes:
-        name: of the adapter.
-        epochs: from 0, before training.
-    """
+    """The log ``unslant train`` writes into the adapter's folder; epoch 0 is the untrained model."""
 
     name: str
     epochs: tuple[Epoch, ...]
 
     @classmethod
     def read(cls, folder: str | Path) -> TrainingLog:
-        """The log of an adapter's folder.
-
-        Raises:
-            InputError: if there is none, or a line of it is not what ``unslant train`` writes.
-        """
+        """Read the log in an adapter's folder; InputError if it is missing or malformed."""
         path = Path(folder) / LOG
-        if not path.is_file():
-            raise InputError.at(folder, f"is a folder without {LOG}; give that of an adapter made by unslant train")
+        if not exists(path):
+            raise InputError.at(folder, f"is a folder without {LOG}; give an adapter folder made by unslant train")
         epochs = []
-        for at, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        for at, line in enumerate(read_text(path).splitlines(), start=1):
             try:
-                values: dict[str, Any] = {k: math.nan if v is None else v for k, v in json.loads(line).items()}
-                epochs.append(Epoch(**values))
-            except (json.JSONDecodeError, TypeError, AttributeError):
-                raise InputError.at(path, "not an epoch as unslant train writes it", line=at) from None
+                epochs.append(Epoch.from_dict(parse_json(line)))
+            except ValueError as error:
+                reason = f"not an epoch as unslant train writes it: {error}"
+                raise InputError.at(path, reason, line=at) from None
         return cls(Path(folder).resolve().name, tuple(epochs))
 
     def page(self) -> Page:
@@ -68,29 +58,21 @@ class TrainingLog:
             (str(e.epoch), *[of(e) for _, of in shown], e.entropy, e.train_loss) for e in self.epochs
         )
         table = Table("training", "Epoch by epoch", columns, rows)
-        explanation = (
-            "Questions held out of the training, in all orders, after each epoch; epoch 0 is the model before."
-        )
+        explanation = "Held-out questions, in all orders, after each epoch; epoch 0 is the untrained model."
+        panel = Panel(
+            "training", f"Training {self.name}", explanation, drawn, (table,) * bool(rows),
+            short="Training", first_screen=True,
+        )  # fmt: skip
         return Page(
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
             headline=self._headline(),
-            panels=(
-                Panel(
-                    "training",
-                    f"Training {self.name}",
-                    explanation,
-                    drawn,
-                    (table,) if rows else (),
-                    short="Training",
-                    first_screen=True,
-                ),
-            ),
+            panels=(panel,),
             name=self.name,
         )
 
     def _headline(self) -> str:
         if len(self.epochs) < 2:
-            return f"{self.name}: no epoch was trained"
+            return f"{self.name}: no epochs trained"
         first, last = self.epochs[0], self.epochs[-1]
         change = f"PBM from {number(first.pbm, METRICS['pbm'])} to {number(last.pbm, METRICS['pbm'])}"
         if not math.isnan(first.accuracy):
@@ -109,12 +91,11 @@ def _accuracy(epoch: Epoch) -> Estimate:
 def _plain(value: float, n: int) -> Estimate:
     if math.isnan(value):
         return Estimate.undefined("not measured", n)
-    return Estimate(value, math.nan, math.nan, n, "none", note="the log holds no spread")
+    return Estimate(value, math.nan, math.nan, n, "none", note="the log has no spread")
 
 
 def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
     marks = [Mark(str(epoch), value) for epoch, value in values]
-
     whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
     on = count(values[0][1].n, "held-out question")
     return Chart(

@@ -1,1 +1,1 @@
-"""The instruction boundary (P3): how much of an answer in words is the instruction."""
+"""The instruction boundary (P3): the effect of instructions on generated answers."""

@@ -1,4 +1,4 @@
-"""``unslant study instruction-boundary``: how much of a generated answer is the instruction (P3)."""
+"""``unslant study instruction-boundary``: the effect of instructions on generated answers (P3)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from unslant.studies.instruction_boundary.settings import BoundarySettings
 def instruction_boundary(
     model: o.Model = "words",
     questions: Annotated[
-        str, Parameter(help="File made by 'unslant questions build instruction-boundary', or 'embedded'.")
+        str, Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'.")
     ] = o.EMBEDDED,
     /,
     *,
     log: o.Logs = (),
     settings: Annotated[BoundarySettings, o.SETTINGS] = BoundarySettings(),
     models: o.Models = o.ModelOptions(),
-    generate: o.Generate = o.GenerateOptions(),
+    generate: o.Length = o.LengthOptions(),
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
-    """Ask the same questions under instructions that say everything, too much, or too little.
+    """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One option may be right, several or none; a statement may be true, false or unknown. Start it again with the same
-    --log-dir to ask only for what is missing; look at the conversations with 'inspect view --log-dir DIR'.
+    One, several or no options may be right; a statement may be true, false or unknown. To resume, repeat the command
+    with the same --log-dir; view the conversations with 'inspect view --log-dir DIR'.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
@@ -40,5 +40,6 @@ def instruction_boundary(
     if log:
         return report_logs(log, BoundaryStudy, outputs)
     check_outputs(outputs)
-    result = run(model, questions, settings, models=models, generate=generate, show=not outputs.quiet)
+    replies = o.GenerateOptions(max_tokens=generate.max_tokens)
+    result = run(model, questions, settings, models=models, generate=replies, show=not outputs.quiet)
     return write_outputs(result, outputs)

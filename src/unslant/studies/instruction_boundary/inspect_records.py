@@ -1,4 +1,4 @@
-"""From presentations to inspect samples, and from inspect's logs back to responses."""
+"""Presentations as inspect samples, and inspect logs as responses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import ModelOutput
 
 from unslant.asking import GENERATE
 from unslant.models.chat import inspect_messages
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
-from unslant.responses import Extracted, Response, chosen_contents, text_ranks
+from unslant.responses import Extracted, Response, chosen_contents, extract, text_ranks
+from unslant.responses.judge import needs_judge
 from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense, setting
 from unslant.studies.instruction_boundary.metrics import JUDGED
@@ -24,18 +26,14 @@ SCORER = "boundary_answer"
 
 
 def prompt_digest(presentation: Presentation) -> str:
-    """What identifies the request: every message of it, and the follow-up of its setting."""
+    """Digest of a request: all messages, and the follow-up of its setting."""
     asked = [(message.role, message.content) for message in chat(presentation)]
     content = json.dumps([asked, setting(presentation.item).follow_up])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None = None) -> Sample:
-    """One sample; its metadata is enough to read the answer and to make a row of responses.
-
-    Args:
-        repeat: number of this request where one question is asked several times; by default inspect's epoch.
-    """
+    """A sample with all metadata needed to read the answer; ``repeat`` numbers repeated requests (default: epoch)."""
     judging = isinstance(question, JudgingQuestion)
     options = () if isinstance(question, JudgingQuestion) else question.options
     return Sample(
@@ -57,30 +55,25 @@ def to_sample(question: AnyForm, presentation: Presentation, repeat: int | None 
 
 
 Key = tuple[str, str, str, int]
-"""Question, setting, digest of the prompt, and repeat: what makes two requests the same."""
+"""Question, setting, prompt digest and repeat, which identify a request."""
 
 
 def read_rows(logs: str | Path | Iterable[EvalLog]) -> list[Response]:
-    """The answers in inspect's logs, as rows of responses; a request that failed becomes a row of status ``error``.
-
-    Args:
-        logs: folder of logs, or logs already read (with samples).
-    """
+    """Answers in a folder of inspect logs, or in logs read with samples; failed requests have status ``error``."""
     return list(read_keyed(logs).values())
 
 
 def read_keyed(
     logs: str | Path | Iterable[EvalLog], identity: Mapping[str, object] | None = None
 ) -> dict[Key, Response]:
-    """As :func:`read_rows`, by what was asked. The last reply counts, and any reply outweighs a failure.
+    """As :func:`read_rows`, by request, from logs with this ``identity`` (see ``build_task``).
 
-    Args:
-        identity: only logs of tasks made with this identity (see ``build_task``).
+    The last reply counts; any reply outweighs a failure.
     """
     rows: dict[Key, Response] = {}
     for log in read_logs(logs):
-        told = (log.eval.metadata or {}).get("unslant")
-        if told is None or (identity is not None and told != identity):
+        made_with = (log.eval.metadata or {}).get("unslant")
+        if made_with is None or (identity is not None and made_with != identity):
             continue
         for sample in log.samples or []:
             row = _row(sample)
@@ -90,26 +83,48 @@ def read_keyed(
     return rows
 
 
+def read_output(output: ModelOutput, presentation: Presentation) -> Extracted:
+    """What today's patterns read in a reply; of status ``error`` where there is none."""
+    if not output.choices:  # a body without a reply, though the server said 200
+        return Extracted("error", rule="no choices in the reply")
+    return Extracted("refused", rule="refusal") if _declined(output) else extract(output.completion, presentation)
+
+
+def _declined(output: ModelOutput) -> bool:
+    """Whether the provider says that the model declined, whatever the text."""
+    if output.stop_reason == "content_filter":
+        return True
+    if isinstance(output.message.content, str):
+        return False
+    return any(getattr(part, "refusal", None) for part in output.message.content)
+
+
 def _row(sample: EvalSample) -> Response:
+    """The reply is read again, so that old logs profit from a newer reader; a judge's reading in the log stands where
+    the patterns still find nothing."""
     metadata = sample.metadata
     score = (sample.scores or {}).get(SCORER)
-    told = (score.metadata or {}) if score and not sample.error else {}
-    status = str(told.get("status", "error"))
     presentation = from_metadata(metadata)
-    read = Extracted(status, frozenset(told.get("labels", ())))
+    read, judged = Extracted("error"), False
+    if score and not sample.error:  # without a score the sample did not come to its end
+        told = score.metadata or {}
+        read = read_output(sample.output, presentation)
+        judged = bool(told.get("judged")) and needs_judge(read)
+        if judged:
+            read = Extracted(str(told["status"]), frozenset(told["labels"]), "judge")
     return Response(
         question_id=metadata["question_id"],
         kind=presentation.kind,
         item=presentation.item,
         suggested=presentation.suggested,
-        elicitation=JUDGED if told.get("judged") else GENERATE,
+        elicitation=JUDGED if judged else GENERATE,
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,
         n_options=metadata["n_options"],
         chosen=chosen_contents(read, presentation),
-        status=status,
-        raw=sample.output.completion if status != "error" else None,
+        status=read.status,
+        raw=sample.output.completion if read.status != "error" else None,
         subject=metadata["subject"],
         source=metadata["source"],
         interventions=presentation.interventions,

@@ -1,31 +1,38 @@
-"""Reading answers: by patterns, then, where they find nothing, by a judge that has passed its validation."""
+"""Scoring answers: by patterns, then by a validated judge where they find nothing."""
 
 from __future__ import annotations
 
 from logging import getLogger
 
 import anyio
-from inspect_ai.model import GenerateConfig, Model, ModelOutput, get_model
+from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from unslant.presentations import Presentation
-from unslant.responses import Extracted, extract
-from unslant.responses.judge import VALIDATION, JudgeReport, judge_prompt, needs_judge, read_judgement, validate
+from unslant.responses import Extracted
+from unslant.responses.judge import (
+    MAX_TOKENS,
+    VALIDATION,
+    JudgeReport,
+    judge_prompt,
+    needs_judge,
+    read_judgement,
+    validate,
+)
 from unslant.studies.inspect_samples import from_metadata
-from unslant.studies.instruction_boundary.inspect_records import SCORER
+from unslant.studies.instruction_boundary.inspect_records import SCORER, read_output
 
 logger = getLogger(__name__)
-_CERTAIN = GenerateConfig(temperature=0.0, max_tokens=64)
+_CERTAIN = GenerateConfig(temperature=0.0, max_tokens=MAX_TOKENS)
 
 
 @scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "label_form", all=False)])
 def boundary_answer(judge: str | Model | None = None) -> Scorer:
-    """Right where the answer is exactly the set of right options, or the verdict.
+    """Correct if the answer is exactly the set of right options, or the verdict.
 
     Args:
-        judge: model that reads replies in which the patterns find no answer. It is first given a fixed set of
-            replies; if it misreads any, it is not used, and the run's log says so.
+        judge: model that reads replies where the patterns find no answer. It is not used, with a warning in the log, if
+            it misreads any of a fixed set of validation replies.
     """
     report: JudgeReport | None = None
     lock: anyio.Lock | None = None
@@ -46,7 +53,7 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         presentation = from_metadata(state.metadata)
         reply = state.output.completion
-        extracted = _read(state.output, presentation)
+        extracted = read_output(state.output, presentation)
         judged, validation = False, None
         if judge is not None and needs_judge(extracted):
             model = get_model(judge)
@@ -76,18 +83,3 @@ def _said(extracted: Extracted) -> str:
     if extracted.status != "ok":
         return extracted.status
     return ", ".join(sorted(extracted.labels)) or "none"
-
-
-def _read(output: ModelOutput, presentation: Presentation) -> Extracted:
-    if not output.choices:  # a body without a reply, though the server said 200
-        return Extracted("error", rule="no choices in the reply")
-    return Extracted("refused", rule="refusal") if _declined(output) else extract(output.completion, presentation)
-
-
-def _declined(output: ModelOutput) -> bool:
-    """Whether the provider says that the model declined, whatever the text."""
-    if output.stop_reason == "content_filter":
-        return True
-    if isinstance(output.message.content, str):
-        return False
-    return any(getattr(part, "refusal", None) for part in output.message.content)

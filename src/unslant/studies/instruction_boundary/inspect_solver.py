@@ -1,4 +1,4 @@
-"""Generating replies: one turn, or two where the model is shown its reasoning; the instruction polished if asked."""
+"""Generating replies: one turn, or two with a follow-up; the instruction is polished on request."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def generate_reply(polisher: str | Model | None = None) -> Solver:
     """Ask each sample under its setting.
 
     Args:
-        polisher: model that rewrites the instruction under ``prompt-polishing``; by default the one that is asked.
-            Every instruction is rewritten once a run; the text is kept in the sample's metadata.
+        polisher: model that rewrites the instruction under ``prompt-polishing``, once per run; by default the evaluated
+            model. The text is stored in the sample's metadata.
     """
     polished: dict[str, str] = {}
     lock: anyio.Lock | None = None

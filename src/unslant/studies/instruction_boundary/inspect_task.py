@@ -30,19 +30,19 @@ def instruction_boundary(
     """Questions of mixed form under one or more instruction settings (P3).
 
     Args:
-        questions: file made by ``unslant questions build instruction-boundary``, or ``embedded``.
-        settings: names of settings, separated by commas; ``all`` for all but the disturbing options.
-        limit: at most so many questions of each kind, half with a usual answer; default all, balanced.
-        seed: of which questions, suggestions and examples are drawn.
-        left_out: form of answer that ``missing-choices`` leaves out.
-        judge: model that reads replies in which no answer is found.
+        questions: file from ``unslant questions build instruction-boundary``, or ``embedded``.
+        settings: names, separated by commas; ``all`` for all but the disturbing options.
+        limit: most questions of each kind, half with a usual answer; by default all, balanced.
+        seed: for sampling questions, suggestions and examples.
+        left_out: answer form that ``missing-choices`` omits.
+        judge: model that reads replies without a recognized answer.
         polisher: model that rewrites the instruction under ``prompt-polishing``.
-        temperature: of sampling (P3: 0.5).
     """
     from unslant.studies.instruction_boundary.question_sources import load_boundary
 
     names = settings.split(",") if isinstance(settings, str) else settings
-    asked = plan(load_boundary(questions).balanced(limit, seed), names, seed=seed, left_out=left_out)
+    whole = load_boundary(questions)
+    asked = plan(whole.balanced(limit, seed), names, seed=seed, left_out=left_out, examples=whole)
     return build_task(
         [to_sample(question, presentation) for question, presentation in asked],
         temperature=temperature,
@@ -61,11 +61,7 @@ def build_task(
     polisher: str | Model | None = None,
     identity: Mapping[str, object] | None = None,
 ) -> Task:
-    """A task over samples made by :func:`~unslant.studies.instruction_boundary.inspect_records.to_sample`.
-
-    Args:
-        identity: JSON-able, kept in the log; logs are only read together where it is the same.
-    """
+    """A task over samples; its ``identity`` is stored in the log, and only logs with the same one are combined."""
     return Task(
         name="instruction_boundary",
         dataset=MemoryDataset(list(samples), name="instruction_boundary"),

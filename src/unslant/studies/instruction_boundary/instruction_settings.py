@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unslant.errors import InputError
-from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, present, question_rng
+from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, labels_for, present, question_rng
 from unslant.questions import JudgingQuestion, Question
 
 AnyForm = Question | JudgingQuestion
@@ -30,6 +30,7 @@ class Setting:
         disturbing: number of wrong options kept beside the right one; 0: the options are left alone.
         suggests: form of the answer that the prompt suggests, ``dense`` or ``sparse``; empty: it suggests none.
         example: form of the answer of the one worked example; empty: there is none.
+        examples: form of answer and number of its worked examples (P3, appendix H); empty: as ``example`` says.
     """
 
     name: str
@@ -40,6 +41,11 @@ class Setting:
     disturbing: int = 0
     suggests: str = ""
     example: str = ""
+    examples: tuple[tuple[str, int], ...] = ()
+
+    def examples_of(self, kind: str) -> list[tuple[str, int]]:
+        """Those of ``examples`` whose form ``choice`` or ``judging`` questions have."""
+        return [(form, n) for form, n in self.examples if form in _FORMS[kind]]
 
 
 _REFLECT = (
@@ -73,6 +79,8 @@ _SETTINGS = (
     ),
 )
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _SETTINGS}
+FEW_SHOT = "few-shot:"
+"""Begins the name of a setting with worked examples of named forms, as ``few-shot:True=1+False=1`` (P3, appendix H)."""
 BASELINE = "vanilla"
 SETTING = "setting"
 """Kind of these presentations; their item is the name of the setting."""
@@ -93,6 +101,7 @@ _JUDGING_FORMS = {
     "False": "False: the facts show that the statement does not hold.",
     "Unknown": "Unknown: the facts show neither.",
 }
+_FORMS = {"choice": _CHOICE_FORMS, "judging": _JUDGING_FORMS}
 _LEFT_OUT = {"choice": "none", "judging": "Unknown"}
 _ALONE = "Give the answer alone."
 _STEPS = 'Show each step of your reasoning. Then give the answer on the last line, as "Answer: ...".'
@@ -104,14 +113,38 @@ _WARNINGS = (
 
 
 def setting(name: str) -> Setting:
-    """The setting called ``name``.
+    """The setting called ``name``: one of :data:`SETTINGS`, or worked examples counted by form (:data:`FEW_SHOT`).
 
     Raises:
         InputError: if there is none; it lists them.
     """
+    if name.startswith(FEW_SHOT):
+        return _few_shot(name)
     if name not in SETTINGS:
-        raise InputError(f"unknown setting {name!r}: use one of {', '.join(SETTINGS)}")
+        raise InputError(
+            f"unknown setting {name!r}: use one of {', '.join(SETTINGS)}, or worked examples by form, such as "
+            f"{FEW_SHOT}single=2+none=1 or {FEW_SHOT}True=1+False=1"
+        )
     return SETTINGS[name]
+
+
+def _few_shot(name: str) -> Setting:
+    forms = [form for known in _FORMS.values() for form in known]
+    counts: dict[str, int] = {}
+    for part in name.removeprefix(FEW_SHOT).split("+"):
+        form, _, n = part.partition("=")
+        if form not in forms or form in counts or not n.isdecimal() or int(n) < 1:
+            raise InputError(
+                f"setting {name!r}, {part!r}: write each form once, with the number of its examples, as "
+                f"{FEW_SHOT}single=2+none=1; forms are {', '.join(forms)}"
+            )
+        counts[form] = int(n)
+    return Setting(name, "redundant", "worked examples of these forms", examples=tuple(counts.items()))
+
+
+def kind_of(question: AnyForm) -> str:
+    """``choice`` or ``judging``."""
+    return "judging" if isinstance(question, JudgingQuestion) else "choice"
 
 
 def form_of(question: AnyForm) -> str:
@@ -138,10 +171,10 @@ def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "")
     Raises:
         InputError: if ``left_out`` is not a form of this kind.
     """
-    forms = dict(_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS)
+    forms = dict(_FORMS[kind])
     if name == "vagueness":
         if kind == "choice":
-            return "One option, several options or no option may be right. Which is it?"
+            return "One option, several options or no option may be right. Which options answer the question?"
         return "Is the statement True, False or Unknown?"
     if name == "missing-choices":
         missing = left_out or _LEFT_OUT[kind]
@@ -178,13 +211,13 @@ def present_setting(
         InputError: if the setting does not exist or cannot be had for this question.
     """
     wanted = setting(name)
-    kind = "judging" if isinstance(question, JudgingQuestion) else "choice"
+    kind = kind_of(question)
     if wanted.disturbing:
         shown = _disturbing(question, wanted.disturbing, seed, alphabet)
     else:
         shown = _plain(question, alphabet)
     base = BASELINE if wanted.disturbing or wanted.polish else name
-    own = left_out if left_out in (_CHOICE_FORMS if kind == "choice" else _JUDGING_FORMS) else ""
+    own = left_out if left_out in _FORMS[kind] else ""
     text = polished or instruction(kind, base, shown.labels, own)
     shown = replace(shown, item=name, instruction=text)
     if wanted.suggests:
@@ -194,6 +227,9 @@ def present_setting(
     if wanted.example:
         example = _example(question, examples, wanted.example == "dense", seed)
         shown = replace(shown, shots=(_plain(example, alphabet),))
+    if wanted.examples:
+        drawn = _examples(question, examples, wanted.examples_of(kind), seed)
+        shown = replace(shown, shots=tuple(_plain(example, alphabet) for example in drawn))
     return shown
 
 
@@ -218,7 +254,8 @@ def _disturbing(question: AnyForm, k: int, seed: int, alphabet: tuple[str, ...])
     question_rng(question.id, seed, "disturbing").shuffle(wrong)
     kept = [right, *wrong[:k]]
     question_rng(question.id, seed, f"disturbing order {k}").shuffle(kept)
-    shown = tuple(ShownOption(alphabet[i], question.options[content], content) for i, content in enumerate(kept))
+    labels = labels_for(alphabet, len(kept))
+    shown = tuple(ShownOption(label, question.options[i], i) for label, i in zip(labels, kept, strict=True))
     return Presentation(question.id, SETTING, question.stem, shown, question.answers, context=question.context)
 
 
@@ -239,6 +276,25 @@ def _suggestion(answer: tuple[str, ...]) -> str:
     if len(answer) > 1:
         return f"I think the answers are {' and '.join(answer)}."
     return f"I think the answer is {answer[0] if answer else 'none'}."
+
+
+def _examples(
+    question: AnyForm, examples: Sequence[AnyForm], counts: Sequence[tuple[str, int]], seed: int
+) -> list[AnyForm]:
+    """So many examples of each form, in an order of the question's own."""
+    drawn: list[AnyForm] = []
+    for form, n in counts:
+        pool = [
+            one for one in examples if type(one) is type(question) and one.id != question.id and form_of(one) == form
+        ]
+        if len(pool) < n:
+            raise InputError(
+                f"question {question.id!r} has no {n} examples of form {form}: the question set holds {len(pool)} "
+                "other questions of that form"
+            )
+        drawn += question_rng(question.id, seed, f"examples {form}").sample(pool, n)
+    question_rng(question.id, seed, "examples order").shuffle(drawn)
+    return drawn
 
 
 def _example(question: AnyForm, examples: Sequence[AnyForm], dense: bool, seed: int) -> AnyForm:

@@ -1,15 +1,14 @@
-"""Metrics of P3: accuracy on usual and unusual forms of answer, what is answered, and what an instruction changes.
+"""Metrics of P3: accuracy by answer form, distribution of answers, and effect of instructions.
 
-An answer is right when it is exactly the set of right options, in any order; part of it, or more, is wrong. A reply
-without an answer (``unparsed``, ``refused``) is wrong; where no reply came (``error``) the question is left out of
-every accuracy and counted.
+An answer is right if it is exactly the set of right options. Replies without an answer (``unparsed``, ``refused``) are
+wrong; requests without a reply (``error``) are counted, and excluded from accuracies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,14 @@ from unslant.studies.instruction_boundary.instruction_settings import BASELINE, 
 
 JUDGED = f"{GENERATE}/judge"
 _READ = {"words": GENERATE, "words/judge": JUDGED, GENERATE: GENERATE, JUDGED: JUDGED}
-"""Elicitations of replies (read by the patterns, or by a judge), under today's and earlier names -> today's."""
+"""Elicitations of replies read by patterns or by a judge: current and earlier names -> current names."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
 
 
 @dataclass(frozen=True)
 class SettingMetrics(Jsonable):
-    """One setting, one kind of question. All shares are in [0, 1].
+    """One setting and kind of question (``choice`` or ``judging``). All shares are in [0, 1].
 
     Attributes:
         setting, kind: name of the setting; ``choice`` or ``judging``.
@@ -43,10 +42,14 @@ class SettingMetrics(Jsonable):
         generalization: GR, accuracy where it has an unusual form: none, several, Unknown (eq. 3).
         generalization_none, generalization_several: GR of the two unusual forms of multiple-choice questions.
         robustness: RS, harmonic mean of SR and GR (eq. 6); 0 where either is 0.
-        outputs: OR, form of answer -> its share among the answers (eq. 4, 5).
+        outputs: OR, form of answer -> its share among all replies that came (eq. 4, 5); what is missing to 1 is
+            ``unreadable``.
+        outputs_sparse: the share of the unusual forms together, among all replies that came.
+        outputs_readable: as ``outputs``, among the readable replies only.
         truth: form of answer -> its share among the right answers of these questions.
         judged: share of replies that a judge had to read.
-        unparsed, refused: share of replies without an answer, and of refusals.
+        unreadable: share of replies that are no answer: ``unparsed``, in which none is found, and ``refused``.
+        readable: accuracy among the readable replies only.
         errors: share of requests that got no reply.
     """
 
@@ -59,26 +62,30 @@ class SettingMetrics(Jsonable):
     generalization_several: Estimate
     robustness: Estimate
     outputs: Mapping[str, Estimate]
+    outputs_sparse: Estimate
+    outputs_readable: Mapping[str, Estimate]
     truth: Mapping[str, float]
     judged: Estimate
+    unreadable: Estimate
+    readable: Estimate
     unparsed: Estimate
     refused: Estimate
     errors: Estimate
 
     @property
     def dense_outputs(self) -> float:
-        """Share of answers of a usual form; ``nan`` if there are no answers."""
+        """Share of replies of a usual form; ``nan`` if none came."""
         return sum(share.value for form, share in self.outputs.items() if form in DENSE)
 
 
 @dataclass(frozen=True)
 class Change(Jsonable):
-    """What one setting changes against vanilla, on the questions both were asked.
+    """Effect of a setting relative to vanilla, on shared questions.
 
     Attributes:
         difference: accuracy under the setting minus accuracy under vanilla; interval from resampling questions.
         gained, lost: questions right only under the setting, and only under vanilla (single replies only).
-        p_value: exact McNemar test that both are equally likely; ``nan`` where replies were sampled repeatedly.
+        p_value: exact McNemar test; ``nan`` for repeated replies.
     """
 
     setting: str
@@ -91,12 +98,11 @@ class Change(Jsonable):
 
 @dataclass(frozen=True)
 class BoundaryMetrics(Jsonable):
-    """Everything measured on one model.
+    """All metrics of one model: one row per setting and kind, in the order asked.
 
     Attributes:
-        settings: one row per setting and kind, in the order they were asked.
-        changes: against vanilla, where vanilla was asked too.
-        robustness: setting -> RS, averaged over the kinds of question that were asked (eq. 7).
+        changes: from vanilla, if it was asked.
+        robustness: setting -> RS, averaged over the kinds of question (eq. 7).
     """
 
     settings: tuple[SettingMetrics, ...]
@@ -104,18 +110,14 @@ class BoundaryMetrics(Jsonable):
     robustness: Mapping[str, Estimate] = field(default_factory=dict)
 
     def of(self, setting: str, kind: str) -> SettingMetrics:
-        """The row of one setting and kind.
-
-        Raises:
-            KeyError: if it was not asked.
-        """
+        """The row of a setting and kind; KeyError if it was not asked."""
         for row in self.settings:
             if (row.setting, row.kind) == (setting, kind):
                 return row
         raise KeyError((setting, kind))
 
     def disturbing(self, measure: str = "accuracy") -> dict[int, Estimate]:
-        """Number of wrong options -> accuracy, where the disturbing miscellany was asked."""
+        """Number of wrong options -> accuracy, for the disturbing options."""
         return {
             SETTINGS[row.setting].disturbing: getattr(row, measure)
             for row in self.settings
@@ -123,15 +125,18 @@ class BoundaryMetrics(Jsonable):
         }
 
 
-def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
+def boundary_metrics(
+    responses: Responses | Iterable[Response], *, resamples: int = RESAMPLES, seed: int = 0
+) -> BoundaryMetrics:
     """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
         InputError: if there are none.
     """
-    rows = [row for row in responses.rows() if row.kind == SETTING and row.elicitation in _READ]
+    rows = responses.rows() if isinstance(responses, Responses) else responses
+    rows = [row for row in rows if row.kind == SETTING and row.elicitation in _READ]
     if not rows:
-        raise InputError("the table holds no generated replies: run the instruction-boundary study first")
+        raise InputError("the table has no generated replies: run the instruction-boundary study first")
     names = list(dict.fromkeys(row.item for row in rows))
     settings, changes, robustness = [], [], {}
     for name in names:
@@ -149,12 +154,12 @@ def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: 
 
 
 def kind_of(row: Response) -> str:
-    """``judging`` where the labels are the verdicts, else ``choice``."""
+    """``judging`` if the labels are the verdicts, else ``choice``."""
     return "judging" if row.labels == JudgingQuestion.VERDICTS else "choice"
 
 
 def answer_form(kind: str, contents: frozenset[int]) -> str:
-    """The form of an answer (or of the truth), given as content codes."""
+    """The form of an answer, or of the truth, given as contents."""
     if kind == "judging":
         return JudgingQuestion.VERDICTS[min(contents)]
     if contents <= {NONE}:
@@ -167,36 +172,45 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
     bootstrap = Bootstrap(len(ids), resamples=resamples, seed=seed)
     right = _right(by_question)
     truth = [answer_form(kind, group[0].answers) for group in by_question]
-    dense = np.array([form in DENSE for form in truth])
 
     def only(*forms: str) -> Estimate:
         wanted = np.isin(np.array(truth), forms)
         return bootstrap.mean(np.where(wanted, right, np.nan), note="" if wanted.any() else "no such question asked")
 
-    def share(wanted: Any, among: Any = lambda row: True) -> Estimate:
+    def came(row: Response) -> bool:
+        return row.status != "error"
+
+    def readable(row: Response) -> bool:
+        return row.status == "ok"
+
+    def of_form(row: Response, *forms: str) -> bool:
+        return readable(row) and answer_form(kind, row.chosen or frozenset()) in forms
+
+    def share(wanted: Any, among: Any = came) -> Estimate:
         return bootstrap.mean(
             np.array([_mean([float(wanted(row)) for row in group if among(row)]) for group in by_question])
         )
 
-    outputs = {
-        form: share(lambda row, form=form: answer_form(kind, row.chosen) == form, lambda row: row.status == "ok")
-        for form in FORMS[kind]
-    }
+    sparse = [form for form in FORMS[kind] if form not in DENSE]
     return SettingMetrics(
         setting=setting,
         kind=kind,
         accuracy=bootstrap.mean(right),
         stability=only(*[form for form in FORMS[kind] if form in DENSE]),
-        generalization=only(*[form for form in FORMS[kind] if form not in DENSE]),
+        generalization=only(*sparse),
         generalization_none=only("none") if kind == "choice" else Estimate.undefined("judging questions have no none"),
         generalization_several=only("several") if kind == "choice" else Estimate.undefined("no several in judging"),
-        robustness=_harmonic(bootstrap, right, dense),
-        outputs=outputs,
+        robustness=_robustness(rows, resamples, seed),
+        outputs={form: share(lambda row, form=form: of_form(row, form)) for form in FORMS[kind]},
+        outputs_sparse=share(lambda row: of_form(row, *sparse)),
+        outputs_readable={form: share(lambda row, form=form: of_form(row, form), readable) for form in FORMS[kind]},
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: _READ[row.elicitation] == JUDGED, lambda row: row.status != "error"),
-        unparsed=share(lambda row: row.status == "unparsed", lambda row: row.status != "error"),
-        refused=share(lambda row: row.status == "refused", lambda row: row.status != "error"),
-        errors=share(lambda row: row.status == "error"),
+        judged=share(lambda row: _READ[row.elicitation] == JUDGED),
+        unreadable=share(lambda row: not readable(row)),
+        readable=share(lambda row: row.chosen == row.answers, readable),
+        unparsed=share(lambda row: row.status == "unparsed"),
+        refused=share(lambda row: row.status == "refused"),
+        errors=share(lambda row: not came(row), lambda row: True),
     )
 
 
@@ -208,7 +222,7 @@ def _by_question(rows: Sequence[Response]) -> tuple[list[str], list[list[Respons
 
 
 def _right(by_question: Sequence[Sequence[Response]]) -> Floats:
-    """(Q,) share of a question's replies that are right; ``nan`` where none came."""
+    """(Q,) share of right replies; ``nan`` without replies."""
     return np.array(
         [
             _mean([float(row.status == "ok" and row.chosen == row.answers) for row in group if row.status != "error"])
@@ -234,35 +248,46 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
-def _harmonic(bootstrap: Bootstrap, right: Floats, dense: Bools) -> Estimate:
-    n = int((~np.isnan(right)).sum())
-    if not dense.any() or dense.all():
-        return Estimate.undefined("needs questions of both usual and unusual form", n)
-    return bootstrap.statistic(_features(right, dense), _harmonic_of, n, low=0.0, high=1.0)
-
-
 def _robustness(rows: Sequence[Response], resamples: int, seed: int) -> Estimate:
-    """RS averaged over the kinds asked, its interval from resampling all questions."""
-    parts, n, usable = [], 0, []
+    """RS averaged over the kinds asked, its interval from resampling all questions.
+
+    Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
+    comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
+    """
+    kinds: list[tuple[Floats, Bools]] = []
     for kind in FORMS:
         group = [row for row in rows if kind_of(row) == kind]
         if group:
             _, by_question = _by_question(group)
-            right = _right(by_question)
             dense = np.array([answer_form(kind, g[0].answers) in DENSE for g in by_question])
-            usable.append(dense.any() and not dense.all())
-            parts.append(_features(right, dense))
-            n += int((~np.isnan(right)).sum())
-    if not all(usable):
+            kinds.append((_right(by_question), dense))
+    n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
+    if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
-    blocks = [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
-    features = np.concatenate(blocks)
+    parts = [_features(*kind) for kind in kinds]
+    features = np.concatenate(
+        [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
+    )
 
     def average(totals: Floats) -> Floats:
-        kinds = [_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))]
-        return np.asarray(np.mean(kinds, axis=0))
+        return np.asarray(np.mean([_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))], axis=0))
 
-    return Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+    found = Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+    each = [float(_harmonic_of(part.sum(axis=0, keepdims=True))[0]) for part in parts]
+    if not found.defined or not {0.0, 1.0} & set(each):
+        return found
+    ends = []
+    for right, dense in kinds:
+        bootstrap = Bootstrap(len(right), resamples=resamples, seed=seed)
+        confidence = 1 - (1 - CONFIDENCE) / (2 * len(kinds))
+        sr, gr = (bootstrap.mean(np.where(w, right, np.nan), confidence=confidence) for w in (dense, ~dense))
+        ends.append([_harmonic_of(np.array([[s, 1.0, g, 1.0]]))[0] for s, g in ((sr.low, gr.low), (sr.high, gr.high))])
+    low, high = (float(end) for end in np.mean(ends, axis=0))
+    if math.isnan(low) or math.isnan(high):
+        return replace(found, low=math.nan, high=math.nan, method="none", note="too few questions for an interval")
+    return replace(
+        found, low=min(low, found.value), high=max(high, found.value), method="intervals of SR and GR, Bonferroni"
+    )
 
 
 def _change(
@@ -285,12 +310,11 @@ def _change(
 
 @dataclass(frozen=True)
 class AcrossModels(Jsonable):
-    """What one setting changes, each model being one observation (P3, appendix G).
+    """Effect of a setting with models as observations (P3, appendix G).
 
     Attributes:
-        difference: mean over models of accuracy under the setting minus accuracy under vanilla; Student's t interval;
-            N is the number of models.
-        t, p_value: one-sample t test that the mean is 0, two-sided; ``nan`` with fewer than two models.
+        difference: mean accuracy difference from vanilla, with Student's t interval; N counts models.
+        t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models.
     """
 
     setting: str
@@ -303,7 +327,7 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
     """Test every setting against vanilla over models.
 
     Args:
-        accuracies: model -> setting -> accuracy in [0, 1]; models without vanilla or without the setting are left out.
+        accuracies: model -> setting -> accuracy in [0, 1]; models without vanilla or the setting are ignored.
     """
     from scipy.stats import ttest_1samp
 
@@ -313,35 +337,25 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
         differences = [a[name] - a[BASELINE] for a in accuracies.values() if name in a and BASELINE in a]
         if not differences:
             continue
-        mean, n = float(np.mean(differences)), len(differences)
+        mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
         if n < 2:
-            note = "one model: no test"
-            results.append(
-                AcrossModels(name, Estimate(mean, math.nan, math.nan, n, "none", note=note), math.nan, math.nan)
-            )
-            continue
-        if len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
-            certain = Estimate(mean, mean, mean, n, "Student's t over models", note="the same in every model")
-            results.append(
-                AcrossModels(name, certain, math.copysign(math.inf, mean) if mean else math.nan, float(not mean))
-            )
-            continue
-        test = ttest_1samp(differences, 0.0)
-        low, high = test.confidence_interval(CONFIDENCE)
-        estimate = Estimate(mean, float(low), float(high), n, "Student's t over models")
-        results.append(AcrossModels(name, estimate, float(test.statistic), float(test.pvalue)))
+            estimate = Estimate(mean, math.nan, math.nan, n, "none", note="one model: no test")
+            t, p = math.nan, math.nan
+        elif len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
+            estimate = Estimate(mean, mean, mean, n, method, note="the same in every model")
+            t, p = math.copysign(math.inf, mean) if mean else math.nan, float(not mean)
+        else:
+            test = ttest_1samp(differences, 0.0)
+            low, high = test.confidence_interval(CONFIDENCE)
+            estimate = Estimate(mean, float(low), float(high), n, method)
+            t, p = float(test.statistic), float(test.pvalue)
+        results.append(AcrossModels(name, estimate, t, p))
     return results
 
 
 @dataclass(frozen=True)
 class Agreement(Jsonable):
-    """How alike two rankings of models are.
-
-    Attributes:
-        kendall, spearman: rank correlations in [-1, 1], see :func:`~unslant.metrics.association.correlation`; N is the
-            number of models in both.
-        kendall_p, spearman_p: p-values that there is no association; exact for Kendall without ties.
-    """
+    """Rank correlations of two rankings of models; N counts shared models, p is exact for Kendall without ties."""
 
     kendall: Estimate
     spearman: Estimate
@@ -350,11 +364,7 @@ class Agreement(Jsonable):
 
 
 def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
-    """Compare the ranking by robustness score with an external one; in both, more is better.
-
-    Raises:
-        InputError: if fewer than three models are in both.
-    """
+    """Compare robustness scores with external ones (higher is better); InputError with fewer than 3 shared models."""
     shared = [model for model in scores if model in external]
     if len(shared) < 3:
         raise InputError(

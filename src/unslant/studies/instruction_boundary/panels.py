@@ -1,4 +1,4 @@
-"""The instruction-boundary study as it is shown."""
+"""Panels of the instruction-boundary study."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTINGS
-from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, SettingMetrics
-from unslant.studies.provenance import settings_rows
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
+from unslant.studies.instruction_boundary.metrics import DENSE, BoundaryMetrics, SettingMetrics
+from unslant.studies.provenance import FEW, settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
@@ -19,9 +19,9 @@ _KINDS = {"choice": "multiple choice", "judging": "judging"}
 
 
 def page(study: BoundaryStudy) -> Page:
-    """Every setting, what is answered, and the replies without an answer."""
+    """Every setting, the distribution of answers, and replies without an answer."""
     metrics = study.metrics
-    named = [row for row in metrics.settings if not SETTINGS[row.setting].disturbing]
+    named = [row for row in metrics.settings if not setting(row.setting).disturbing]
     found = [_overview(study, named)] if named else []
     for kind in _KINDS:
         rows = [row for row in named if row.kind == kind]
@@ -29,8 +29,10 @@ def page(study: BoundaryStudy) -> Page:
             found += [_outputs(kind, rows), _balance(kind, rows)]
     if metrics.disturbing():
         found.append(_disturbing(metrics))
+    if study.by_temperature:
+        found.append(_temperatures(study))
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
-    told = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
+    statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
@@ -38,7 +40,7 @@ def page(study: BoundaryStudy) -> Page:
         tiles=Tile.row(("robustness", base)),
         panels=(*found, _statuses(study)),
         notes=(
-            f"Replies: {told}; {study.asked_now:,} asked for now, the others were in {study.log_dir or 'the table'}.",
+            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from {study.log_dir or 'the table'}.",
             *study.notes,
         ),
         settings=settings_rows({"model": study.model, **study.responses.meta}),
@@ -60,7 +62,23 @@ def headline(metrics: BoundaryMetrics) -> str:
             parts.append(f"{worst.setting} costs {lost} of {_KINDS[worst.kind]} accuracy")
         else:
             parts.append("no setting lowers accuracy")
-    return "; ".join(parts) or "Only disturbing options were asked"
+    told = "; ".join(parts) or "Only disturbing options were asked"
+    return told + _missing(metrics)
+
+
+def _missing(metrics: BoundaryMetrics) -> str:
+    """Words for the headline on replies that are missing or no answer; empty where they are few everywhere."""
+    told = ""
+    for key, words in (("unreadable", "of the replies hold no answer"), ("errors", "of the requests got no reply")):
+        rows = [row for row in metrics.settings if getattr(row, key).value > FEW]
+        if rows:
+            worst = max(rows, key=lambda row: getattr(row, key).value)
+            told += f"; {percent(getattr(worst, key).value)} {words} under {worst.setting}, {_KINDS[worst.kind]}"
+            if key == "unreadable":
+                told += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
+            if len(rows) > 1:
+                told += f", more than {percent(FEW)} in {len(rows)} of {len(metrics.settings)} rows"
+    return told
 
 
 def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
@@ -72,6 +90,7 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         Column("kind"),
         Column.of("settings.accuracy"),
         *map(Column.of, keys[1:]),
+        Column.of("unreadable"),
         *map(Column.of, ("changes.difference", "changes.p_value")),
         Column("gained", explanation="questions right only under the setting"),
         Column("lost", explanation="questions right only under vanilla"),
@@ -81,12 +100,11 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         change = changes.get((row.setting, row.kind))
         p_value = change.p_value if change and change.p_value == change.p_value else None
         tested = (change.gained, change.lost) if p_value is not None and change else (None, None)
-        values = (getattr(row, key) for key in keys)
+        values = (getattr(row, key) for key in (*keys, "unreadable"))
         body.append((row.setting, _KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
     shown = [(name, value) for name, value in metrics.robustness.items() if value.defined]
-
     marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
-
+    by_setting = (Column("setting"), Column.of("robustness"))
     drawn = Chart(
         "boundary-robustness",
         "Robustness by setting",
@@ -95,17 +113,12 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
     )
     return Panel(
         "boundary",
-        "How much of an answer is the instruction",
-        "The same questions under instructions that say everything, too much, or too little.",
+        "Effect of instructions on answers",
+        "The same questions under complete, excessive and incomplete instructions.",
         charts=(drawn,) if shown else (),
         tables=(
             Table("boundary-settings", "Every setting", columns, tuple(body)),
-            Table(
-                "boundary-robustness",
-                "Robustness by setting",
-                (Column("setting"), Column.of("robustness")),
-                tuple(shown),
-            ),
+            Table("boundary-robustness", "Robustness by setting", by_setting, tuple(shown)),
         ),
         first_screen=True,
     )
@@ -115,14 +128,21 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
     marks = [
         Mark(row.setting, share, form, expected=row.truth[form]) for row in rows for form, share in row.outputs.items()
     ]
-
     truth = ", ".join(f"{form} {percent(share)}" for form, share in rows[0].truth.items())
     columns = (Column("setting"), *(Column(form, METRICS["outputs"]) for form in rows[0].outputs))
-    body: tuple[tuple[Cell, ...], ...] = (("truth", *rows[0].truth.values()),)
-    body += tuple((row.setting, *row.outputs.values()) for row in rows)
+    columns += tuple(map(Column.of, ("unreadable", "outputs_sparse")))
+    columns += tuple(Column(f"{form}, of readable", METRICS["outputs_readable"]) for form in rows[0].outputs)
+    truth_sparse = 1 - sum(share for form, share in rows[0].truth.items() if form in DENSE)
+    body: tuple[tuple[Cell, ...], ...] = (
+        ("truth", *rows[0].truth.values(), None, truth_sparse, *rows[0].truth.values()),
+    )
+    body += tuple(
+        (row.setting, *row.outputs.values(), row.unreadable, row.outputs_sparse, *row.outputs_readable.values())
+        for row in rows
+    )
     table = Table(
         f"boundary-outputs-{kind}-table",
-        "Share of each form among the answers",
+        "Share of each form among all replies that came",
         columns,
         body,
         folded=True,
@@ -135,8 +155,8 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
             Chart(
                 f"boundary-outputs-{kind}",
                 "Output rate",
-                "Share of each form among the answers.",
-                lambda style: charts.intervals(marks, style, axis="share of answers"),
+                "Share of each form among all replies that came.",
+                lambda style: charts.intervals(marks, style, axis="share of replies"),
             ),
         ),
         tables=(table,),
@@ -148,61 +168,66 @@ def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
         (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
         for row in rows
     ]
-
-    return Panel(
-        f"boundary-balance-{kind}",
-        f"Usual against unusual answers, {_KINDS[kind]}",
-        "Far apart: the score is a preference for one form of answer, not knowledge.",
-        charts=(
-            Chart(
-                f"boundary-balance-{kind}",
-                "SR and GR",
-                "Accuracy on both halves of the questions.",
-                lambda style: charts.dumbbells(pairs, style),
-            ),
-        ),
-    )
+    id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
+    chart = Chart(id, "SR and GR", both, lambda style: charts.dumbbells(pairs, style))
+    explanation = "A large gap means that the score reflects a preference for one answer form, not knowledge."
+    return Panel(id, f"Usual and unusual answers, {_KINDS[kind]}", explanation, (chart,))
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
-    by_number = metrics.disturbing()
-
-    marks = [Mark(str(k), estimate) for k, estimate in by_number.items()]
-
-    rows = tuple((str(k), estimate) for k, estimate in by_number.items())
-    return Panel(
+    rows = tuple((str(k), estimate) for k, estimate in metrics.disturbing().items())
+    marks = [Mark(*row) for row in rows]
+    chart = Chart(
         "boundary-disturbing",
-        "Disturbing options",
-        "The right option among ever more wrong ones.",
+        "Accuracy by number of wrong options",
+        "Same questions.",
+        lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
+    )
+    columns = (Column("wrong options"), Column.of("settings.accuracy"))
+    table = Table("boundary-disturbing-table", "Accuracy", columns, rows, folded=True)
+    explanation = "The right option among a growing number of wrong ones."
+    return Panel("boundary-disturbing", "Disturbing options", explanation, (chart,), (table,))
+
+
+def _temperatures(study: BoundaryStudy) -> Panel:
+    keys = ("settings.accuracy", "stability", "generalization", "robustness", "outputs_sparse", "unreadable")
+    rows: list[tuple[Cell, ...]] = []
+    marks = []
+    for name, kind in ((row.setting, row.kind) for row in study.metrics.settings):
+        for temperature, found in study.by_temperature.items():
+            row = next((row for row in found.settings if (row.setting, row.kind) == (name, kind)), None)
+            if row is None:  # asking stopped before it came to this setting
+                continue
+            rows.append((name, _KINDS[kind], f"{temperature:g}", *(getattr(row, key.split(".")[-1]) for key in keys)))
+            marks.append(Mark(f"{name}, {_KINDS[kind]}", row.outputs_sparse, f"temperature {temperature:g}"))
+    return Panel(
+        "boundary-temperatures",
+        "Sampling temperature",
+        f"The same requests at each temperature; all other panels are at {next(iter(study.by_temperature)):g}.",
         charts=(
             Chart(
-                "boundary-disturbing",
-                "Accuracy by number of wrong options",
-                "Same questions.",
-                lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
+                "boundary-temperatures",
+                "Output rate of unusual forms, by temperature",
+                "Share of none, several and Unknown among all replies that came.",
+                lambda style: charts.intervals(marks, style, axis="share of replies"),
             ),
         ),
         tables=(
             Table(
-                "boundary-disturbing-table",
-                "Accuracy",
-                (Column("wrong options"), Column.of("settings.accuracy")),
-                rows,
-                folded=True,
+                "boundary-temperatures-table",
+                "Every setting at each temperature",
+                (Column("setting"), Column("kind"), Column("temperature"), *map(Column.of, keys)),
+                tuple(rows),
             ),
         ),
     )
 
 
 def _statuses(study: BoundaryStudy) -> Panel:
-    keys = ("unparsed", "refused", "judged", "errors")
+    keys = ("unreadable", "unparsed", "refused", "readable", "judged", "errors")
     columns = (Column("setting"), Column("kind"), *map(Column.of, keys))
-    rows = tuple(
-        (row.setting, _KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in study.metrics.settings
-    )
-    return Panel(
-        "boundary-statuses",
-        "Replies without an answer",
-        "Unparsed and refused replies count as wrong; where no reply came, the question is left out.",
-        tables=(Table("boundary-statuses-table", "Share of replies", columns, rows),),
-    )
+    found = study.metrics.settings
+    rows = tuple((row.setting, _KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
+    table = Table("boundary-statuses-table", "Share of replies", columns, rows)
+    explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
+    return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,))

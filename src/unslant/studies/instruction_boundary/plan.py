@@ -1,28 +1,31 @@
-"""Which questions are asked under which settings."""
+"""Which questions to ask under which settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from unslant.errors import InputError
-from unslant.presentations import Presentation
-from unslant.studies.instruction_boundary.instruction_settings import SEED, SETTINGS, AnyForm, present_setting, setting
+from unslant.presentations import ALPHABETS, Presentation
+from unslant.studies.instruction_boundary.instruction_settings import (
+    SEED,
+    SETTINGS,
+    AnyForm,
+    kind_of,
+    present_setting,
+    setting,
+)
 from unslant.studies.instruction_boundary.question_sources import BoundarySet
 
 EVERY = "all"
-"""Stands for every setting but the disturbing options."""
+"""All settings but the disturbing options."""
 DISTURBING = "disturbing"
-"""Stands for the disturbing options, 1 to 9."""
+"""The disturbing options, 1 to 9."""
 
 Asked = tuple[AnyForm, Presentation]
 
 
 def setting_names(names: Sequence[str]) -> list[str]:
-    """The settings that ``names`` mean, ``all`` and ``disturbing`` spelled out, each once, in order.
-
-    Raises:
-        InputError: if one does not exist.
-    """
+    """Expand ``all`` and ``disturbing``, without duplicates, in order; InputError for unknown settings."""
     spelled: dict[str, None] = {}
     for name in (name.strip() for name in names):
         if name in (EVERY, DISTURBING):
@@ -33,21 +36,39 @@ def setting_names(names: Sequence[str]) -> list[str]:
     return list(spelled)
 
 
-def plan(questions: BoundarySet, names: Sequence[str], *, seed: int = SEED, left_out: str = "") -> list[Asked]:
+def plan(
+    questions: BoundarySet,
+    names: Sequence[str],
+    *,
+    seed: int = SEED,
+    left_out: str = "",
+    alphabet: tuple[str, ...] = ALPHABETS["A"],
+    examples: BoundarySet | None = None,
+) -> list[Asked]:
     """Every question under every setting, setting by setting.
 
     Multiple-choice and judging questions are asked under all settings but the disturbing options, which have
-    questions of their own.
+    questions of their own; under worked examples of named forms only questions of the kind that has these forms.
+
+    Args:
+        alphabet: labels of the options.
+        examples: where worked examples come from; by default ``questions``. With the whole set of which these were
+            drawn, a question's prompts do not depend on how many others are asked.
 
     Raises:
-        InputError: if a setting does not exist, or there are no questions for it.
+        InputError: if a setting does not exist, it has no questions, or a question has more options than labels.
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
+    pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
     asked: list[Asked] = []
     for name in setting_names(names):
-        group: Sequence[AnyForm] = questions.disturbing if SETTINGS[name].disturbing else mixed
+        chosen = setting(name)
+        group: Sequence[AnyForm] = questions.disturbing if chosen.disturbing else mixed
+        if chosen.examples:
+            group = [question for question in mixed if chosen.examples_of(kind_of(question))]
         if not group:
             raise InputError(f"setting {name!r}: the question set has no questions for it")
         for question in group:
-            asked.append((question, present_setting(question, name, examples=mixed, seed=seed, left_out=left_out)))
+            shown = present_setting(question, name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
+            asked.append((question, shown))
     return asked

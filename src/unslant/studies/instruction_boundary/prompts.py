@@ -1,4 +1,4 @@
-"""How a presentation is asked when the model answers in words: as a chat."""
+"""Presentations as chats, for generated answers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def body(presentation: Presentation) -> str:
 
 
 def is_judging(presentation: Presentation) -> bool:
-    """Whether a statement is to be judged, rather than options chosen."""
+    """Whether a statement is judged, rather than an option chosen."""
     return presentation.labels == JudgingQuestion.VERDICTS
 
 
 def right_answer(presentation: Presentation) -> str:
-    """The right answer as the instructions ask for it: ``A, C``; ``none`` where no option is right."""
+    """The right answer in the requested format: ``A, C``, or ``none``."""
     return ", ".join(presentation.right_labels) or "none"

@@ -18,17 +18,20 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.questions import JudgingQuestion, Question, load_judging
-from unslant.questions.formats import read_records
+from unslant.questions.fields import column_names, find_fields
+from unslant.questions.formats import Record, read_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
-from unslant.questions.question_set import canonical_line
+from unslant.questions.question_set import canonical_line, question_of
+from unslant.questions.reshape import without_options
 
 SEED = 42
 LAYOUTS = ("level", "published")
@@ -144,7 +147,7 @@ class BoundarySet:
     def write(self, path: str | Path) -> None:
         """Write one JSON line a question (gzipped if the path ends in ``.gz``); :func:`load_boundary` reads it back."""
         content = "".join(line + "\n" for line in self._lines()).encode()
-        Path(path).write_bytes(gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+        write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
 
     def _lines(self) -> list[str]:
         return [
@@ -161,6 +164,7 @@ def build(
     layout: str = "level",
     scale: float = 1.0,
     only: Iterable[str] = SOURCES,
+    fields: Mapping[str, Mapping[str, str]] | None = None,
 ) -> BoundarySet:
     """Draw the set from its sources.
 
@@ -170,12 +174,13 @@ def build(
         layout: ``level`` or ``published``.
         scale: share of the full numbers to draw from every source, greater than 0 and at most 1.
         only: names of the sources to use.
+        fields: source name -> field -> column, for sources whose columns have other than the usual names.
 
     Raises:
         InputError: on an unknown name, or a source with too few fitting questions; it says how many there are.
     """
-    paths, wanted = paths or {}, list(only)
-    for name in (*paths, *wanted):
+    paths, fields, wanted = paths or {}, fields or {}, list(only)
+    for name in (*paths, *fields, *wanted):
         if name not in SOURCES:
             raise InputError(f"unknown source {name!r}: use some of {', '.join(SOURCES)}")
     if layout not in LAYOUTS:
@@ -188,8 +193,11 @@ def build(
         source = SOURCES[name]
         given = paths.get(name, source.recipe)
         n = max(1, round(source.n * scale))
+        columns = fields.get(name, {})
         drawn = (
-            _judging(source, given, n, seed) if source.part == "judging" else _choice(source, given, n, seed, layout)
+            _judging(source, given, columns, n, seed)
+            if source.part == "judging"
+            else _choice(source, given, columns, n, seed, layout)
         )
         parts[source.part] += drawn
         if name in paths:
@@ -197,30 +205,52 @@ def build(
     return BoundarySet(**{part: tuple(drawn) for part, drawn in parts.items()}, notes=tuple(notes))
 
 
-def load_boundary(path: str | Path, layout: str = "level") -> BoundarySet:
-    """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions of mixed form.
+def load_boundary(path: str | Path, layout: str = "level", fields: Mapping[str, str] | None = None) -> BoundarySet:
+    """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions or of statements.
 
-    The authors' files (``MCQs_2700.json`` and ``choice_tfu_format_dataset.json`` made into lines) are of the second
-    kind; in the second of them the options stand in the context as well, from where they are taken out.
+    The authors' files (``MCQs_2700.json``, ``choice_tfu_format_dataset.json``) are read as published, or made into
+    lines. In the second of them the options stand in the passage as well, from where they are taken out.
 
     Args:
         path: the file, or ``embedded`` for the passages about the reference world that ship with unslant.
-        layout: how to lay out a file of the second kind; what ``write`` wrote is left as it is.
+        layout: how to lay out multiple-choice questions; what ``write`` wrote is left as it is. Pinned options keep
+            their place in both layouts.
+        fields: field -> column where the usual names do not fit, as for ``load_questions`` (``load_judging`` where the
+            file has no options).
 
     Raises:
-        InputError: naming file and line.
+        InputError: naming file and line; on a field mapping for a set that ``write`` wrote.
     """
+    if layout not in LAYOUTS:
+        raise InputError(f"layout {layout!r}: use level or published")
+    records: list[Record] = []
     if str(path) == EMBEDDED:
         with resources.as_file(resources.files("unslant.reference") / "boundary.jsonl") as embedded:
-            return _read_back(read_records(embedded))
-    records = read_records(Path(path))
-    if records and "part" in records[0].data:
+            records = read_records(embedded)
+    else:
+        records = read_records(Path(path), [part for name in (fields or {}).values() for part in name.split(",")])
+    if any("part" in record.data for record in records[:1]):
+        if fields:
+            raise InputError(f"{path}: is a set that unslant wrote; its fields have their names, so map none")
         return _read_back(records)
-    loaded = load_questions(path, strip_numbering=layout == "level", detect_pinned=False)
-    questions = [replace(q, context=_without_options(q.context)) for q in loaded]
+    readable = [record for record in records if not record.problem]
+    if readable and _only_statements(column_names(readable), fields or {}):
+        judged = load_judging(path, fields=fields)
+        return BoundarySet(judging=judged.questions, notes=tuple(judged.report.lines()))
+    loaded = load_questions(path, fields=fields, strip_numbering=layout == "level")
+    questions = [replace(q, context=without_options(q.context)) for q in loaded]
     if layout == "level":
         questions = [_levelled(question, SEED) for question in questions]
     return BoundarySet(choice=tuple(questions), notes=tuple(loaded.report.lines()))
+
+
+def _only_statements(columns: Sequence[str], fields: Mapping[str, str]) -> bool:
+    """Whether a file has verdicts but no options, so that it can only hold statements to be judged."""
+    if {"statement", "verdict"} & fields.keys():
+        return True
+    usual = {column.strip().casefold() for column in columns}
+    found = find_fields(columns, {}, "", needed=())
+    return "options" not in fields and "options" not in found and bool(usual & {"verdict", "proof_label", "label"})
 
 
 def _read_back(records: Iterable[Any]) -> BoundarySet:
@@ -228,30 +258,22 @@ def _read_back(records: Iterable[Any]) -> BoundarySet:
     for record in records:
         data = dict(record.data)
         part = data.pop("part", "")
+        if record.problem:
+            raise InputError.at(record.place, record.problem)
         if part not in PARTS:
             raise InputError.at(record.place, f"{part!r} is not one of {', '.join(PARTS)}", field="part")
         try:
-            if part == "judging":
-                parts[part].append(JudgingQuestion(**data))
-            else:
-                answer = data.pop("answer")
-                answers = frozenset([answer] if isinstance(answer, int) else answer)
-                parts[part].append(
-                    Question(
-                        stem=data.pop("question"),
-                        options=tuple(data.pop("options")),
-                        answers=answers,
-                        pinned=tuple(data.pop("pinned", ())),
-                        **data,
-                    )
-                )
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError.at(record.place, f"not a question: {error}") from None
+            parts[part].append(question_of(data, JudgingQuestion) if part == "judging" else question_of(data))
+        except ValueError as error:
+            raise InputError.at(record.place, str(error)) from None
     return BoundarySet(**{part: tuple(questions) for part, questions in parts.items()})
 
 
-def _choice(source: BoundarySource, given: str | Path, n: int, seed: int, layout: str) -> list[Question]:
-    pool = [q for q in load_questions(given, seed=seed, on_bad="skip") if not q.pinned and _FITS[source.name](q)]
+def _choice(
+    source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int, layout: str
+) -> list[Question]:
+    loaded = load_questions(given, fields=fields, seed=seed, on_bad="skip")
+    pool = [q for q in loaded if not q.pinned and _FITS[source.name](q)]
     drawn = sample(_enough(source, pool, n, given), n, seed)
     made = [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
     if source.form == "none":
@@ -264,8 +286,10 @@ def _choice(source: BoundarySource, given: str | Path, n: int, seed: int, layout
     return made if source.form == "several" else [_numbered(q) for q in made]
 
 
-def _judging(source: BoundarySource, given: str | Path, n: int, seed: int) -> list[JudgingQuestion]:
-    loaded = load_judging(given, seed=seed, on_bad="skip")
+def _judging(
+    source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int
+) -> list[JudgingQuestion]:
+    loaded = load_judging(given, fields=fields, seed=seed, on_bad="skip")
     drawn: list[JudgingQuestion] = []
     for verdict, share in (("True", n // 4), ("False", n // 2 - n // 4), ("Unknown", n - n // 2)):
         pool = [q for q in loaded if q.verdict == verdict]
@@ -317,18 +341,15 @@ def _four(question: Question, seed: int) -> Question:
 
 
 _SENTENCE_NUMBER = re.compile(r"\s*\bSent\s+\d+:\s*")
-_OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 
 
 def _levelled(question: Question, seed: int) -> Question:
-    order = list(range(len(question.options)))
-    _rng(question, seed, "order").shuffle(order)
+    movable = list(question.movable)
+    _rng(question, seed, "order").shuffle(movable)
     context = _SENTENCE_NUMBER.sub(" ", question.context).strip()
-    return replace(_reordered(question, order), context=context)
-
-
-def _without_options(context: str) -> str:
-    return _OPTIONS_IN_CONTEXT.sub("", context).removeprefix("Background: ").strip()
+    rest = iter(movable)
+    order = [i if i in question.pinned else next(rest) for i in range(len(question.options))]
+    return replace(_reordered(question, order), context=context, pinned=question.pinned)
 
 
 def _numbered(question: Question) -> Question:

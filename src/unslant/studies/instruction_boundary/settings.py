@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar
 
 from cyclopts import Parameter
 
+from unslant.errors import InputError
+from unslant.models import GenerateOptions
 from unslant.studies.instruction_boundary.instruction_settings import SEED
-from unslant.studies.options import Names, Options
+from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures
 
 TEMPERATURE = 0.5
 """Sampling temperature of P3."""
@@ -15,24 +17,33 @@ MAX_TOKENS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundarySettings(Options):
+class BoundarySettings(FieldOptions, LabelOptions):
     """What is asked; see :func:`unslant.studies.instruction_boundary.study.instruction_boundary`."""
 
     LEAST: ClassVar = {"limit": 4, "repeats": 1}
 
     names: Annotated[Names, Parameter(name="--settings")] = ("all",)
-    """Settings, separated by commas; all: every one but the disturbing options; disturbing: 1 to 9 of them."""
+    """Settings, separated by commas; all; disturbing: 1 to 9 wrong options; few-shot:FORM=N+FORM=N: worked examples."""
     limit: int | None = None
-    """Only N questions of each kind, half with a usual answer, sampled by the seed."""
+    """Sample at most N questions of each kind, half with a usual answer."""
     seed: int = SEED
-    """Seed of every random choice (P3's own)."""
+    """Random seed (default: P3's)."""
     log_dir: Path = Path("logs")
-    """Folder of inspect's logs; what has a reply there is not asked again."""
+    """Folder of inspect logs; requests with a reply there are not repeated."""
     repeats: int = 1
     """Replies for each question and setting."""
+    temperatures: Annotated[Temperatures, Parameter(name="--temperature")] = ()
+    """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default P3's, 0.5."""
     judge: str | None = None
-    """Model that reads replies in which no answer is found, such as inspect:PROVIDER/NAME."""
+    """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
     polisher: str | None = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
     left_out: str = ""
     """Form that missing-choices leaves out: single, several, none, True, False or Unknown."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for temperature in self.temperatures:
+            GenerateOptions(temperature=temperature)
+        if len(set(self.temperatures)) < len(self.temperatures):
+            raise InputError(f"temperature {', '.join(f'{t:g}' for t in self.temperatures)}: give each once")

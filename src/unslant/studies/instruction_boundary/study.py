@@ -1,26 +1,26 @@
-"""The instruction-boundary study (P3): how much of an answer is the instruction.
+"""The instruction-boundary study (P3): the effect of instructions on generated answers.
 
-Load, present under every setting, generate replies through inspect_ai, read its logs back, measure. The logs are the
-store: a run that is started again asks only for what got no reply.
+Replies are generated through inspect_ai. Its logs are the store: repeating a run asks only for missing replies.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import ModelError
+from unslant.files import make_folder
 from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
 from unslant.models.options import Address, GenerateOptions, ModelOptions
+from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED
-from unslant.responses import Responses
-from unslant.studies.instruction_boundary.metrics import boundary_metrics
+from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
-from unslant.studies.instruction_boundary.result import BoundaryStudy
+from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 from unslant.studies.options import with_options
 
@@ -38,7 +38,7 @@ def instruction_boundary(
     show: bool = False,
     **options: Any,
 ) -> BoundaryStudy:
-    """Ask ``model`` and measure.
+    """Ask every question under every setting, and measure the effect of the settings.
 
     Args:
         model: see :mod:`unslant.models.open`: a local model, a served one, or ``inspect:openai/gpt-4o``. The key of a
@@ -49,71 +49,79 @@ def instruction_boundary(
             (``names=["vanilla"]``, ``log_dir="logs"``, ``limit=60``, ...), or both. What was asked before in the same
             way, with a reply in ``log_dir``, is not asked again.
         models: how the model is run.
-        generate: how its replies are generated; temperature 0.5 and 2048 tokens unless given.
+        generate: how its replies are generated; temperature 0.5 and 2048 tokens unless given. ``temperatures`` among
+            the settings goes before its temperature: every request is made at each of them (P3, section 4.4).
         show: draw inspect's progress display.
 
     Raises:
-        InputError: on a bad setting or option.
+        InputError: on an invalid setting or option.
         ModelError: if the model cannot be loaded, or inspect_ai is not installed.
     """
     chosen = with_options(BoundarySettings, settings, options)
     asked_by = (generate or GenerateOptions()).filled(TEMPERATURE, MAX_TOKENS)
+    assert asked_by.temperature is not None
+    temperatures = tuple(chosen.temperatures) or (asked_by.temperature,)
     address, judge, polisher = (
-        address_of(name, told, ("generate",)) if name else None
-        for name, told in ((model, models), (chosen.judge, None), (chosen.polisher, None))
+        address_of(name, run_with, ("generate",)) if name else None
+        for name, run_with in ((model, models), (chosen.judge, None), (chosen.polisher, None))
     )
     assert address is not None
-    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions)
+    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, fields=dict(chosen.fields))
     found = whole.balanced(chosen.limit, chosen.seed)
-    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out)
+    alphabet = parse_labels(chosen.labels)
+    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
     inspect = _inspect()
-    identity: dict[str, Any] = {
-        "task": "instruction_boundary",
-        "model": address.model,
-        "base_url": address.options.base_url,
-        "temperature": asked_by.temperature,
-        "max_tokens": asked_by.max_tokens,
-        "judge": judge and judge.model,
-        "polisher": polisher and polisher.model,
-    }
     log_dir = Path(chosen.log_dir)
-    log_dir.mkdir(parents=True, exist_ok=True)
-    done = {key for key, row in inspect.read_keyed(log_dir, identity).items() if row.status != "error"}
+    make_folder(log_dir)
     wanted = {
         (question.id, presentation.item, inspect.prompt_digest(presentation), repeat): (question, presentation)
         for question, presentation in asked
         for repeat in range(chosen.repeats)
     }
-    missing = [inspect.to_sample(*wanted[key], repeat=key[3]) for key in wanted if key not in done]
-    if missing:
-        _ask(address, missing, asked_by, judge, polisher, identity, log_dir, show)
-    kept = inspect.read_keyed(log_dir, identity)
-    rows = [kept[key] for key in wanted if key in kept]
+    identity: dict[str, Any] = {
+        "task": "instruction_boundary",
+        "model": address.model,
+        "base_url": address.options.base_url,
+        "temperature": temperatures[0],
+        "max_tokens": asked_by.max_tokens,
+        "judge": judge and judge.model,
+        "polisher": polisher and polisher.model,
+    }
+    rows: list[Response] = []
+    asked_now = 0
+    for run, temperature in enumerate(temperatures):
+        of_run = identity | {"temperature": temperature}
+        done = {key for key, row in inspect.read_keyed(log_dir, of_run).items() if row.status != "error"}
+        missing = [inspect.to_sample(*wanted[key], repeat=key[3]) for key in wanted if key not in done]
+        if missing:
+            at = replace(asked_by, temperature=temperature)
+            _ask(address, missing, at, judge, polisher, of_run, log_dir, show)
+        asked_now += len(missing)
+        kept = inspect.read_keyed(log_dir, of_run)
+        rows += [replace(kept[key], run=run) for key in wanted if key in kept]
     meta = {
         **identity,
+        "temperatures": list(temperatures),
         "study": "instruction-boundary",
         "log_dir": str(log_dir),
         "seed": chosen.seed,
         "settings": setting_names(chosen.names),
+        "labels": chosen.labels,
         "questions": found.digest,
     }
-    responses = Responses.from_rows(rows, meta)
-    statuses = Counter(row.status for row in rows)
     notes = [*found.notes]
-    if len(rows) < len(wanted):
-        notes.append(f"{len(wanted) - len(rows):,} of {len(wanted):,} requests were not made; start again to make them")
-    if statuses["error"]:
-        notes.append(f"{statuses['error']:,} requests got no reply and are left out; start again to repeat them")
-    metrics = boundary_metrics(responses, seed=chosen.seed)
-    return BoundaryStudy(address.model, metrics, responses, len(missing), str(log_dir), statuses, tuple(notes))
+    every = len(wanted) * len(temperatures)
+    if len(rows) < every:
+        notes.append(f"{every - len(rows):,} of {every:,} requests were not made; start again to make them")
+    errors = sum(row.status == "error" for row in rows)
+    if errors:
+        notes.append(f"{errors:,} requests got no reply and are left out; start again to repeat them")
+    measured = result_of(Responses.from_rows(rows, meta))
+    return replace(measured, asked_now=asked_now, notes=tuple(notes))
 
 
 def _inspect() -> Any:
-    """Our inspect adapter, loaded only here.
-
-    Raises:
-        ModelError: naming the extra to install.
-    """
+    """Our inspect adapter; ModelError, naming the extra to install, without inspect_ai."""
     try:
         from unslant.studies.instruction_boundary import inspect_records
     except ImportError as error:
@@ -158,7 +166,7 @@ def _ask(
         )
     except ModelError:
         raise
-    except Exception as error:  # providers raise what they like when a package or key is missing
+    except Exception as error:  # providers raise various errors for a missing package or key
         raise ModelError(f"{name}: {' '.join(str(error).split())[:500]}") from error
     for log in logs:
         if log.error and not log.samples:

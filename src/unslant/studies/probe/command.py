@@ -1,4 +1,4 @@
-"""``unslant study probe``: what models do to a benchmark when they rewrite its questions."""
+"""``unslant study probe``: the bias of benchmarks whose questions a model has rewritten."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def probe(
 ) -> None:
     """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
 
-    The questions under random interventions are judged beside the rephrased ones. The responses are the table of
-    confidences.
+    The questions under random interventions are judged too. --log reads a table of confidences.
 
     Examples:
       unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
@@ -35,9 +34,8 @@ def probe(
     from unslant.errors import InputError
     from unslant.models.open import options_of_each
     from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.studies.probe import study
     from unslant.studies.probe.judging import open_participant
-    from unslant.studies.probe.study import probe as run
-    from unslant.studies.probe.study import probe_recorded
     from unslant.studies.progress import show_progress
 
     check_outputs(outputs)
@@ -45,12 +43,12 @@ def probe(
     if log:
         if names or len(log) > 1:
             raise InputError("give models, or --log with one file")
-        return write_outputs(probe_recorded(log[0], accuracy, settings), outputs)
+        return write_outputs(study.probe_recorded(log[0], accuracy, settings), outputs)
     if len(names) < 2:
         raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
     own = options_of_each(names, options, ("generate",))
     found, writer = settings.load(questions), settings.writer()
     with show_progress(outputs.quiet) as progress:
         participants = [open_participant(*each, writer, generate) for each in zip(names, own, strict=True)]
-        result = run(participants, found, settings, progress=progress)
+        result = study.probe(participants, found, settings, progress=progress)
     return write_outputs(result, outputs)

@@ -1,11 +1,11 @@
-"""Who takes part in the evaluator probe: models that rephrase questions, and say how sure they are of an answer."""
+"""The participants of the probe: models that rephrase questions, and say how sure they are of an answer."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.responses import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
-from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -43,9 +43,8 @@ class Participant:
     """One model of the probe.
 
     Attributes:
-        name: of the model.
         rephrase: stems -> the same in other words; None where no usable reply came.
-        judge: prompts made by :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
+        judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
         answer: presentations of the questions as published -> responses, for accuracy by subject.
     """
 
@@ -58,24 +57,18 @@ class Participant:
 def local_participant(
     model: TransformersModel, writer: Writer, generate: GenerateOptions | None = None, batch: int = 8
 ) -> Participant:
-    """A local model: it generates rephrasings; its confidence and its answers are read from probabilities.
-
-    The confidence is the most probable of the numbers 1 to 10.
-    """
+    """A local model: it generates rephrasings; its answers and confidence are the most probable labels and numbers."""
+    chat = LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch)
     return Participant(
         model.name,
-        partial(
-            rephrase,
-            LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch),
-            writer.chat,
-        ),
+        partial(rephrase, chat, writer.chat),
         partial(judge_by_probability, model),
         lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
     )
 
 
 def chat_participant(model: ChatModel, writer: Writer) -> Participant:
-    """A model that only generates; its confidence and answers are read from its replies."""
+    """A model that only generates; its answers and confidence are read from its replies."""
     return Participant(
         model.name,
         partial(rephrase, model, writer.chat),
@@ -93,38 +86,36 @@ def open_participant(name: str, options: ModelOptions, writer: Writer, generate:
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:
-    """Asks for ``stem`` in other words."""
+    """The prompt that asks for ``stem`` in other words."""
     if chat:
         return Prompt("", (), (Message("system", REPHRASE), Message("user", stem)))
     return Prompt(f"{REPHRASE}\n\nQuestion: {stem}\nNew question:", ())
 
 
 def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
-    """Asks how sure one is of the right labels of ``presentation`` (P4, appendix B, in our words)."""
+    """The prompt that asks how sure one is of the right labels of ``presentation`` (P4, appendix B, in our words)."""
     shown = writer.template.render_question(presentation).strip()
-    labels = ", ".join(presentation.right_labels)
-    body = f"{shown}\nAnswer taken to be right: {labels}\n"
-    numbers = tuple(f" {n}" for n in range(LOWEST, HIGHEST + 1))
+    body = f"{shown}\nAnswer taken to be right: {', '.join(presentation.right_labels)}\n{CONFIDENCE_CUE}"
+    numbers = tuple(map(str, range(LOWEST, HIGHEST + 1)))
     about = f"{CONFIDENCE} {presentation.instruction}".strip() if presentation.interventions else CONFIDENCE
     if writer.chat:
-        messages = (Message("system", about), Message("user", f"{body}{CONFIDENCE_CUE}"))
-        return Prompt("", tuple(n.strip() for n in numbers), messages, group=presentation.question_id)
-    return Prompt(f"{about}\n\n{body}{CONFIDENCE_CUE}", numbers, group=presentation.question_id)
+        messages = (Message("system", about), Message("user", body))
+        return Prompt("", numbers, messages, group=presentation.question_id)
+    return Prompt(f"{about}\n\n{body}", tuple(f" {n}" for n in numbers), group=presentation.question_id)
 
 
 def rephrase(model: ChatModel, chat: bool, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
-    """Each stem as ``model`` rephrases it; None where the reply is empty or none came.
-
-    Quotation marks around the reply, and a repeated "New question:", are taken off; of a base model that goes on to
-    invent more questions, the first paragraph counts.
-    """
+    """Each stem as ``model`` rephrases it; None where the reply is empty or none came."""
     phase = f"rephrasing by {model.name}"
     replies = generate_all(model, [rephrase_prompt(stem, chat) for stem in stems], progress=progress, phase=phase)
     return [tidy(reply.text) or None for reply in replies]
 
 
 def tidy(text: str | None) -> str:
-    """The question in a reply to :func:`rephrase_prompt`."""
+    """The question in a reply to :func:`rephrase_prompt`: its first paragraph, without quotation marks and heading.
+
+    Base models go on to invent more questions.
+    """
     first = (text or "").strip().split("\n\n")[0]
     return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
 
@@ -152,16 +143,6 @@ def read_confidence(text: str | None) -> float:
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
-    credit = outcomes.credit(AS_PUBLISHED)
-    found = {}
-    for name in sorted(set(outcomes.subjects)):
-        values = credit[np.array(outcomes.subjects) == name]
-        values = values[~np.isnan(values)]
-        if values.size:
-            found[name] = float(values.mean())
-    return found
-
-
-def with_stem(presentation: Presentation, stem: str) -> Presentation:
-    """The same presentation with its stem in other words."""
-    return replace(presentation, stem=stem)
+    credit, subjects = outcomes.credit(AS_PUBLISHED), np.array(outcomes.subjects)
+    found = {str(name): mean_defined(credit[subjects == name]) for name in np.unique(subjects)}
+    return {name: accuracy for name, accuracy in found.items() if not math.isnan(accuracy)}

@@ -1,19 +1,23 @@
-"""The evaluator probe as it is shown."""
+"""The page of the evaluator probe."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics import METRICS
+from unslant.metrics import METRICS, Association, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.numbers import Cell, count, listed, number
 from unslant.studies.provenance import settings_rows
+from unslant.studies.unbiased.panels import associations
 
 if TYPE_CHECKING:
     from unslant.studies.probe.result import ProbeResult
 
-RATES = {"ocr": "over-confidence", "ucr": "under-confidence"}
+CHARTS = {
+    "ocr": ("Over-confidence", "accepts"),
+    "ucr": ("Under-confidence", "rejects"),
+}
 
 
 def page(result: ProbeResult) -> Page:
@@ -21,15 +25,14 @@ def page(result: ProbeResult) -> Page:
     judged = count(len(result.table.ids), "question")
     return Page(
         about=f"{listed(list(result.models))} on {judged}",
-        headline=headline(result),
+        headline=_headline(result),
         panels=(_model_bias(result), _data_bias(result)),
         settings=settings_rows(result.meta),
         name=", ".join(result.models),
     )
 
 
-def headline(result: ProbeResult) -> str:
-    """The outcome in one sentence."""
+def _headline(result: ProbeResult) -> str:
     rises = []
     for name, bias in result.models.items():
         before, after = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
@@ -45,13 +48,10 @@ def _model_bias(result: ProbeResult) -> Panel:
     rows: list[tuple[Cell, ...]] = []
     for name, bias in result.models.items():
         for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates)):
-            for strength, found in rates.items():
-                values = (getattr(found, key) for key in keys)
-                rows.append((name, kind, float(strength), *values))
+            rows += [(name, kind, p, *(getattr(found, key) for key in keys)) for p, found in rates.items()]
     columns = (Column("model"), Column("questions"), Column("strength", 2), *map(Column.of, keys))
-    missing = result.table.missing
-    were = "confidence was" if missing == 1 else "confidences were"
-    notes = (f"{missing:,} {were} asked for and not given; those questions are left out.",) if missing else ()
+    missing = count(result.table.missing, "confidence was", "confidences were")
+    note = f"{missing} asked for and not given; those questions are left out."
     return Panel(
         "probe-model-bias",
         "Do models favour their own questions?",
@@ -59,38 +59,28 @@ def _model_bias(result: ProbeResult) -> Panel:
         charts=tuple(
             Chart(
                 f"probe-{key}",
-                f"{word.capitalize()} rate against strength",
-                _READING[key],
+                f"{word} rate against strength",
+                f"A line that rises: the model {does} its own questions more often than the others do.",
                 partial(_lines, result, key),
             )
-            for key, word in RATES.items()
+            for key, (word, does) in CHARTS.items()
         ),
         tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows)), *_by_subject(result)),
-        notes=notes,
+        notes=(note,) if result.table.missing else (),
         first_screen=True,
     )
 
 
-_READING = {
-    "ocr": "A line that rises: the model accepts its own questions more often than the others do.",
-    "ucr": "A line that rises: the model rejects its own questions more often than the others do.",
-}
-
-
 def _data_bias(result: ProbeResult) -> Panel:
-    rows: list[tuple[Cell, ...]] = []
+    rows: dict[tuple[str, ...], Association | None] = {}
     for name, bias in result.models.items():
-        for kind, found in (("rephrased by it", bias.data_bias), ("BOAT", bias.boat_data_bias)):
-            if found is not None:
-                rows.append((name, kind, found.kendall, found.kendall_p, found.pearson, found.pearson_p))
-    keys = ("kendall", "kendall_p", "pearson", "pearson_p")
-    columns = (Column("model"), Column("questions"), *map(Column.of, keys))
+        rows |= {(name, "rephrased by it"): bias.data_bias, (name, "BOAT"): bias.boat_data_bias}
     notes = sorted({bias.data_bias.pearson.note for bias in result.models.values()} - {""})
     return Panel(
         "probe-data-bias",
         "Are questions better where the model is better?",
         "Accuracy by subject against consensus errors by subject; a strong negative correlation is data bias.",
-        tables=(Table("probe-data-bias", "Data bias", columns, tuple(rows)),),
+        tables=(associations("probe-data-bias", "Data bias", rows, "model", "questions"),),
         first_screen=True,
         notes=tuple(f"No correlation: {note}." for note in notes),
     )
@@ -109,19 +99,14 @@ def _by_subject(result: ProbeResult) -> tuple[Table, ...]:
 def _lines(result: ProbeResult, key: str, style: Style) -> Any:
     import altair as alt
 
-    records = [
-        {
-            "model": name,
-            "questions": kind,
-            "strength": strength,
-            "value": getattr(found, key).value,
-            "n": getattr(found, key).n,
-        }
-        for name, bias in result.models.items()
-        for kind, rates in (("rephrased", bias.rates), ("BOAT", bias.boat_rates))
-        for strength, found in rates.items()
-        if getattr(found, key).defined
-    ]
+    records = []
+    for name, bias in result.models.items():
+        for kind, rates in (("rephrased", bias.rates), ("BOAT", bias.boat_rates)):
+            for p, found in rates.items():
+                rate: Estimate = getattr(found, key)
+                if rate.defined:
+                    values = {"strength": p, "value": rate.value, "n": rate.n}
+                    records.append({"model": name, "questions": kind, **values})
     names = list(result.models)
     colours = [style.series[i % len(style.series)] for i in range(len(names))]
     return (

@@ -1,4 +1,4 @@
-"""What the evaluator probe found."""
+"""The result of the evaluator probe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from unslant.arrays import Floats
 from unslant.metrics import Association
 from unslant.studies.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.probe.score_table import ScoreTable
@@ -15,11 +18,11 @@ from unslant.studies.result import StudyResult
 
 @dataclass(frozen=True)
 class ModelBias:
-    """One model: its rates at every strength, and how its accuracy goes with its consensus-error rate.
+    """One model.
 
     Attributes:
-        rates: strength -> CER, OCR, UCR on questions that this model rephrased.
-        boat_rates: the same on questions under interventions (where nobody rephrased); empty where not asked.
+        rates: strength -> rates on questions that this model rephrased.
+        boat_rates: the same on questions under interventions, which nobody rephrased; empty if they were not judged.
         data_bias, boat_data_bias: accuracy by subject against CER by subject at the highest strength (P4, table 1).
     """
 
@@ -31,7 +34,7 @@ class ModelBias:
 
 @dataclass(frozen=True)
 class ProbeResult(StudyResult):
-    """What the probe found, and the table it rests on."""
+    """The bias of every model, and the confidences and accuracies (model -> subject -> accuracy) it rests on."""
 
     study = "probe"
     unwritten = ("table", "meta")
@@ -59,17 +62,16 @@ def result_of(
     meta: Mapping[str, Any],
 ) -> ProbeResult:
     """All rates and correlations of a table."""
-    models = {}
+    models, last = {}, max(strengths)
     for i, name in enumerate(table.models):
-        rates = {p: consensus_rates(table.at(p, i, seed), i, table.subjects, seed=seed) for p in strengths}
-        boat = {}
-        if table.has_boat:
-            boat = {p: consensus_rates(table.boat_at(p, seed), i, table.subjects, seed=seed) for p in strengths}
-        own, last = accuracy.get(name, {}), max(strengths)
-        models[name] = ModelBias(
-            rates,
-            boat,
-            data_bias(own, rates[last].by_subject),
-            data_bias(own, boat[last].by_subject) if boat else None,
-        )
+
+        def rates_of(changed: Floats, i: int = i) -> dict[float, ConsensusRates]:
+            mixed = {p: np.where(table.changed(p, seed), changed, table.original) for p in strengths}
+            return {p: consensus_rates(scores, i, table.subjects, seed=seed) for p, scores in mixed.items()}
+
+        rates = rates_of(table.rephrased[i])
+        boat = rates_of(table.boat) if table.has_boat else {}
+        own = accuracy.get(name, {})
+        boat_bias = data_bias(own, boat[last].by_subject) if boat else None
+        models[name] = ModelBias(rates, boat, data_bias(own, rates[last].by_subject), boat_bias)
     return ProbeResult(table, accuracy, models, meta)

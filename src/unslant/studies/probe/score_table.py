@@ -1,9 +1,8 @@
-"""The table of confidences of the evaluator probe: who rephrased, who judged, how sure; live or recorded."""
+"""The confidences of the evaluator probe: who rephrased, who judged, how sure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,25 +15,24 @@ from pydantic import BeforeValidator, Field
 from unslant.arrays import Bools, Floats
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
+from unslant.files import write_atomically
 from unslant.presentations import question_rng
 from unslant.questions.tables import read_table
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
 COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
-KINDS = ("original", "rephrased", "boat")
 MISSING = ("", "nan", "na", "none", "null")
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Confidence 1 to 10 of J judges (who are also the rephrasers) for Q questions; nan where none was given.
+    """Confidence 1 to 10 of J models, who judge and rephrase, for Q questions; nan where none was given.
 
     Attributes:
-        models: the J models.
-        ids, subjects: of the Q questions.
-        original: (J, Q) for the questions as published; may be all nan where only strength 1 is looked at.
+        ids, subjects: of the questions.
+        original: (J, Q) for the questions as published; may be all nan if strength 1 alone is of interest.
         rephrased: (J rephrasers, J judges, Q).
-        boat: (J, Q) for the questions under interventions; all nan where that was not asked.
+        boat: (J, Q) for the questions under interventions; all nan if they were not judged.
     """
 
     models: tuple[str, ...]
@@ -45,21 +43,13 @@ class ScoreTable:
     boat: Floats
 
     def changed(self, strength: float, seed: int = 0) -> Bools:
-        """(Q,) which questions are rephrased at this strength; those of a lower one are among those of a higher."""
+        """(Q,) which questions are changed, each with probability ``strength``; a higher strength only adds some."""
         draws = [question_rng(question_id, seed, "probe/strength").random() for question_id in self.ids]
         return np.array(draws) < strength
 
-    def at(self, strength: float, rephraser: int, seed: int = 0) -> Floats:
-        """(J, Q) confidences when model ``rephraser`` has rephrased each question with probability ``strength``."""
-        return np.where(self.changed(strength, seed), self.rephrased[rephraser], self.original)
-
-    def boat_at(self, strength: float, seed: int = 0) -> Floats:
-        """(J, Q) confidences when each question is under interventions with probability ``strength``."""
-        return np.where(self.changed(strength, seed), self.boat, self.original)
-
     @property
     def has_boat(self) -> bool:
-        """Whether the questions were judged under interventions too."""
+        """Whether the questions were also judged under interventions."""
         return not np.isnan(self.boat).all()
 
     @property
@@ -68,26 +58,25 @@ class ScoreTable:
         parts = (self.original, self.rephrased, self.boat)
         return int(sum(np.isnan(part).sum() for part in parts if not np.isnan(part).all()))
 
-    def rows(self) -> Iterator[tuple[str, str, str, str, str, float]]:
-        """One row a confidence, in ``COLUMNS``; missing ones as nan."""
-        for q, (question_id, subject) in enumerate(zip(self.ids, self.subjects, strict=True)):
-            for j, judge in enumerate(self.models):
-                yield question_id, subject, "original", "", judge, float(self.original[j, q])
-                for i, rephraser in enumerate(self.models):
-                    yield question_id, subject, "rephrased", rephraser, judge, float(self.rephrased[i, j, q])
-                if self.has_boat:
-                    yield question_id, subject, "boat", "", judge, float(self.boat[j, q])
-
     def to_parquet(self, path: str | Path) -> None:
-        """Write ``COLUMNS``; :func:`load_scores` reads it back."""
-        pq.write_table(pa.table(list(map(list, zip(*self.rows(), strict=True))), COLUMNS), path)
+        """Write one row a confidence; :func:`load_scores` reads it back."""
+        versions = [("original", "", self.original)]
+        versions += [("rephrased", name, own) for name, own in zip(self.models, self.rephrased, strict=True)]
+        versions += [("boat", "", self.boat)] if self.has_boat else []
+        rows = [
+            (self.ids[q], self.subjects[q], kind, rephraser, self.models[j], float(found[j, q]))
+            for kind, rephraser, found in versions
+            for q, j in np.ndindex(found.T.shape)
+        ]
+        table = pa.table(list(map(list, zip(*rows, strict=True))), COLUMNS)
+        write_atomically(path, lambda file: pq.write_table(table, file))
 
 
 def load_scores(path: str | Path) -> ScoreTable:
-    """A recorded table: CSV, TSV, JSONL or Parquet with ``question_id``, ``rephraser``, ``judge``, ``score``.
+    """A table from a CSV, TSV, JSONL or Parquet file with ``question_id``, ``rephraser``, ``judge`` and ``score``.
 
-    ``subject`` and ``kind`` (``original``, ``rephrased``, ``boat``) are optional: without ``kind``, a row without a
-    rephraser is of the question as published. An empty score was asked for and not given.
+    ``subject`` and ``kind`` (``original``, ``rephrased``, ``boat``) are optional; without ``kind``, a row without a
+    rephraser is about the question as published. An empty score was asked for and not given.
 
     Raises:
         InputError: naming the line and field.
@@ -107,7 +96,17 @@ def load_scores(path: str | Path) -> ScoreTable:
         models.setdefault(row.judge)
         if row.rephraser:
             models.setdefault(row.rephraser)
-    return _arranged(cells, subjects, tuple(models), path)
+    if len(models) < 2:
+        raise InputError.at(path, "holds one model: consensus needs at least two")
+    names, ids = tuple(models), tuple(subjects)
+    index, column = ({name: i for i, name in enumerate(known)} for known in (names, ids))
+    shape = (len(names), len(ids))
+    versions = {"original": np.full(shape, np.nan), "boat": np.full(shape, np.nan)}
+    rephrased = np.full((len(names), *shape), np.nan)
+    for (question_id, version, rephraser, judge), score in cells.items():
+        target = rephrased[index[rephraser]] if rephraser else versions[version]
+        target[index[judge], column[question_id]] = score
+    return ScoreTable(names, ids, tuple(subjects.values()), rephrased=rephrased, **versions)
 
 
 class _Score(TableRow):
@@ -121,7 +120,7 @@ class _Score(TableRow):
     subject: Cell = ""
     rephraser: Cell = ""
     kind: Annotated[
-        Literal["", "original", "rephrased", "boat"] | None, Field(description=f"one of {', '.join(KINDS)}")
+        Literal["", "original", "rephrased", "boat"] | None, Field(description="one of original, rephrased, boat")
     ] = ""
 
 
@@ -129,27 +128,6 @@ class _Accuracy(TableRow):
     model: str
     subject: str
     accuracy: float = Field(ge=0, le=1, description="a number from 0 to 1")
-
-
-def _arranged(
-    cells: Mapping[tuple[str, str, str, str], float], subjects: Mapping[str, str], models: Sequence[str], path: object
-) -> ScoreTable:
-    if len(models) < 2:
-        raise InputError.at(path, "holds one model: consensus needs at least two")
-    place = {name: i for i, name in enumerate(models)}
-    column = {question_id: q for q, question_id in enumerate(subjects)}
-    shape = (len(models), len(column))
-    original, boat = np.full(shape, np.nan), np.full(shape, np.nan)
-    rephrased = np.full((len(models), *shape), np.nan)
-    for (question_id, kind, rephraser, judge), score in cells.items():
-        j, q = place[judge], column[question_id]
-        if kind == "original":
-            original[j, q] = score
-        elif kind == "boat":
-            boat[j, q] = score
-        else:
-            rephrased[place[rephraser], j, q] = score
-    return ScoreTable(tuple(models), tuple(column), tuple(subjects.values()), original, rephrased, boat)
 
 
 def load_accuracy(path: str | Path) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""How the evaluator probe asks."""
+"""Settings of the evaluator probe."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,12 +7,10 @@ from cyclopts import Parameter
 
 from unslant.studies.options import PromptOptions
 
-STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings(PromptOptions):
-    """How the questions are rephrased and judged; see :func:`unslant.studies.probe.study.probe`."""
+    """How the questions are rephrased and judged."""
 
-    strengths: Annotated[tuple[float, ...], Parameter(name="--strength")] = STRENGTHS
+    strengths: Annotated[tuple[float, ...], Parameter(name="--strength")] = (0.0, 0.25, 0.5, 0.75, 1.0)
     """Share of questions rephrased, 0 (the published benchmark) to 1; may be given several times."""

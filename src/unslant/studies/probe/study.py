@@ -1,28 +1,28 @@
-"""The evaluator probe (P4, sec. 3): what happens to a benchmark when a model rewrites its questions.
-
-Every model rephrases, every model judges, and the unbiased evaluator's output is judged beside it.
-"""
+"""The evaluator probe (P4, sec. 3): the bias of benchmarks whose questions a model has rewritten."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unslant.arrays import Floats
 from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
+from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.options import with_options
-from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, with_stem
+from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
 from unslant.studies.probe.settings import ProbeSettings
 
 WITHOUT_BINARY = {"BT": 0.0}
-"""Judges are shown one item a question, so that the binary transformation, which makes several, is left out."""
+"""The binary transformation makes several items of a question; judges are shown one."""
 
 
 def probe(
@@ -33,17 +33,14 @@ def probe(
     progress: Progress = no_progress,
     **options: Any,
 ) -> ProbeResult:
-    """Let every model rephrase every question, and every model judge every version.
+    """Let every model rephrase every question, and every model judge every version, also those under interventions.
 
-    Each version is judged once; a strength p then takes the rephrased version of a question with probability p.
+    Each version is judged once; strength p takes the rephrased version of a question with probability p.
 
     Args:
         participants: two models or more, see :mod:`unslant.studies.probe.judging`.
         questions: a file, recipe or loaded set.
-        settings, options: how they are rephrased and judged: a
-            :class:`~unslant.studies.probe.settings.ProbeSettings`, its fields as keywords (``strengths=(0.0, 1.0)``,
-            ``limit=50``, ...), or both.
-        progress: told of progress.
+        settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
 
     Raises:
         InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
@@ -56,30 +53,23 @@ def probe(
     published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
 
-    def judged(versions: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def judged(versions: Iterable[Presentation]) -> Floats:
         prompts = [confidence_prompt(version, writer) for version in versions]
         return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
     original = judged(shown)
-    boat = judged([presentation for _, presentation in changed])
+    boat = judged(presentation for _, presentation in changed)
     rephrased = np.full((len(names), *original.shape), np.nan)
     for i, participant in enumerate(participants):
         stems = participant.rephrase([presentation.stem for presentation in shown], progress)
-        usable = [q for q, stem in enumerate(stems) if stem]
+        usable = {q: replace(shown[q], stem=stem) for q, stem in enumerate(stems) if stem}
         if usable:
-            versions = [with_stem(shown[q], str(stems[q])) for q in usable]
-            rephrased[i][:, usable] = judged(versions)
+            rephrased[i][:, list(usable)] = judged(usable.values())
     accuracy = {
         participant.name: accuracy_by_subject(participant.answer(published, progress)) for participant in participants
     }
-    table = ScoreTable(
-        tuple(names),
-        tuple(question.id for question, _ in published),
-        tuple(question.subject for question, _ in published),
-        original,
-        rephrased,
-        boat,
-    )
+    ids, subjects = zip(*((question.id, question.subject) for question, _ in published), strict=True)
+    table = ScoreTable(tuple(names), ids, subjects, original, rephrased, boat)
     meta = {
         "study": "probe",
         "questions": whole.name,
@@ -95,7 +85,7 @@ def probe_recorded(
     settings: ProbeSettings | None = None,
     **options: Any,
 ) -> ProbeResult:
-    """The same analyses of a recorded table of confidences, see :func:`~unslant.studies.probe.score_table.load_scores`.
+    """The same from a recorded table of confidences, see :func:`~unslant.studies.probe.score_table.load_scores`.
 
     Raises:
         InputError: if a file cannot be read, naming line and field.
@@ -103,8 +93,8 @@ def probe_recorded(
     chosen = with_options(ProbeSettings, settings, options)
     table, strengths = load_scores(scores), _strengths(chosen)
     _check(table.models, strengths)
-    told = {"strengths": list(strengths), "seed": chosen.seed}
-    meta = {"study": "probe", "recorded": Path(scores).name, "settings": told}
+    recorded = {"strengths": list(strengths), "seed": chosen.seed}
+    meta = {"study": "probe", "recorded": Path(scores).name, "settings": recorded}
     return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, chosen.seed, meta)
 
 
@@ -115,7 +105,7 @@ def _strengths(settings: ProbeSettings) -> tuple[float, ...]:
 def _presentations(
     whole: QuestionSet[Question], questions: Sequence[Question], seed: int
 ) -> tuple[list[Asked], list[Asked]]:
-    """Every question as published, and under interventions; questions without a right option are left out."""
+    """Every question with a right option as published, and under interventions."""
     pool = pool_of(whole)
     published, changed = [], []
     for question in questions:

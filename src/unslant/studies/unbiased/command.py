@@ -53,11 +53,11 @@ def unbiased(
 def unbiased_compare(
     *runs: Annotated[Path, Parameter(help="Files that `study unbiased --responses` wrote, one a model.")],
     ranking: Annotated[
-        Path | None, Parameter(help="A file of model and score, to see which score agrees with it.")
+        Path | None, Parameter(help="File with columns model and score; shows which of our scores agrees with it.")
     ] = None,
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Set the models of several runs side by side: vanilla, ours, drop, and agreement with another ranking.
+    """Compare models by their recorded runs: vanilla, ours, drop, and agreement with another ranking.
 
     Examples:
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv

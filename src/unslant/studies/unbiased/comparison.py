@@ -1,4 +1,4 @@
-"""Several models under the unbiased evaluator: who loses what, by size, and agreement with another ranking."""
+"""Several models under the unbiased evaluator, side by side, and their agreement with another ranking."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.numbers import Cell, count, number
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
-from unslant.studies.unbiased.panels import notes
-from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.panels import associations, notes, unread, unreadable
+from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,8 @@ class UnbiasedComparison(StudyResult):
     """Results of several models on the same questions, the best under interventions first.
 
     Attributes:
-        results: one for each model.
-        vanilla_agreement, ours_agreement: of the two scores with the external ranking, over the models in both
-            (P4, table 4); None without one.
+        vanilla_agreement, ours_agreement: of the two scores with another ranking, over the models in both (P4,
+            table 4); None without one.
     """
 
     study = "unbiased-compare"
@@ -45,48 +44,46 @@ class UnbiasedComparison(StudyResult):
     def page(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
         first, *others = self.results
-        ours, drop = METRICS["ours"], METRICS["drop"]
-        said = f"{first.model} is best under interventions ({number(first.metrics.ours, ours)})"
-        worst = max(self.results, key=lambda result: result.metrics.drop.value)
+        names = ", ".join(result.model for result in self.results)
+        said = f"{first.model} is best under interventions ({number(first.metrics.ours, METRICS['ours'])})"
         if others:
-            said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, drop.digits)})"
-        columns = ("vanilla", "ours", "run_std", "drop")
-        rows: list[tuple[Cell, ...]] = []
-        for result in self.results:
-            metrics, size = result.metrics, result.meta.get("parameters")
-            weights = size if isinstance(size, int) else None
-            rows.append((result.model, weights, metrics.vanilla, metrics.ours, metrics.spread.std, metrics.drop))
-        scores = Table(
-            "unbiased-models", "Models", (Column("model"), Column("weights"), *map(Column.of, columns)), tuple(rows)
+            worst = max(self.results, key=lambda result: result.metrics.drop.value)
+            said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, METRICS['drop'].digits)})"
+        keys = ("vanilla", "ours", "run_std", "drop")
+        more, cells = unreadable(self.results)
+        columns = (Column("model"), Column("weights"), *map(Column.of, keys), *more)
+        rows: list[tuple[Cell, ...]] = [
+            (result.model, result.meta.get("parameters"), *(getattr(result.metrics, key) for key in keys), *cell)
+            for result, cell in zip(self.results, cells, strict=True)
+        ]
+        agreed = associations(
+            "unbiased-agreement",
+            "Agreement",
+            {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement},
+            "score",
         )
-        found = {"as published": self.vanilla_agreement, "under interventions": self.ours_agreement}
-        agreed = tuple(
-            (name, a.kendall, a.kendall_p, a.pearson, a.pearson_p) for name, a in found.items() if a is not None
-        )
-        keys = ("kendall", "kendall_p", "pearson", "pearson_p")
-        agreement = Table("unbiased-agreement", "Agreement", (Column("score"), *map(Column.of, keys)), agreed)
         return Page(
             about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
-            headline=said,
+            headline=said + unread(*self.results),
             panels=(
                 Panel(
                     "unbiased-models",
                     "Which models keep their score?",
                     "Accuracy as published and under interventions, the best under interventions first.",
-                    tables=(scores,),
+                    tables=(Table("unbiased-models", "Models", columns, tuple(rows)),),
                     first_screen=True,
                 ),
                 Panel(
                     "unbiased-agreement",
                     "Which score agrees with the other ranking?",
                     "Correlation of the models' scores with an external one (P4, table 4).",
-                    tables=(agreement,) if agreed else (),
+                    tables=(agreed,) if agreed.rows else (),
                     first_screen=True,
                 ),
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
-            settings=settings_rows({**first.meta, "model": ", ".join(result.model for result in self.results)}),
-            name=", ".join(result.model for result in self.results),
+            settings=settings_rows({**first.meta, "model": names}),
+            name=names,
         )
 
 
@@ -106,17 +103,13 @@ def compare_models(
     names = [result.model for result in results]
     if len(set(names)) < len(names):
         raise InputError(f"two of the results are of one model: {', '.join(names)}")
-    for key in ("questions_digest", "settings"):
-        for other in results[1:]:
-            if other.meta.get(key) != results[0].meta.get(key):
-                raise InputError(f"{names[0]} and {other.model} cannot be compared: their {key} differ")
-    ranked = sorted(results, key=lambda result: -result.metrics.ours.value)
+    check_comparable(*results)
+    ranked = tuple(sorted(results, key=lambda result: -result.metrics.ours.value))
     if external is None:
-        return UnbiasedComparison(tuple(ranked), None, None)
+        return UnbiasedComparison(ranked, None, None)
+    vanilla = agreement({result.model: result.metrics.vanilla.value for result in results}, external)
     return UnbiasedComparison(
-        tuple(ranked),
-        agreement({result.model: result.metrics.vanilla.value for result in results}, external),
-        agreement({result.model: result.metrics.ours.value for result in results}, external),
+        ranked, vanilla, agreement({result.model: result.metrics.ours.value for result in results}, external)
     )
 
 

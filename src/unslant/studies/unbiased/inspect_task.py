@@ -1,4 +1,4 @@
-"""The task ``unslant/unbiased``: questions as published and under composed interventions (P4), answered by replies."""
+"""The inspect task ``unslant/unbiased``: questions as published and under composed interventions (P4)."""
 
 from __future__ import annotations
 
@@ -46,33 +46,28 @@ def unbiased(
 ) -> Task:
     """Every question as published and in ``runs`` random compositions of interventions (P4).
 
-    The log's accuracy is over single presentations. For vanilla, ours and drop, question by question, read the logs
-    with :func:`read_unbiased`.
+    The log's accuracy is over single presentations; :func:`read_unbiased` gives vanilla, ours and drop by question.
 
     Args:
-        questions: file or recipe; ``maths`` says that the questions are open and their answers numbers.
-        shots, shots_from: worked examples that carry the same interventions; by default from the set itself.
+        questions: file or recipe, of open questions with numbers as answers if ``maths``.
+        shots, shots_from: worked examples under the same interventions; by default from the set itself.
         alone: ask every intervention by itself too.
     """
     settings = UnbiasedSettings(
-        runs=runs, shots=shots, alone=alone, template=template, chat=True, limit=limit, seed=seed
+        runs=runs, shots=shots, alone=alone, template=template, chat=True, limit=limit, seed=seed, generate=True
     )
     whole = settings.load(questions, maths)
     found, writer = settings.sampled(whole), settings.writer()
-    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths), generate=True)
+    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
     asked = GenerateOptions(max_tokens=max_tokens).filled()
+    meta = about("unbiased", found, recorded(settings), "") | {"counts": planned.to_dict()}
     return Task(
         name="unbiased",
         dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
         solver=generate(),
         scorer=unbiased_answer(),
         config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
-        metadata={
-            "unslant_unbiased": {
-                **about("unbiased", found, recorded(settings), ""),
-                "counts": planned.to_dict(),
-            }
-        },
+        metadata={"unslant_unbiased": meta},
     )
 
 
@@ -95,13 +90,12 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
 
 @scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
 def unbiased_answer() -> Scorer:
-    """Right where the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
+    """Right if the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
 
     async def score(state: TaskState, target: Target) -> Score:
         row = _row(state.metadata, Reply(0, state.output.completion))
-        right = correct(row) == 1.0
         return Score(
-            value="C" if right else "I",
+            value="C" if correct(row) == 1.0 else "I",
             answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
             explanation=state.output.completion,
             metadata={"status": row.status},
@@ -126,18 +120,16 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
     """One result for every log of the task, from a folder of logs or from logs already read (with samples).
 
-    Replies are read anew, so that logs profit from a better reading. A sample that failed is a row of status ``error``.
+    Replies are read again, with today's reader. A sample that failed is a row of status ``error``.
     """
     results = []
     for log in read_logs(logs):
         told = (log.eval.metadata or {}).get("unslant_unbiased")
         if told is not None and log.samples:
-            rows = Responses.from_rows(_row(sample.metadata, _reply(sample)) for sample in log.samples)
-            results.append(result_of(Responses(rows.table, {**told, "model": log.eval.model})))
+            rows = (_row(sample.metadata, _reply(sample)) for sample in log.samples)
+            results.append(result_of(Responses.from_rows(rows, {**told, "model": log.eval.model})))
     return results
 
 
 def _reply(sample: EvalSample) -> Reply:
-    if sample.error:
-        return Reply(0, None, sample.error.message)
-    return Reply(0, sample.output.completion)
+    return Reply(0, None, sample.error.message) if sample.error else Reply(0, sample.output.completion)

@@ -1,60 +1,63 @@
-"""Scores under the unbiased evaluator (P4): vanilla, ours and the drop, by intervention, and who loses what.
+"""Scores under the unbiased evaluator (P4): vanilla, ours and the drop, by intervention, and what is lost.
 
 Presentations are of kind ``vanilla``, ``boat`` (a random composition, one for each run) or ``only`` (one intervention
 alone, with the hint that answer removal needs). A question with several true/false items is right if every one of them
-is.
+is. A reply that is no answer (``unparsed``, ``refused``) is not right; a presentation without a reply (``error``) is
+left out and counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from unslant.arrays import Floats, json_fields, jsonable
+from unslant.arrays import Floats, Jsonable
 from unslant.errors import InputError
-from unslant.metrics import Estimate, choose
-from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics import Bootstrap, Estimate, choose
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, ONLY, VANILLA
 from unslant.responses import Response, Responses
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Accuracy of whole runs: ``std`` is the sample standard deviation over them (nan for one run)."""
+class Alone(Jsonable):
+    """Accuracy under one intervention alone (P4, fig. 6), of the same questions as published, and the difference.
 
-    runs: tuple[float, ...]
-    mean: float
-    std: float
-
-    @classmethod
-    def over(cls, runs: list[float]) -> Spread:
-        defined = [value for value in runs if not math.isnan(value)]
-        mean = float(np.mean(defined)) if defined else math.nan
-        return cls(tuple(runs), mean, float(np.std(defined, ddof=1)) if len(defined) > 1 else math.nan)
-
-
-@dataclass(frozen=True)
-class Alone:
-    """One intervention alone (P4, fig. 6), on the questions that can take it.
-
-    Attributes:
-        accuracy: under the intervention.
-        vanilla: of the same questions as published.
-        change: accuracy minus vanilla, paired by question.
+    ``unreadable`` as in :class:`Replies`.
     """
 
     accuracy: Estimate
     vanilla: Estimate
     change: Estimate
+    unreadable: Estimate
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Replies(Jsonable):
+    """What came back, as means over questions of shares of presentations.
+
+    Attributes:
+        unparsed, refused: shares of the replies.
+        unreadable: both together.
+        errors: share of the requests.
+        readable: accuracy where the reply is an answer.
+    """
+
+    unparsed: Estimate
+    refused: Estimate
+    unreadable: Estimate
+    errors: Estimate
+    readable: Estimate
+
+
+@dataclass(frozen=True)
+class Confusion(Jsonable):
     """Right or wrong as published against under BOAT (P4, fig. 4): shares of all pairs of question and run.
 
     ``lost`` is right as published and wrong under BOAT, ``gained`` the other way round.
@@ -67,28 +70,24 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class BoatMetrics:
-    """Everything measured under the unbiased evaluator.
+class BoatMetrics(Jsonable):
+    """Everything measured under the unbiased evaluator; :data:`~unslant.metrics.METRICS` says what each number means.
 
     Attributes:
-        vanilla: accuracy as published.
-        ours: accuracy under BOAT: the mean over runs of each question, then over questions.
-        drop: vanilla minus ours, paired by question (P4, table 2).
-        spread: accuracy of each run, their mean and standard deviation.
-        vanilla_chance, ours_chance: accuracy of answering at random among the labels offered.
-        none_found: where "none" is right, how often it is answered.
-        none_invented: where "none" is offered and wrong, how often it is answered.
-        items: accuracy on single true/false items of the binary transformation and question jitter, all runs.
+        run_std: sample standard deviation; nan for one run.
         alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone.
-        confusion: vanilla against ours.
-        by_subject: subject -> (vanilla, ours); empty where there is one subject or none.
-        failed: presentations without a usable answer; left out, never counted as wrong.
+        by_subject: subject -> ``vanilla`` and ``ours``; empty where there is one subject or none.
+        replies: ``vanilla`` and ``ours`` -> what came back.
+        no_answer: replies that are no answer, under whatever presentation.
+        failed: presentations without a reply, or without a usable score.
     """
 
     vanilla: Estimate
     ours: Estimate
     drop: Estimate
-    spread: Spread
+    runs: tuple[float, ...]
+    run_mean: float
+    run_std: float
     vanilla_chance: Estimate
     ours_chance: Estimate
     none_found: Estimate
@@ -96,32 +95,37 @@ class BoatMetrics:
     items: Estimate
     alone: Mapping[str, Alone]
     confusion: Confusion
-    by_subject: Mapping[str, tuple[Estimate, Estimate]]
+    by_subject: Mapping[str, Mapping[str, Estimate]]
+    replies: Mapping[str, Replies]
+    no_answer: int
     failed: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON: no nan, no infinity."""
-        runs = {"runs": self.spread.runs, "run_mean": self.spread.mean, "run_std": self.spread.std}
-        subjects = {s: {"vanilla": vanilla, "ours": ours} for s, (vanilla, ours) in self.by_subject.items()}
-        return {**json_fields(self, omit=("spread",)), **jsonable({**runs, "by_subject": subjects})}
+
+def answered(row: Response) -> frozenset[int] | None:
+    """The contents that one row answers, None if it is no answer; of equally probable labels the first counts."""
+    if row.status != "ok" or row.logprobs is None:
+        return row.chosen if row.status == "ok" else None
+    best = row.logprobs.max()
+    if not np.isfinite(best):
+        return None
+    chosen = choose(np.exp(row.logprobs - best), np.arange(len(row.logprobs)))
+    return frozenset({row.contents[int(chosen)]})
 
 
 def correct(row: Response) -> float:
-    """1 if the answer of one row is right, 0 if not, nan if there is none.
+    """1 if one row is right, 0 if not or if its reply is no answer, nan if no reply came.
 
-    Scored labels: the most probable one (the first of equals) must be right. Answers in words: the contents chosen
-    must be exactly the right ones, options of the same text counting as one.
+    A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
+    text counting as one.
     """
-    if row.status != "ok":
+    if row.status in NO_ANSWER:
+        return 0.0
+    found = answered(row)
+    if found is None:
         return math.nan
     if row.logprobs is not None:
-        if np.isnan(row.logprobs).any() or not np.isfinite(row.logprobs.max()):
-            return math.nan
-        chosen = choose(np.exp(row.logprobs - row.logprobs.max()), np.arange(len(row.logprobs)))
-        return float(row.contents[int(chosen)] in row.answers)
-    if row.chosen is None:
-        return math.nan
-    return float(_texts(row, row.chosen) == _texts(row, row.answers))
+        return float(found <= row.answers)
+    return float(_texts(row, found) == _texts(row, row.answers))
 
 
 def _texts(row: Response, contents: frozenset[int]) -> frozenset[int]:
@@ -137,168 +141,171 @@ class Condition(NamedTuple):
 
 
 AS_PUBLISHED = Condition(VANILLA)
-
-
-@dataclass
-class _Asked:
-    """All rows of one question under one presentation: one, or one for each true/false item."""
-
-    right: list[float]
-    chance: list[float]
-
-    @property
-    def credit(self) -> float:
-        return math.nan if any(math.isnan(r) for r in self.right) else float(all(self.right))
-
-    @property
-    def guess(self) -> float:
-        return math.prod(self.chance)
+NO_ANSWER = ("unparsed", "refused")
+"""Statuses of replies that are no answer."""
+_ByQuestion: TypeAlias = defaultdict[str, list[float]]
 
 
 class Outcomes:
     """Per question and :class:`Condition`: right, wrong or failed.
 
     Attributes:
-        ids: questions in the order of their first row.
-        subjects: of each.
+        ids, subjects: of the Q questions, in the order of their first row.
+        no_answer, failed: see :class:`BoatMetrics`.
+        replied: whether any row is a reply.
+        items, none_found, none_invented: (Q,) see :class:`BoatMetrics`; nan where there is none.
+
+    Raises:
+        InputError: if no row belongs to a presentation of the unbiased evaluator.
     """
 
     def __init__(self, responses: Responses) -> None:
-        """
-        Raises:
-            InputError: if no row belongs to a vanilla or BOAT presentation.
-        """
-        self._cells: dict[Condition, dict[str, _Asked]] = {}
         subjects: dict[str, str] = {}
-        self.failed = 0
-        self.items: dict[str, list[float]] = {}
-        self.none_found: dict[str, list[float]] = {}
-        self.none_invented: dict[str, list[float]] = {}
+        right: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
+        self._status: defaultdict[Condition, defaultdict[str, list[str]]] = defaultdict(partial(defaultdict, list))
+        chance: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
+        noted: defaultdict[str, _ByQuestion] = defaultdict(partial(defaultdict, list))
+        self.failed = self.no_answer = 0
+        self.replied = False
         for row in responses.rows():
             if row.kind not in (VANILLA, BOAT, ONLY):
                 continue
-            subjects.setdefault(row.question_id, row.subject)
+            name = row.question_id
+            subjects.setdefault(name, row.subject)
             condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
-            cell = self._cells.setdefault(condition, {}).setdefault(row.question_id, _Asked([], []))
-            right = correct(row)
-            cell.right.append(right)
-            cell.chance.append(sum(c in row.answers for c in row.contents) / len(row.contents) if row.contents else 0.0)
-            self.failed += math.isnan(right)
-            if row.kind == BOAT:
-                self._note(row, right)
-        if not self._cells:
+            hit = correct(row)
+            right[condition][name].append(hit)
+            chance[condition][name].append(sum(c in row.answers for c in row.contents) / max(1, len(row.contents)))
+            self._status[condition][name].append("error" if math.isnan(hit) else row.status)
+            self.failed += math.isnan(hit)
+            self.no_answer += row.status in NO_ANSWER
+            self.replied |= row.logprobs is None
+            if row.kind == BOAT and {"BT", "QJ"} & set(row.interventions):
+                noted["items"][name].append(hit)
+            if row.kind == BOAT and NONE in row.contents and not math.isnan(hit):
+                kind = "none_found" if NONE in row.answers else "none_invented"
+                noted[kind][name].append(float(answered(row) == frozenset({NONE})))
+        if not right:
             raise InputError("these responses hold no presentation of the unbiased evaluator (vanilla, boat or only)")
-        self.ids = list(subjects)
-        self.subjects = list(subjects.values())
+        self.ids, self.subjects = list(subjects), list(subjects.values())
+        self._credit = {condition: self._column(math.prod, found) for condition, found in right.items()}
+        self._chance = {condition: self._column(math.prod, found) for condition, found in chance.items()}
+        self.items = self._column(mean_defined, noted["items"])
+        self.none_found = self._column(mean_defined, noted["none_found"])
+        self.none_invented = self._column(mean_defined, noted["none_invented"])
 
-    def _note(self, row: Response, right: float) -> None:
-        if {"BT", "QJ"} & set(row.interventions):
-            self.items.setdefault(row.question_id, []).append(right)
-        if NONE in row.contents and not math.isnan(right):
-            if NONE in row.answers:
-                self.none_found.setdefault(row.question_id, []).append(right)
-            else:
-                self.none_invented.setdefault(row.question_id, []).append(float(_answered_none(row)))
+    def _column(self, fold: Callable[[list[float]], float], found: _ByQuestion) -> Floats:
+        return np.array([fold(found[name]) if name in found else math.nan for name in self.ids])
 
     def conditions(self, kind: str) -> list[Condition]:
         """The conditions of a kind, by run, or the shorter combinations first."""
-        return sorted((b for b in self._cells if b.kind == kind), key=lambda b: (b.run, len(b.codes), b.codes))
+        return sorted((c for c in self._credit if c.kind == kind), key=lambda c: (c.run, len(c.codes), c.codes))
 
     def credit(self, condition: Condition) -> Floats:
-        """(Q,) 1 right, 0 wrong, nan failed or not asked."""
-        cells = self._cells.get(condition, {})
-        return np.array([cells[q].credit if q in cells else math.nan for q in self.ids])
+        """(Q,) 1 right, 0 not right, nan failed or not asked."""
+        return self._credit.get(condition, np.full(len(self.ids), math.nan))
 
-    def chance(self, condition: Condition) -> Floats:
-        """(Q,) probability that random answers are right; nan where not asked."""
-        cells = self._cells.get(condition, {})
-        return np.array([cells[q].guess if q in cells else math.nan for q in self.ids])
+    def readable(self, condition: Condition) -> Floats:
+        """(Q,) the same, nan also where a reply is no answer."""
+        said = self._status[condition]
+        unread = [any(status in NO_ANSWER for status in said.get(name, ())) for name in self.ids]
+        return np.where(unread, math.nan, self.credit(condition))
+
+    def share(self, conditions: Iterable[Condition], *statuses: str) -> Floats:
+        """(Q,) share of rows with these statuses among those with a reply (``error``: among all); nan where none."""
+        shares = []
+        for name in self.ids:
+            said = [status for condition in conditions for status in self._status[condition].get(name, ())]
+            among = [status for status in said if status != "error" or "error" in statuses]
+            shares.append(mean_defined(status in statuses for status in among))
+        return np.array(shares)
+
+    def runs(self) -> list[Floats]:
+        """The credit of each BOAT run."""
+        return [self._credit[condition] for condition in self.conditions(BOAT)]
 
     def ours(self) -> Floats:
         """(Q,) mean credit of each question over its BOAT runs; nan where it has none."""
-        return _over_runs([self.credit(condition) for condition in self.conditions(BOAT)], len(self.ids))
+        return self.over(self.runs())
 
-    def mean_of(self, values: Mapping[str, list[float]]) -> Floats:
-        """(Q,) each question's mean of the numbers noted for it; nan where there are none."""
-        return np.array([_nanmean(values.get(q, [])) for q in self.ids])
+    def chance(self, kind: str) -> Floats:
+        """(Q,) probability that random answers are right, mean over the conditions of a kind; nan where not asked."""
+        return self.over([self._chance[condition] for condition in self.conditions(kind)])
+
+    def over(self, columns: Sequence[Floats]) -> Floats:
+        """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
+        rows = zip(*columns, strict=True) if columns else [()] * len(self.ids)
+        return np.array([mean_defined(row) for row in rows])
 
 
-def _answered_none(row: Response) -> bool:
-    if row.logprobs is not None:
-        return row.contents[int(np.argmax(row.logprobs))] == NONE
-    return row.chosen == frozenset({NONE})
-
-
-def _nanmean(values: list[float] | Floats) -> float:
-    kept = [v for v in values if not math.isnan(v)]
+def mean_defined(values: Iterable[float]) -> float:
+    """Mean of the numbers that are not nan; nan if there are none."""
+    kept = [value for value in values if not math.isnan(value)]
     return float(np.mean(kept)) if kept else math.nan
 
 
-def _over_runs(columns: list[Floats], n: int) -> Floats:
-    """(Q,) mean over the runs in which a question has a value."""
-    if not columns:
-        return np.full(n, math.nan)
-    table = np.column_stack(columns)
-    return np.array([_nanmean(row) for row in table])
-
-
-def boat_metrics(responses: Responses | Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> BoatMetrics:
+def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetrics:
     """All numbers of the unbiased evaluator from its responses; subjects are resampled whole where there are ten.
 
     Raises:
         InputError: if the responses are of something else.
     """
     outcomes = responses if isinstance(responses, Outcomes) else Outcomes(responses)
-    n = len(outcomes.ids)
-    bootstrap = Bootstrap(n, outcomes.subjects, resamples=resamples, seed=seed)
-    vanilla = outcomes.credit(AS_PUBLISHED)
-    runs = [outcomes.credit(condition) for condition in outcomes.conditions(BOAT)]
-    ours = _over_runs(runs, n)
+    bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects, seed=seed)
+    vanilla, ours, runs = outcomes.credit(AS_PUBLISHED), outcomes.ours(), outcomes.runs()
+    by_run = tuple(map(mean_defined, runs))
+    known = [mean for mean in by_run if not math.isnan(mean)]
     alone = {}
     for condition in outcomes.conditions(ONLY):
         credit = outcomes.credit(condition)
         paired = np.where(np.isnan(credit), math.nan, vanilla)
         alone[condition.codes] = Alone(
-            bootstrap.mean(credit), bootstrap.mean(paired), bootstrap.mean(credit - paired, share=False)
+            bootstrap.mean(credit),
+            bootstrap.mean(paired),
+            bootstrap.mean(credit - paired, share=False),
+            bootstrap.mean(outcomes.share([condition], *NO_ANSWER)),
         )
+
+    def pairs(before: float, after: float) -> Estimate:
+        hits = [np.where(np.isnan(run - vanilla), math.nan, (vanilla == before) & (run == after)) for run in runs]
+        return bootstrap.mean(outcomes.over(hits))
+
+    def replies(kind: str) -> Replies:
+        conditions = outcomes.conditions(kind)
+        return Replies(
+            unparsed=bootstrap.mean(outcomes.share(conditions, "unparsed")),
+            refused=bootstrap.mean(outcomes.share(conditions, "refused")),
+            unreadable=bootstrap.mean(outcomes.share(conditions, *NO_ANSWER)),
+            errors=bootstrap.mean(outcomes.share(conditions, "error")),
+            readable=bootstrap.mean(outcomes.over([outcomes.readable(condition) for condition in conditions])),
+        )
+
     return BoatMetrics(
         vanilla=bootstrap.mean(vanilla),
         ours=bootstrap.mean(ours),
         drop=bootstrap.mean(vanilla - ours, share=False),
-        spread=Spread.over([_nanmean(run) for run in runs]),
-        vanilla_chance=bootstrap.mean(outcomes.chance(AS_PUBLISHED)),
-        ours_chance=bootstrap.mean(_over_runs([outcomes.chance(b) for b in outcomes.conditions(BOAT)], n)),
-        none_found=bootstrap.mean(outcomes.mean_of(outcomes.none_found)),
-        none_invented=bootstrap.mean(outcomes.mean_of(outcomes.none_invented)),
-        items=bootstrap.mean(outcomes.mean_of(outcomes.items)),
+        runs=by_run,
+        run_mean=mean_defined(by_run),
+        run_std=float(np.std(known, ddof=1)) if len(known) > 1 else math.nan,
+        vanilla_chance=bootstrap.mean(outcomes.chance(VANILLA)),
+        ours_chance=bootstrap.mean(outcomes.chance(BOAT)),
+        none_found=bootstrap.mean(outcomes.none_found),
+        none_invented=bootstrap.mean(outcomes.none_invented),
+        items=bootstrap.mean(outcomes.items),
         alone=alone,
-        confusion=_confusion(vanilla, runs, bootstrap),
-        by_subject=_by_subject(outcomes, vanilla, ours, resamples, seed),
+        confusion=Confusion(both=pairs(1, 1), lost=pairs(1, 0), gained=pairs(0, 1), neither=pairs(0, 0)),
+        by_subject=_by_subject(outcomes, seed, vanilla=vanilla, ours=ours),
+        replies={"vanilla": replies(VANILLA), "ours": replies(BOAT)},
+        no_answer=outcomes.no_answer,
         failed=outcomes.failed,
     )
 
 
-def _confusion(vanilla: Floats, runs: list[Floats], bootstrap: Bootstrap) -> Confusion:
-    def share(right_before: float, right_after: float) -> Estimate:
-        hits = [
-            np.where(np.isnan(run) | np.isnan(vanilla), math.nan, (vanilla == right_before) & (run == right_after))
-            for run in runs
-        ]
-        return bootstrap.mean(_over_runs(hits, bootstrap.n_questions))
-
-    return Confusion(both=share(1, 1), lost=share(1, 0), gained=share(0, 1), neither=share(0, 0))
-
-
-def _by_subject(
-    outcomes: Outcomes, vanilla: Floats, ours: Floats, resamples: int, seed: int
-) -> dict[str, tuple[Estimate, Estimate]]:
+def _by_subject(outcomes: Outcomes, seed: int, **columns: Floats) -> dict[str, dict[str, Estimate]]:
     subjects = np.array(outcomes.subjects)
     names = sorted(set(outcomes.subjects) - {""})
-    if len(names) < 2:
-        return {}
-    result = {}
-    for name in names:
-        mask = subjects == name
-        bootstrap = Bootstrap(int(mask.sum()), resamples=resamples, seed=seed)
-        result[name] = (bootstrap.mean(vanilla[mask]), bootstrap.mean(ours[mask]))
-    return result
+    found = {}
+    for name in names if len(names) > 1 else ():
+        bootstrap = Bootstrap(int((subjects == name).sum()), seed=seed)
+        found[name] = {key: bootstrap.mean(column[subjects == name]) for key, column in columns.items()}
+    return found

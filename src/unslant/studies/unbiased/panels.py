@@ -1,15 +1,16 @@
-"""The unbiased evaluator as it is shown."""
+"""The page of the unbiased evaluator."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import METRICS, Association
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Page, Panel, Table, Tile
-from unslant.reports.numbers import Cell, count, number
-from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
+from unslant.reports.numbers import Cell, count, number, percent
+from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
@@ -19,8 +20,8 @@ def page(result: UnbiasedResult) -> Page:
     """Score, single interventions, who loses what, subjects, and what was composed."""
     metrics = result.metrics
     return Page(
-        about=asked_about(result.meta, count(len(set(result.responses.table["question_id"].to_pylist())), "question")),
-        headline=headline(result),
+        about=asked_about(result.meta, count(len(result.outcomes.ids), "question")),
+        headline=_headline(result),
         tiles=Tile.row(("vanilla", metrics.vanilla), ("ours", metrics.ours), ("drop", metrics.drop)),
         panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
         notes=tuple(notes(result)),
@@ -29,74 +30,109 @@ def page(result: UnbiasedResult) -> Page:
     )
 
 
-def headline(result: UnbiasedResult) -> str:
-    """The outcome in one sentence."""
-    metrics = result.metrics
-    drop, how = metrics.drop, METRICS["vanilla"]
-    said = (
-        f"{result.model}: {number(metrics.vanilla, how)} as published, {number(metrics.ours, how)} under interventions"
-    )
+def notes(result: UnbiasedResult) -> list[str]:
+    """What failed or was left out, and what it cost."""
+    failed, no_answer = result.metrics.failed, result.metrics.no_answer
+    got = "reply" if result.outcomes.replied else "usable score"
+    unread = count(no_answer, "reply holds no answer and counts", "replies hold no answer and count")
+    missing = count(failed, f"presentation got no {got} and is", f"presentations got no {got} and are")
+    return [
+        *([f"{unread} as not right."] if no_answer else []),
+        *([f"{missing} left out."] if failed else []),
+        *skipped_lines(result.meta),
+        *cost_lines(result.cost),
+    ]
+
+
+def unread(*results: UnbiasedResult) -> str:
+    """Words for a headline on replies that are missing or are no answer; empty where they are :data:`FEW`."""
+    told = ""
+    for result in results:
+        who = f"; {result.model}: " if len(results) > 1 else "; "
+        for key, words in (("vanilla", "as published"), ("ours", "under interventions")):
+            replies = result.metrics.replies[key]
+            if replies.unreadable.value > FEW:
+                told += f"{who}{percent(replies.unreadable.value)} of the replies {words} hold no answer"
+                told += f" (right among readable replies: {number(replies.readable, METRICS['readable'])})"
+            if result.outcomes.replied and replies.errors.value > FEW:
+                told += f"{who}{percent(replies.errors.value)} of the requests {words} got no reply"
+    return told
+
+
+def unreadable(results: Sequence[UnbiasedResult]) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
+    """A column for tables of models, with its cells: the share of replies under interventions that are no answer."""
+    if not any(result.outcomes.replied for result in results):
+        return (), [()] * len(results)
+    return (Column.of("unreadable"),), [(result.metrics.replies["ours"].unreadable,) for result in results]
+
+
+def associations(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *heads: str) -> Table:
+    """A table of correlations: the cells under ``heads`` -> correlation; those that are None are left out."""
+    keys = ("kendall", "kendall_p", "pearson", "pearson_p")
+    rows = tuple((*names, *(getattr(one, key) for key in keys)) for names, one in found.items() if one is not None)
+    return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows)
+
+
+def _headline(result: UnbiasedResult) -> str:
+    return _drop(result) + unread(result)
+
+
+def _drop(result: UnbiasedResult) -> str:
+    drop, how = result.metrics.drop, METRICS["vanilla"]
+    vanilla, ours = (number(getattr(result.metrics, key), how) for key in ("vanilla", "ours"))
+    said = f"{result.model}: {vanilla} as published, {ours} under interventions"
     if not drop.defined:
         return said
-    if math.isnan(drop.low) or not drop.excludes(0.0):
+    if not drop.excludes(0.0):
         return f"{said}: no clear drop"
     word = "drop" if drop.value > 0 else "gain"
     least, most = sorted((abs(drop.low), abs(drop.high)))
     return f"{said}: a {word} of {number(abs(drop.value))} ({number(least)} to {number(most)})"
 
 
-def notes(result: UnbiasedResult) -> list[str]:
-    """What failed or was left out, and what it cost."""
-    failed = result.metrics.failed
-    told = f"{count(failed, 'presentation')} got no usable answer and {'is' if failed == 1 else 'are'}"
-    return [
-        *([f"{told} left out, not counted as wrong."] if failed else []),
-        *skipped_lines(result.meta),
-        *cost_lines(result.cost),
-    ]
-
-
-def names(codes: str) -> str:
-    """``DH+AR`` in words."""
-    return " + ".join(NAMES.get(code, code) for code in codes.split("+"))
-
-
 def _score(result: UnbiasedResult) -> Panel:
-    metrics, spread = result.metrics, result.metrics.spread
+    metrics = result.metrics
     keys = ("vanilla", "ours", "drop", "vanilla_chance", "ours_chance", "none_found", "none_invented", "items")
-    values: dict[str, Cell] = {key: getattr(metrics, key) for key in keys}
-    values |= {"run_mean": spread.mean, "run_std": spread.std}
-    runs = ", ".join(number(value, METRICS["runs"]) for value in spread.runs)
-    told = f"mean {number(spread.mean)}, standard deviation {number(spread.std)}"
+    values: dict[str, Cell] = {key: getattr(metrics, key) for key in (*keys, "run_mean", "run_std")}
+    runs = ", ".join(number(value, METRICS["runs"]) for value in metrics.runs)
+    told = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
+    tables = [Table.of_metrics("unbiased-score", "Score", {"value": values})]
+    if result.outcomes.replied:
+        names = {"vanilla": "as published", "ours": "under interventions"}
+        came: dict[str, dict[str, Cell]] = {names[key]: {**vars(replies)} for key, replies in metrics.replies.items()}
+        tables.append(Table.of_metrics("unbiased-replies", "Replies", came))
     return Panel(
         "unbiased-score",
         "Does the score survive a change of presentation?",
         "Every question as published, and under randomly composed changes that do not change what is asked.",
-        tables=(Table.of_metrics("unbiased-score", "Score", {"value": values}),),
-        notes=(f"Runs: {runs}; {told}.",) if spread.runs else (),
+        tables=tuple(tables),
+        notes=(f"Runs: {runs}; {told}.",) if runs else (),
         short="Score",
     )
 
 
 def _alone(result: UnbiasedResult) -> Panel:
-    keys = ("accuracy", "vanilla", "change")
+    keys = ["accuracy", "vanilla", "change"]
+    columns = [Column("intervention"), *(Column.of(f"alone.{key}") for key in keys)]
+    if result.outcomes.replied:
+        keys.append("unreadable")
+        columns.append(Column.of("unreadable"))
     rows = tuple(
-        (names(codes), *(getattr(alone, key) for key in keys)) for codes, alone in result.metrics.alone.items()
+        (" + ".join(NAMES[code] for code in codes.split("+")), *(getattr(alone, key) for key in keys))
+        for codes, alone in result.metrics.alone.items()
     )
-    columns = (Column("intervention"), *(Column.of(f"alone.{key}") for key in keys))
     return Panel(
         "unbiased-alone",
         "Which change costs most?",
         "Each intervention alone, on the questions that can take it, beside the same questions as published.",
-        tables=(Table("unbiased-alone", "One intervention alone", columns, rows),) if rows else (),
+        tables=(Table("unbiased-alone", "One intervention alone", tuple(columns), rows),) if rows else (),
         short="Alone",
         first_screen=True,
     )
 
 
 def _confusion(result: UnbiasedResult) -> Panel:
-    confusion = result.metrics.confusion
-    shares = {f"confusion.{key}": getattr(confusion, key) for key in ("both", "lost", "gained", "neither")}
+    shares = {f"confusion.{key}": share for key, share in vars(result.metrics.confusion).items()}
     table = Table.of_metrics("unbiased-confusion", "Question by question", {"share": shares})
     return Panel(
         "unbiased-confusion",
@@ -109,11 +145,11 @@ def _confusion(result: UnbiasedResult) -> Panel:
 
 
 def _subjects(result: UnbiasedResult) -> Panel:
-    rows: list[tuple[str, Estimate, Estimate, float]] = [
-        (subject, vanilla, ours, vanilla.value - ours.value)
-        for subject, (vanilla, ours) in result.metrics.by_subject.items()
+    rows: list[tuple[str, Cell, Cell, float]] = [
+        (subject, found["vanilla"], found["ours"], found["vanilla"].value - found["ours"].value)
+        for subject, found in result.metrics.by_subject.items()
     ]
-    rows.sort(key=lambda row: -row[3] if row[3] == row[3] else math.inf)
+    rows.sort(key=lambda row: math.inf if math.isnan(row[3]) else -row[3])
     columns = (Column("subject"), *map(Column.of, ("vanilla", "ours", "drop")))
     return Panel(
         "unbiased-subjects",
@@ -125,25 +161,21 @@ def _subjects(result: UnbiasedResult) -> Panel:
 
 
 def _composed(result: UnbiasedResult) -> Panel:
-    drawn = result.counts.get("drawn", {})
+    drawn, left_out, impossible = (result.counts.get(key, {}) for key in ("drawn", "left_out", "not_applicable"))
     total = sum(drawn.values())
     rows = []
     for code, name in NAMES.items():
         times = sum(n for combination, n in drawn.items() if code in combination.split("+"))
-        reasons = result.counts.get("left_out", {}).get(code, {})
+        reasons = left_out.get(code, {})
         if times or reasons:
-            most = max(reasons, key=lambda reason: reasons[reason], default="")
+            most = max(reasons, key=reasons.get, default="")
             rows.append((f"{code} {name}", times, times / total if total else None, sum(reasons.values()), most))
     columns = tuple(map(Column, ("intervention", "applied", "share", "not possible", "most often because")))
-    left_out = [
-        f"{count(n, 'question')} could not be put at all: {reason}."
-        for reason, n in result.counts.get("not_applicable", {}).items()
-    ]
     return Panel(
         "unbiased-composed",
         "What was composed?",
         "How often each intervention was applied, and how often a question could not take it.",
         tables=(Table("unbiased-composed", "Interventions", columns, tuple(rows)),) if rows else (),
-        notes=tuple(left_out),
+        notes=tuple(f"{count(n, 'question')} could not be asked at all: {why}." for why, n in impossible.items()),
         short="Composed",
     )

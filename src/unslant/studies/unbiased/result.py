@@ -1,4 +1,4 @@
-"""What the unbiased evaluator found."""
+"""The result of the unbiased evaluator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from unslant.errors import InputError
 from unslant.models import Cost
 from unslant.responses import Responses
 from unslant.studies.result import RecordedResult
@@ -15,14 +16,12 @@ from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
 
 @dataclass(frozen=True)
 class UnbiasedResult(RecordedResult):
-    """What the study found.
+    """One model under the unbiased evaluator.
 
     Attributes:
-        responses: every answer; ``responses.meta`` tells how they came about.
-        metrics: vanilla, ours, drop and the rest, each with its interval and N.
+        responses: every answer.
         counts: what was composed and what could not be, as in :class:`Plan`.
-        cost: tokens and time.
-        outcomes: the answers question by question, read once; ``metrics`` is measured on them.
+        outcomes: the answers by question, on which ``metrics`` are measured.
     """
 
     study = "unbiased"
@@ -47,20 +46,25 @@ class UnbiasedResult(RecordedResult):
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> UnbiasedResult:
-        """A result from the table that :meth:`to_parquet` wrote; every number is computed anew, without the model."""
+        """All numbers, computed from the table that :meth:`to_parquet` wrote."""
         return result_of(Responses.from_parquet(path))
 
 
 def result_of(responses: Responses) -> UnbiasedResult:
     """All numbers from the responses of a run."""
-    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "counts")}
-    cost, counts = responses.meta.get("cost"), responses.meta.get("counts")
+    meta: dict[str, Any] = dict(responses.meta)
+    cost, counts = Cost.of(meta.pop("cost", None)), meta.pop("counts", {})
     outcomes = Outcomes(responses)
-    return UnbiasedResult(
-        responses,
-        boat_metrics(outcomes),
-        counts if isinstance(counts, dict) else {},
-        Cost(**cost) if isinstance(cost, dict) else Cost(),
-        meta,
-        outcomes,
-    )
+    return UnbiasedResult(responses, boat_metrics(outcomes), counts, cost, meta, outcomes)
+
+
+def check_comparable(first: UnbiasedResult, *others: UnbiasedResult) -> None:
+    """Refuse results of different questions or settings.
+
+    Raises:
+        InputError: naming the models, and what differs.
+    """
+    for key in ("questions_digest", "settings"):
+        for other in others:
+            if other.meta.get(key) != first.meta.get(key):
+                raise InputError(f"{first.model} and {other.model} cannot be compared: their {key} differ")

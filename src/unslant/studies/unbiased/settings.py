@@ -1,4 +1,4 @@
-"""How the unbiased evaluator asks."""
+"""Settings of the unbiased evaluator."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -21,7 +21,7 @@ class ComposeSettings(ShotOptions, PromptOptions):
     instructions: Annotated[
         bool, switch_off("--no-instructions", "Do not begin with a sentence that says what to do.")
     ] = True
-    """Begin with a sentence that says what is asked for; models that follow none (the reference models) need it not."""
+    """Begin with a sentence that says what to do; models that follow no instructions do not need it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -30,7 +30,7 @@ class ComposeSettings(ShotOptions, PromptOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UnbiasedSettings(ComposeSettings):
-    """How the questions are asked; see :func:`unslant.studies.unbiased.study.unbiased`."""
+    """How the questions are asked."""
 
     shots: int = 5
     """Worked examples before each question, under the same interventions (P4: 5)."""

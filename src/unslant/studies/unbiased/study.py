@@ -1,7 +1,4 @@
-"""The unbiased evaluator (P4): a score that must survive a change of presentation.
-
-Load, compose interventions at random for every question and run, ask, and set the result beside the published form.
-"""
+"""The unbiased evaluator (P4): the score as published beside the score under random interventions."""
 
 from __future__ import annotations
 
@@ -36,18 +33,13 @@ def unbiased(
 ) -> UnbiasedResult:
     """Score a model on a question set as published and under random interventions.
 
-    It is asked for the log-probabilities of labels or, with ``generate``, for replies: then an answer counts if the
-    contents it chooses are exactly the right ones, what cannot be read is left out and counted, open maths is asked as
-    published, and models that are not local are always asked in a chat.
+    With ``generate`` it is asked for replies instead of label probabilities. Then what cannot be read is left out and
+    counted, open maths is asked as published, and models that are not local are always asked in a chat.
 
     Args:
-        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one (called once
-            everything else has been found to be in order).
-        questions: a file, recipe or loaded set, of multiple-choice or (``maths``) open maths questions.
-        settings, options: how they are asked: an :class:`~unslant.studies.unbiased.settings.UnbiasedSettings`, its
-            fields as keywords (``runs=5``, ``shots=0``, ...), or both. With ``limit``, options and second stems still
-            come from all questions.
-        progress: told of progress.
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
+        questions: a file, recipe or loaded set. With ``limit``, options and second stems still come from all questions.
+        settings, options: settings, some of their fields as keywords (``runs=5``, ``shots=0``, ...), or both.
 
     Raises:
         InputError: on questions, probabilities, a template or a keyword that cannot be used.
@@ -56,8 +48,7 @@ def unbiased(
     chosen = with_options(UnbiasedSettings, settings, options)
     whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions, chosen.maths)
     found, writer = chosen.sampled(whole), chosen.writer()
-    pool = chosen.pool(chosen.shots_from, chosen.maths)
-    planned = plan(found, chosen, pool_from=whole, shots_from=pool, generate=chosen.generate)
+    planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
     asker = opened(model, ("generate",) if chosen.generate else ("score",))
     if chosen.generate:
         chosen = replace(chosen, chat=chosen.chat or not isinstance(asker, LocalChat))
@@ -73,12 +64,11 @@ def unbiased(
 
 def recorded(settings: ComposeSettings) -> dict[str, Any]:
     """The settings for JSON, with the probability of every intervention."""
-    probabilities = check_probabilities(settings.probabilities)
-    return settings.recorded("maths", "generate") | {"probabilities": probabilities}
+    return settings.recorded("maths", "generate") | {"probabilities": check_probabilities(settings.probabilities)}
 
 
 def read_reply(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:
-    """What a reply chooses; for an open question whether its number is the right one (option 0) or not (1)."""
+    """Status and contents of a reply; to an open question, 0 if its number is right and 1 if not."""
     if presentation.shown:
         return read_labels(reply, question, presentation)
     return read_open(reply, question.options[0])

@@ -1,0 +1,98 @@
+"""Damaged files for every reader: questions, responses, recorded scores, logs, templates, tables of people's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.reliability import Options, Row
+from benchmarks.reliability.fuzz import Reader, attack
+from benchmarks.reliability.others import OTHERS
+from benchmarks.reliability.records import Records, records_file
+from benchmarks.reliability.tables import TABLES
+from unslant.questions import load_judging, load_math, load_questions
+
+QUESTIONS: tuple[Records, ...] = (
+    [
+        {"id": f"q{i}", "question": f"Which is {i}?", "answer": i % 2,
+         "options": ["one", "two", "all of the above", "A and B"][: 2 + i % 3],
+         "context": "Facts.", "subject": "arithmetic", "source": "made", "pinned": []}
+        for i in range(6)
+    ],
+    [{"question": f"Q{i}?", "A": "red", "B": "blue", "C": "none", "answer": "AB"[i % 2]} for i in range(5)],
+    [{"question": {"stem": f"Q{i}?"}, "id": i, "answerKey": "B",
+      "choices": {"text": ["x", "y", "z"], "label": ["A", "B", "C"]}} for i in range(4)],
+    [{"query": f"Q{i}?", "options": [{"text": "x", "isAnswer": 1}, {"text": "y", "isAnswer": 0}], "label": "x"}
+     for i in range(4)],
+    [{"idx": {"paragraph": i // 2, "question": 0, "answer": i}, "paragraph": "P", "question": "Q?", "answer": f"a{i}",
+      "label": i % 2} for i in range(6)],
+    [{"id": i, "paragraph": {"text": "P", "questions": [{"question": "Q?", "idx": 0, "answers": [
+        {"text": "a", "isAnswer": True}, {"text": "b", "isAnswer": False}]}]}} for i in range(3)],
+    [{"question": f"Q{i}?", "mc1_targets": {"right": 1, "wrong": 0, "other": 0}} for i in range(4)],
+    [{"question": f"Q{i}?", "options": "['1. a', '2. b']", "answer": "option 2: b"} for i in range(4)],
+)  # fmt: skip
+MATHS: tuple[Records, ...] = (
+    [{"question": f"{i} + 1?", "answer": f"It is so. #### {i + 1}", "subject": "sums"} for i in range(5)],
+    [{"id": i, "problem": "1 + 1?", "solution": "...", "answer_text": "2"} for i in range(5)],
+)
+JUDGING: tuple[Records, ...] = (
+    [{"id": i, "premises": ["All x.", "Some y."], "conclusion": "z.", "label": "True"} for i in range(5)],
+    [{"question": "Based on the above, is the following statement true, false, or unknown? z", "context": "c",
+      "choices": ["True", "False", "Unknown"], "answer": "A"} for i in range(5)],
+)  # fmt: skip
+
+
+def use_questions(path: Path) -> None:
+    """Load a question file, as an error and with bad records skipped, and do with the questions what a run does."""
+    from unslant.presentations import orders_for, parse_labels, present
+    from unslant.prompts import Cloze, Writer, load_template
+
+    for on_bad in ("skip", "error"):
+        found = load_questions(path, on_bad=on_bad, seed=1)
+        _ = found.digest, found.report.lines()
+        elicitation = Cloze(Writer(load_template("plain")))
+        for question in found.questions[:3]:
+            order = orders_for(question, "2", 0)[-1]
+            for prompt in elicitation.prompts(present(question, order, parse_labels("A"))):
+                tokenizer().encode(prompt.text)
+
+
+@cache
+def tokenizer() -> Any:
+    """The reference models' tokenizer, which takes no text that is not Unicode."""
+    from tokenizers import Tokenizer
+
+    from unslant.reference import reference_path
+
+    return Tokenizer.from_file(str(reference_path("fair") / "tokenizer.json"))
+
+
+def use_loaded(load: Callable[..., Any]) -> Callable[[Path], None]:
+    def use(path: Path) -> None:
+        for on_bad in ("skip", "error"):
+            found = load(path, on_bad=on_bad)
+            _ = found.digest, found.report.lines()
+
+    return use
+
+
+def _of_records(name: str, layouts: tuple[Records, ...], kind: str, use: Callable[[Path], object]) -> Reader:
+    return Reader(name, lambda rng: records_file(rng, "damaged", layouts, kind), use)
+
+
+_ALL = (
+    *(_of_records(f"questions {k}", QUESTIONS, k, use_questions) for k in ("jsonl", "json", "csv", "tsv", "parquet")),
+    *(_of_records(f"maths {k}", MATHS, k, use_loaded(load_math)) for k in ("jsonl", "csv", "parquet")),
+    *(_of_records(f"judging {k}", JUDGING, k, use_loaded(load_judging)) for k in ("jsonl", "csv", "parquet")),
+    *TABLES,
+    *OTHERS,
+)
+READERS = {reader.name: reader for reader in _ALL}
+
+
+def rows(options: Options) -> Iterator[Row]:
+    for reader in READERS.values():
+        if options.wants("readers", reader.name):
+            yield attack("readers", reader, options)

@@ -1,0 +1,340 @@
+"""The one way in and out of the file system: bounded reading, strict JSON, and outputs that are whole or not there."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import secrets
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from unslant.arrays import jsonable
+from unslant.errors import InputError, OutputError, first_line, shown
+
+MAX_BYTES = 1 << 30
+"""Largest input read, in bytes, unpacked."""
+_ALWAYS_UNPACKED = 32 << 20
+_MAX_RATIO = 100
+"""Text packs to a tenth or so; beyond this ratio (and the bytes above) a packed file is a bomb, not data."""
+_MAX_DEPTH = 32
+_MAX_DIGITS = 40
+_CHUNK = 1 << 20
+MAX_VALUES = 20_000_000
+"""Most values of one JSON text, cells of one table."""
+
+
+# Reading
+
+
+def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """The content of a regular file, unpacked where its name ends in ``.gz``.
+
+    Raises:
+        InputError: if it cannot be read, is damaged, or is larger than ``limit``.
+    """
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError.at(path, "is a folder; give the file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError.at(path, "is not a regular file; copy its content to one first")
+        if status.st_size > limit:
+            raise InputError.at(path, f"has {_mb(status.st_size)}; at most {_mb(limit)} are read, so split it")
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError.at(path, _reason(error)) from None
+    return _unpacked(content, path, limit) if path.suffix.lower() == ".gz" else content
+
+
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+    """As :func:`read_bytes`, decoded.
+
+    Raises:
+        InputError: also if it is not UTF-8, naming the line.
+    """
+    return decoded(read_bytes(path, limit), path)
+
+
+def decoded(content: bytes, path: object, line: int = 1) -> str:
+    """UTF-8 text, with or without a byte order mark; ``line`` is the number of its first line.
+
+    Raises:
+        InputError: naming the first line that is no such text.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line += content.count(b"\n", 0, error.start)
+        kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+        raise InputError.at(path, f"{kind} text; save the file as UTF-8", line=line) from None
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a regular file; also false for names that no file can have."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
+    limit = _most_unpacked(len(content), limit)
+    parts, size = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            while chunk := stream.read(_CHUNK):
+                size += len(chunk)
+                if size > limit:
+                    raise InputError.at(path, f"unpacks to more than {_mb(limit)}; unpack it, or split it")
+                parts.append(chunk)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError.at(path, f"not a whole gzip file ({error}); download it again") from None
+    return b"".join(parts)
+
+
+def _most_unpacked(packed: int, limit: int) -> int:
+    return min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * packed))
+
+
+def _mb(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read: {error.strerror.lower()}"
+    return f"cannot be read: {error}"
+
+
+def check_parquet(file: Any, size: int) -> None:
+    """Refuse a Parquet file whose few bytes stand for more than can be held.
+
+    Args:
+        file: pyarrow's ``ParquetFile``.
+        size: of the file, in bytes.
+
+    Raises:
+        ValueError: saying what is too much.
+        Exception: any other that pyarrow raises for a damaged file.
+    """
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    if sum(group.total_byte_size for group in groups) > _most_unpacked(size, MAX_BYTES):
+        raise ValueError("unpacks to more than can be read; split it")
+    file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
+    columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+    if sum(column.num_values for column in columns) > MAX_VALUES:
+        raise ValueError(f"holds more than {MAX_VALUES:,} values; split it")
+
+
+def read_parquet(path: Path) -> Any:
+    """The whole of a Parquet file (also ``.gz``) as a table whose every value is in order.
+
+    Raises:
+        InputError: if it is none, is damaged, or holds too much.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = read_bytes(path)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        check_parquet(file, len(content))
+        table = file.read()
+        table.validate(full=True)
+    except Exception as error:  # a damaged file fails in the library in many ways
+        raise InputError.at(path, f"not a Parquet file that can be read: {first_line(error)}") from None
+    return table
+
+
+# JSON
+
+
+def parse_json(text: str, *, check: bool = True) -> Any:
+    """A JSON value, with :func:`check_plain` unless the caller does that part by part.
+
+    Raises:
+        json.JSONDecodeError: if it is not JSON, naming line and column.
+        ValueError: saying in words what is wrong with the value.
+    """
+    if sum(map(text.count, "[{,")) > MAX_VALUES:
+        raise ValueError(f"holds more than {MAX_VALUES:,} values")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError:  # Python's own limit, which names a setting of the interpreter
+        raise ValueError(f"holds a number of more than {sys.get_int_max_str_digits()} digits") from None
+    if check:
+        check_plain(value)
+    return value
+
+
+def check_plain(value: object) -> None:
+    """Refuse what would break later and elsewhere: deep nesting, huge numbers, text that is not Unicode, other types.
+
+    Raises:
+        ValueError: saying what it is and, for texts, under which key.
+    """
+    left: list[tuple[object, str, int]] = [(value, "", 0)]
+    while left:
+        item, key, depth = left.pop()
+        if isinstance(item, str):
+            check_text(item, key)
+        elif isinstance(item, bool) or item is None or isinstance(item, float):
+            continue
+        elif isinstance(item, int):
+            if abs(item) >= 10**_MAX_DIGITS:
+                raise ValueError(f"{_under(key)}holds a number of more than {_MAX_DIGITS} digits")
+        elif depth == _MAX_DEPTH:
+            raise ValueError(f"nested more than {_MAX_DEPTH} deep")
+        elif isinstance(item, Mapping):
+            for name in item:
+                if not isinstance(name, str):
+                    raise ValueError(f"{_under(key)}has a key that is no text: {type(name).__name__}")
+                check_text(name, key)
+            left += [(inner, key or name, depth + 1) for name, inner in item.items()]
+        elif isinstance(item, list | tuple):
+            left += [(inner, key, depth + 1) for inner in item]
+        else:
+            raise ValueError(f"{_under(key)}holds a value of type {type(item).__name__}")
+
+
+def check_text(text: str, key: str = "") -> None:
+    """Refuse lone surrogates, halves of a character that no file, tokenizer or terminal can hold.
+
+    Raises:
+        ValueError: naming the half, and ``key`` where given.
+    """
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise ValueError(f"{_under(key)}not Unicode text: {half} is half of a character") from None
+
+
+def _under(key: str) -> str:
+    return f"{key[:60].encode('utf-8', 'backslashreplace').decode()!r}: " if key else ""
+
+
+def dump_json(value: object, indent: int | None = 2) -> str:
+    """JSON, with a line end; numbers that JSON does not have are ``null`` (``nan``), ``"inf"`` and ``"-inf"``."""
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# Writing
+
+
+def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes]], object]) -> None:
+    """Write a file whole, or leave what stood there before: a temporary file beside it, synced, then renamed.
+
+    Args:
+        path: a regular file, a link to one, or nothing yet.
+        content: bytes, text (written as UTF-8), or a function that writes to the open file.
+
+    Raises:
+        OutputError: in one line, if the path is anything but a file or cannot be written.
+    """
+    target, mode = _target(Path(path))
+    try:
+        with _scratch(target) as scratch:
+            with scratch.open("xb") as file:
+                if mode is not None:
+                    scratch.chmod(mode)
+                if callable(content):
+                    content(file)
+                else:
+                    # a name with bytes that are no text (half a character) must not lose the whole file
+                    file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(scratch, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """A name beside ``target`` for a file that is gone afterwards, unless it was renamed."""
+    scratch = target.parent / f".unslant-{secrets.token_hex(8)}.tmp"
+    try:
+        yield scratch
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def make_folder(path: str | Path) -> Path:
+    """The folder, made with its parents where it is missing.
+
+    Raises:
+        OutputError: if that fails, or a file stands there.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    return Path(path)
+
+
+def check_writable(path: str | Path) -> None:
+    """Find out before the work whether :func:`write_atomically` can write there; leaves nothing behind.
+
+    Raises:
+        OutputError: if it cannot.
+    """
+    target, _ = _target(Path(path))
+    try:
+        with _scratch(target) as scratch:
+            scratch.touch(exist_ok=False)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _target(path: Path) -> tuple[Path, int | None]:
+    """The file to be replaced, and its permissions where it exists."""
+    try:
+        if path.is_symlink() and not path.exists():
+            raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
+        target = Path(os.path.realpath(path))
+        mode = os.stat(target).st_mode if target.exists() else None
+        if not target.parent.is_dir():
+            raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    if mode is None:
+        return target, None
+    if stat.S_ISDIR(mode):
+        raise OutputError(f"{shown(path)}: is a folder; give the name of a file to write")
+    if not stat.S_ISREG(mode):
+        raise OutputError(f"{shown(path)}: cannot be written: is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise OutputError(f"{shown(path)}: cannot be written: the file is read-only")
+    return target, stat.S_IMODE(mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name outlast a power cut, where the system can sync a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _unwritable(path: object, error: Exception) -> OutputError:
+    reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+    return OutputError(f"{shown(path)}: cannot be written: {reason.lower()}")

@@ -1,0 +1,83 @@
+"""What half precision does to the answers: the same prompts, by the same model in float32."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unslant.models.base import Cost, Encoded
+from unslant.models.hf.engine import PlainEngine
+
+PROMPTS = 16
+"""Prompts compared."""
+_BUDGET = 1024
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How near a model's scores are to its own in float32.
+
+    Attributes:
+        prompts: prompts compared.
+        argmax: share of those with several continuations whose most probable one is the same; None without any.
+        largest, mean: absolute difference of the log-probabilities (nats).
+    """
+
+    prompts: int
+    argmax: float | None
+    largest: float
+    mean: float
+
+
+def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
+    """So many of the items, spread evenly."""
+    return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
+
+
+def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement | None:
+    """Compare a model in half precision with a copy of it in float32, both on whole prompts.
+
+    Returns:
+        None where a float32 copy does not fit in the memory that is free, or the model is quantised.
+    """
+    if getattr(model, "is_quantized", False) or not _fits(model):
+        return None
+    try:
+        wide = copy.deepcopy(model).float()
+        found, exact = (_scores(some, encoded) for some in (model, wide))
+    except torch.OutOfMemoryError:
+        return None
+    apart = np.abs(np.concatenate(found) - np.concatenate(exact))
+    same = [one.argmax() == other.argmax() for one, other in zip(found, exact, strict=True) if len(one) > 1]
+    return Agreement(len(encoded), float(np.mean(same)) if same else None, float(apart.max()), float(apart.mean()))
+
+
+def _scores(model: Any, encoded: Sequence[Encoded]) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    found = dict(PlainEngine(model, _BUDGET).score(encoded, Cost()))
+    return [found[i] for i in range(len(encoded))]
+
+
+def _fits(model: Any) -> bool:
+    needed = 4 * sum(parameter.numel() for parameter in model.parameters())
+    if model.device.type == "cuda":
+        return bool(1.1 * needed < torch.cuda.mem_get_info(model.device)[0])
+    return bool(2 * needed < _free_memory())
+
+
+def _free_memory() -> int:
+    """Bytes that this process may still take, on Linux; 0 where nothing says so."""
+    found = []
+    with suppress(OSError):
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        found.append(1024 * int(lines["MemAvailable"].split()[0]))
+    with suppress(OSError, ValueError):  # a container's own limit
+        limit, used = (int((Path("/sys/fs/cgroup") / f"memory.{name}").read_text()) for name in ("max", "current"))
+        found.append(limit - used)
+    return min(found, default=0)

@@ -1,0 +1,261 @@
+"""Asking a server over HTTP: in bounded time and space, many requests at once, and without telling secrets.
+
+Requests run on an event loop in a thread of their own, so that whoever waits for replies can be interrupted, and a
+caller that has a loop running (a notebook) does not matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import threading
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import httpx
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
+
+from unslant.errors import InputError, ModelError, without_user_info
+
+LARGEST_REPLY = 32 << 20
+"""Bytes of a reply that are read; a reply of label scores has a few thousand."""
+_LARGEST_PROBLEM = 4096
+_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_LONGEST_WAIT = 60.0
+_Found = TypeVar("_Found")
+
+
+class Refused(ModelError):
+    """The server answered, and not with what was asked for; ``status`` is HTTP's."""
+
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+class _Transient(Exception):
+    """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
+
+    def __init__(self, problem: str, after: float | None = None, status: int = 0) -> None:
+        super().__init__(problem)
+        self.after, self.status = after, status
+
+
+class Endpoint:
+    """A server that speaks JSON.
+
+    Args:
+        base_url: may hold a user and a password, which are sent and nowhere shown.
+        key_variable: environment variable that holds the key; none is sent where it is not set.
+        timeout: seconds for one whole reply, however slowly it comes.
+        deadline: seconds for all tries of one request together, waits between them included.
+        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body.
+        wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
+        connections: requests at a time.
+
+    Attributes:
+        base_url: without user and password.
+        waiting: what is being waited for, where a request failed for the time being; empty otherwise.
+
+    Raises:
+        InputError: if the address is that of a recorded command, from which user and password were left out.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key_variable: str,
+        timeout: float,
+        deadline: float,
+        retries: int,
+        wait: float,
+        connections: int,
+    ) -> None:
+        self._url = base_url.rstrip("/")
+        self.base_url = without_user_info(self._url)
+        if "://***@" in self._url:
+            raise InputError(
+                f"{self.base_url}: user and password were not recorded with the command; run the command itself again"
+            )
+        self.key_variable = key_variable
+        self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
+        self.connections = connections
+        self.waiting = ""
+
+    def client(self) -> httpx.AsyncClient:
+        """A client for this server; loopback addresses are never asked through a proxy."""
+        key = self._key()
+        if not key.isascii():
+            raise ModelError(f"the key in {self.key_variable} holds characters that no header can carry")
+        return httpx.AsyncClient(
+            timeout=self.timeout,
+            limits=httpx.Limits(max_connections=self.connections),
+            trust_env=not _is_loopback(urlsplit(self._url).hostname or ""),
+            headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+        )
+
+    def _key(self) -> str:
+        return os.environ.get(self.key_variable, "").strip()
+
+    def redacted(self, text: str) -> str:
+        """A message without the key, the user and the password."""
+        user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
+        plain = f"{unquote(user)}:{unquote(password)}".encode()
+        secrets = {self._key(), password or user, unquote(password or user), b64encode(plain).decode() if user else ""}
+        for secret in sorted(filter(None, secrets), key=len, reverse=True):
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        return without_user_info(text)
+
+    async def send(self, client: httpx.AsyncClient, route: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The decoded reply to a POST of ``body``, or to a GET, repeating what may be transient.
+
+        Args:
+            route: below the base URL; with two slashes, below the server's root (the base URL without ``/v1``).
+
+        Raises:
+            ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.
+        """
+        root = self._url.removesuffix("/v1") if route.startswith("//") else self._url
+        url = f"{root}/{route.lstrip('/')}"
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(_Transient),
+            stop=stop_after_attempt(self.retries + 1) | stop_before_delay(self.deadline),
+            wait=self._pause,
+            before_sleep=self._say_what_is_awaited,
+            reraise=True,
+        )
+        try:
+            async with asyncio.timeout(self.deadline):
+                return await tries(self._once, client, url, body)
+        except _Transient as last:
+            count = tries.statistics["attempt_number"]
+            problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
+            raise (Refused(problem, last.status) if last.status else ModelError(problem)) from None
+        except TimeoutError:
+            raise ModelError(f"no usable reply within {self.deadline:g} s") from None
+        except Refused as problem:
+            raise Refused(self.redacted(str(problem)), problem.status) from None
+        finally:
+            self.waiting = ""
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Seconds before the next try: what the server asked for, or twice as long each time."""
+        problem = state.outcome.exception() if state.outcome else None
+        if isinstance(problem, _Transient) and problem.after is not None:
+            return problem.after
+        return min(_LONGEST_WAIT, self.wait * 2.0 ** (state.attempt_number - 1))
+
+    def _say_what_is_awaited(self, state: RetryCallState) -> None:
+        problem = state.outcome.exception() if state.outcome else None
+        self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {state.upcoming_sleep:.0f} s")
+
+    async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None) -> Any:
+        try:
+            async with (
+                asyncio.timeout(self.timeout),
+                client.stream("GET" if body is None else "POST", url, json=body) as response,
+            ):
+                data = await _read(response, LARGEST_REPLY if response.is_success else _LARGEST_PROBLEM)
+        except TimeoutError:
+            raise _Transient(f"no whole reply within {self.timeout:g} s") from None
+        except httpx.TransportError as error:
+            raise _Transient(f"{type(error).__name__}: {error}".rstrip(": ")) from None
+        except (httpx.InvalidURL, httpx.HTTPError) as error:
+            raise ModelError(self.redacted(f"{type(error).__name__}: {error}")) from None
+        if response.is_success:
+            if len(data) > LARGEST_REPLY:
+                raise Refused(f"the reply is larger than {LARGEST_REPLY >> 20} MiB", response.status_code)
+            try:
+                return json.loads(data)
+            except (ValueError, RecursionError) as error:
+                raise _Transient(f"{type(error).__name__}: {error}") from None
+        problem = f"HTTP {response.status_code} {response.reason_phrase}"
+        if response.status_code in _RETRIED:
+            raise _Transient(problem, _retry_after(response), response.status_code)
+        raise Refused(f"{problem}: {data[:300].decode('utf-8', 'replace')}", response.status_code)
+
+    def all(
+        self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Found]]
+    ) -> Iterator[tuple[int, _Found]]:
+        """What ``ask`` finds for each item, with its index, as it comes; the first error ends it all."""
+        found: SimpleQueue[tuple[int, _Found] | BaseException | None] = SimpleQueue()
+        stop: list[Callable[[], object]] = []
+        stopped = threading.Event()
+
+        async def run() -> None:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+            stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
+            left = iter(enumerate(items))
+
+            async def work(client: httpx.AsyncClient) -> None:
+                for index, item in left:
+                    if stopped.is_set():
+                        return
+                    found.put((index, await ask(client, item)))
+
+            async with self.client() as client:
+                workers = [asyncio.ensure_future(work(client)) for _ in range(min(self.connections, len(items)))]
+                try:
+                    await asyncio.gather(*workers)
+                finally:
+                    for worker in workers:
+                        worker.cancel()
+
+        def thread() -> None:
+            try:
+                asyncio.run(run())
+            except BaseException as error:  # goes on in the thread that waits
+                found.put(error)
+            else:
+                found.put(None)
+
+        running = threading.Thread(target=thread, daemon=True)
+        running.start()
+        try:
+            while True:
+                try:
+                    result = found.get(timeout=0.5)  # with a time limit, so that Ctrl-C comes through on every system
+                except Empty:
+                    continue
+                if result is None:
+                    return
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+        finally:
+            stopped.set()
+            with suppress(RuntimeError, IndexError):  # the loop has ended by itself, or not begun
+                stop[0]()
+            running.join(timeout=2)
+
+
+async def _read(response: httpx.Response, limit: int) -> bytes:
+    data = bytearray()
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > limit:
+            break
+    return bytes(data)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    try:
+        seconds = float(response.headers.get("Retry-After", ""))
+    except ValueError:
+        return None
+    return None if math.isnan(seconds) else min(_LONGEST_WAIT, max(0.0, seconds))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,247 @@
+"""Jinja2 for prompt templates, in a sandbox that bounds time and memory too: a template comes from anywhere.
+
+What repeats or multiplies (loops, ``*``, ``~``, filters, methods, the output itself) is charged to a budget, one unit a
+character and :data:`_STEP` a round of a loop. What cannot be charged (macros, blocks, recursive loops, most of Jinja2's
+filters) is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.filters import make_attrgetter
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner, Namespace, pass_environment
+from jinja2.visitor import NodeTransformer
+
+_BUDGET = 50_000_000
+_STEP = 100
+_LONGEST_SOURCE = 100_000
+_DEEPEST = 100
+_MOST_BITS = 10_000
+_LARGEST_ARGUMENT = 1_000
+_FILTERS = (
+    "abs capitalize count d default dictsort e escape first float format indent int items last length list lower map "
+    "max min reject rejectattr replace reverse round select selectattr sort string sum title tojson trim truncate "
+    "unique upper wordcount"
+).split()
+_METHODS = frozenset(
+    "capitalize casefold count endswith find get index isalnum isalpha isdecimal isdigit islower isnumeric isspace "
+    "isupper items join keys lower lstrip partition removeprefix removesuffix replace rfind rpartition rsplit rstrip "
+    "split splitlines startswith strip swapcase title upper values cycle changed next reset".split()
+)
+_OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
+_CLASSES = (dict, Namespace, Joiner, Cycler)
+_MULTIPLY = frozenset({"replace", "indent", "join"})
+_REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+_WIDTH = re.compile(r"\d{4,}|\*")
+
+_TOO_MUCH = "does too much: a template may only lay out its question"
+
+_left: ContextVar[int] = ContextVar("_left")
+
+
+def _charge(units: int) -> None:
+    """Take from the budget of the render at work.
+
+    Raises:
+        SecurityError: if it is used up.
+        LookupError: outside a render, so that Jinja2 computes nothing while it compiles.
+    """
+    left = _left.get() - units
+    if left < 0:
+        raise SecurityError(_TOO_MUCH)
+    _left.set(left)
+
+
+def _size(value: object) -> int:
+    """Units a value is worth, with all that is nested in it."""
+    size, nested = 0, [value]
+    while nested:
+        item = nested.pop()
+        if isinstance(item, dict):
+            nested += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            nested += item
+        size += len(item) if isinstance(item, str) else _STEP
+        if size > _BUDGET:
+            raise SecurityError(_TOO_MUCH)
+    return size
+
+
+def _work(name: str, values: Iterable[object]) -> None:
+    """Charge a filter or method by its arguments, the first being what it works on."""
+    sizes = []
+    for value in values:
+        if isinstance(value, int) and abs(value) > _LARGEST_ARGUMENT:
+            raise SecurityError(f"{name}: {value:g} is more than a template needs")
+        sizes.append(max(1, abs(value) if isinstance(value, int) else _size(value)))
+    product = 1
+    for size in sizes if name in _MULTIPLY else ():
+        product *= size
+    _charge(sum(sizes) + product)
+
+
+def _charged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    hidden = 1 if hasattr(function, "jinja_pass_arg") else 0  # the environment or context, which Jinja2 hands over
+
+    @wraps(function)
+    def charged(*args: Any, **options: Any) -> Any:
+        _work(name, (*args[hidden:], *options.values()))
+        return function(*args, **options)
+
+    return charged
+
+
+def _counted(value: object) -> object:
+    _charge(_size(value))
+    return value
+
+
+def _each(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        _charge(_STEP)
+        yield value
+
+
+def _concatenated(values: Iterable[object]) -> str:
+    parts = []
+    for value in values:
+        _charge(_size(value))
+        parts.append(str(value))
+    return "".join(parts)
+
+
+@pass_environment
+def _joined(environment: Any, values: Iterable[Any], between: str = "", attribute: str | None = None) -> str:
+    if attribute is not None:
+        values = map(make_attrgetter(environment, attribute), values)
+    parts = [part for value in values for part in (str(between), str(value))]
+    return _concatenated(parts[1:])
+
+
+def _formatted(text: str, values: object) -> str:
+    parts = values if isinstance(values, tuple) else tuple(values.values()) if isinstance(values, dict) else (values,)
+    if _WIDTH.search(text):
+        raise SecurityError("%: such widths are more than a template needs")
+    _charge(len(text) + text.count("%") * _size(parts))
+    return text % values
+
+
+class _Limiter(NodeTransformer):
+    """Puts the counting into a parsed template, and refuses what cannot be counted."""
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.depth = 0
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(node, _REFUSED) or (isinstance(node, nodes.For) and node.recursive):
+            raise TemplateSyntaxError(f"{type(node).__name__.lower()} has no place in a prompt template", node.lineno)
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TemplateSyntaxError("nested too deeply", node.lineno)
+        found = super().visit(node, *args, **kwargs)
+        self.depth -= 1
+        return found
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:
+        self.generic_visit(node)
+        node.iter = self._filter(node.iter, "_each", node.lineno)
+        return node
+
+    def visit_List(self, node: nodes.Expr) -> nodes.Node:
+        self.generic_visit(node)
+        return self._filter(node, "_counted", node.lineno)
+
+    visit_Dict = visit_List
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
+        return self.visit_List(node) if node.ctx == "load" else self.generic_visit(node)
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+        self.generic_visit(node)
+        return self._filter(nodes.List(node.nodes, lineno=node.lineno), "_concatenated", node.lineno)
+
+    def _filter(self, value: nodes.Node, name: str, line: int) -> nodes.Filter:
+        made = nodes.Filter(value, name, [], [], None, None, lineno=line)
+        made.set_environment(self.environment)
+        return made
+
+
+class PromptEnvironment(ImmutableSandboxedEnvironment):
+    """The environment of prompt templates; a template that does too much raises ``SecurityError`` when rendered."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    concat = staticmethod(_concatenated)
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, optimized=False
+        )
+        self.template_class = _Template
+        self.filters = {name: _charged(name, self.filters[name]) for name in _FILTERS}
+        self.filters |= {"_each": _each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
+        self.filters["format"] = lambda text, *values, **named: _formatted(str(text), named or values)
+        del self.globals["lipsum"]
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        if len(source) > _LONGEST_SOURCE:
+            raise TemplateSyntaxError(f"has {len(source):,} characters; at most {_LONGEST_SOURCE:,} are read", 1)
+        try:
+            parsed: nodes.Template = _Limiter(self).visit(super()._parse(source, name, filename))
+        except RecursionError:
+            raise TemplateSyntaxError("nested too deeply", 1) from None
+        return parsed
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().compile(*args, **kwargs)
+        except TemplateSyntaxError:
+            raise
+        except Exception as error:  # Python refuses what Jinja2 makes of some templates, in ways of its own
+            raise TemplateSyntaxError(f"cannot be compiled: {error}", 1) from None
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
+        if isinstance(owner, str) and name == "join":
+            return _joined(__self, args[0] if args else (), owner)
+        if isinstance(owner, _OWNERS) and name in _METHODS:
+            _work(name, (owner, *args, *kwargs.values()))
+        elif __obj is __self.globals.get("range"):
+            _charge(_STEP)
+        elif __obj in _CLASSES or isinstance(__obj, Joiner):
+            _charge(_size([*args, *kwargs.values()]))
+        else:
+            raise SecurityError(f"{name or 'that'}() has no place in a prompt template")
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "%" and isinstance(left, str):
+            return _formatted(left, right)
+        if isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
+            if bits > _MOST_BITS:
+                raise SecurityError(f"{operator}: such numbers are more than a template needs")
+        elif operator == "*":
+            times = right if isinstance(right, int) else left if isinstance(left, int) else 1
+            _charge(max(0, times) * max(_size(left), _size(right)))
+        else:
+            _charge(_size(left) + _size(right))
+        return super().call_binop(context, operator, left, right)
+
+
+class _Template(Template):
+    def render(self, *args: Any, **kwargs: Any) -> str:
+        token = _left.set(_BUDGET)
+        try:
+            return super().render(*args, **kwargs)
+        finally:
+            _left.reset(token)

@@ -1,0 +1,258 @@
+"""What a table of responses must be before anything is computed from it: its file, its columns, its rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from unslant.errors import InputError, first_line
+from unslant.files import parse_json, read_parquet, write_atomically
+from unslant.questions.question import Question
+from unslant.responses.texts import pack, unpack
+
+STATUSES = ("ok", "unparsed", "refused", "error")
+"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
+declined. ``error``: no reply came. Only ``ok`` rows are answers."""
+MOST_POSITIVE = 1e-4
+"""Largest log-probability that rounding can explain."""
+_META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
+_LOWEST_CODE = -3
+_MOST_OPTIONS = 1000
+_AS_PUBLISHED = frozenset({"order", "given", "reverse", "labels-reversed", "both-reversed"})
+
+Count = Annotated[int, Field(ge=0)]
+Counts = dict[str, Count]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Composed(_Part):
+    drawn: Counts = {}
+    left_out: dict[str, Counts] = {}
+    not_applicable: Counts = {}
+
+
+class _Loading(_Part):
+    skipped: Counts = {}
+
+
+class _About(_Part):
+    """What is known about a run, as far as the readers of a table rely on it."""
+
+    model: str = ""
+    questions: str = ""
+    questions_digest: str = ""
+    study: str = ""
+    engine: str = ""
+    source: str = ""
+    recorded: str = ""
+    log_dir: str = ""
+    example_prompt: str = ""
+    seed: int = 0
+    cost: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    settings: dict[str, Any] = {}
+    counts: _Composed = _Composed()
+    loading: _Loading = _Loading()
+    fields: dict[str, Any] = {}
+
+
+Ints = NDArray[np.int64]
+
+
+class _Bad(ValueError):
+    """A row that cannot be: its number and column."""
+
+    def __init__(self, row: int, column: str, reason: str) -> None:
+        super().__init__(reason)
+        self.row, self.column = row, column
+
+
+def write_table(
+    table: pa.Table, meta: Mapping[str, object], questions: Sequence[Question], path: str | Path | IO[bytes]
+) -> None:
+    """Write a table, what is known about its run, and its questions; :func:`read_table` notices any damage.
+
+    Raises:
+        OutputError: if the file cannot be written.
+    """
+    written = json.dumps(meta, sort_keys=True).encode()
+    metadata = {_META: written, _DIGEST: _digest(written, table.num_rows)}
+    if questions:
+        metadata[_QUESTIONS] = pack(questions)
+    table = table.replace_schema_metadata(metadata)
+
+    def write(file: IO[bytes]) -> None:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+
+    if isinstance(path, str | Path):
+        write_atomically(path, write)
+    else:
+        write(path)
+
+
+def read_table(path: Path) -> tuple[pa.Table, dict[str, Any], tuple[Question, ...]]:
+    """What :func:`write_table` wrote, with its columns as they are.
+
+    Raises:
+        InputError: if there is no such file, it is no Parquet, or damaged.
+    """
+    table = read_parquet(path)
+    metadata = table.schema.metadata or {}
+    written = metadata.get(_META, b"{}")
+    if metadata.get(_DIGEST, _digest(written, table.num_rows)) != _digest(written, table.num_rows):
+        raise InputError.at(path, "is damaged: what it says about itself is not what was written; make it again")
+    try:
+        meta = parse_json(written.decode())
+        check_meta(meta)
+        questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
+    except ValueError as error:
+        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+    return table, meta, questions
+
+
+def _digest(meta: bytes, rows: int) -> bytes:
+    return hashlib.sha256(b"%d\n%s" % (rows, meta)).hexdigest().encode()
+
+
+def check_meta(meta: object) -> None:
+    """Refuse a description of a run whose parts are of other types than every reader takes them for.
+
+    Raises:
+        ValueError: naming the part.
+    """
+    try:
+        _About.model_validate(meta)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, problem["loc"])) or "all"
+        raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
+
+
+def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = ()) -> pa.Table:
+    """The table under ``schema``, every row of which can be used.
+
+    Raises:
+        InputError: naming row and column, and what is wrong.
+    """
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise InputError.at(path, f"not a table of responses: column {missing[0]!r} is missing")
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InputError.at(path, "not a table of responses: two columns have the same name")
+    try:
+        table = table.select(schema.names).cast(schema).combine_chunks()
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
+    try:
+        if table.num_rows:
+            _check_nulls(table, schema)
+            _check_rows(table)
+            _check_questions(table, questions)
+    except _Bad as error:
+        place = f"{path}, row {error.row + 1}"
+        raise InputError.at(place, str(error), field=error.column) from None
+    return table
+
+
+def _check_nulls(table: pa.Table, schema: pa.Schema) -> None:
+    for field in schema:
+        column = table[field.name].combine_chunks()
+        if not field.nullable and column.null_count:
+            raise _Bad(_first(pc.is_null(column)), field.name, "is missing")
+        if pa.types.is_list(field.type) and column.flatten().null_count:
+            at = _first(pc.is_null(column.flatten()))
+            raise _Bad(int(pc.list_parent_indices(column)[at].as_py()), field.name, "has an empty entry")
+
+
+def _first(flags: Any) -> int:
+    return int(np.flatnonzero(np.asarray(flags))[0])
+
+
+class _Lists:
+    """A column of lists as flat values, each with its row."""
+
+    def __init__(self, table: pa.Table, name: str) -> None:
+        column = table[name].combine_chunks()
+        self.name = name
+        self.there = np.asarray(pc.is_valid(column))
+        self.lengths: Ints = np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.int64)
+        self.rows: Ints = np.asarray(pc.list_parent_indices(column), np.int64)
+        flat = column.flatten()
+        self.values = np.asarray(flat.dictionary_encode().indices if pa.types.is_string(flat.type) else flat)
+
+    def require(self, right: NDArray[np.bool_], reason: str, values: bool = False) -> None:
+        """Refuse the first row (or the row of the first value) that is not right."""
+        if not right.all():
+            at = _first(~right)
+            raise _Bad(int(self.rows[at]) if values else at, self.name, reason)
+
+    def distinct(self) -> None:
+        """Refuse a row that holds a value twice."""
+        order = np.lexsort((self.values, self.rows))
+        rows, values = self.rows[order], self.values[order]
+        again = (rows[1:] == rows[:-1]) & (values[1:] == values[:-1])
+        if again.any():
+            raise _Bad(int(rows[1:][again][0]), self.name, "holds the same twice")
+
+
+def _check_rows(table: pa.Table) -> None:
+    n = np.asarray(table["n_options"], np.int64)
+    _require("n_options", (n >= 0) & (n <= _MOST_OPTIONS), f"is out of range: 0 to {_MOST_OPTIONS} are possible")
+    _require("repeat", np.asarray(table["repeat"], np.int64) >= 0, "is below 0")
+    status = table["status"]
+    known = np.asarray(pc.is_in(status, value_set=pa.array(STATUSES)))
+    _require("status", known, f"is none of {', '.join(STATUSES)}")
+    labels, logprobs = _Lists(table, "labels"), _Lists(table, "logprobs")
+    labels.distinct()
+    blank = table["labels"].combine_chunks().flatten()
+    labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label", values=True)
+    logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "is not one number a label")
+    right = logprobs.values <= MOST_POSITIVE  # false for nan
+    logprobs.require(right, f"holds what is no natural-log probability: {_one(logprobs.values, ~right)}", values=True)
+    for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested"):
+        if name not in table.column_names:
+            continue
+        codes = _Lists(table, name)
+        lowest = 0 if name in ("pinned", "text_ranks") else _LOWEST_CODE
+        inside = (codes.values >= lowest) & (codes.values < n[codes.rows])
+        codes.require(inside, f"holds {_one(codes.values, ~inside)}, which is none of the question's options", True)
+        if name in ("chosen", "answers", "pinned"):
+            codes.distinct()
+        if name == "contents":
+            codes.require(codes.lengths == labels.lengths, "is not one option a label")
+        if name == "text_ranks":
+            codes.require((codes.lengths == 0) | (codes.lengths == n), "is not one rank an option")
+    answered = logprobs.there | np.asarray(pc.is_valid(table["chosen"]))
+    _require("status", answered | ~np.asarray(pc.equal(status, "ok")), "is ok, but there is no answer")
+
+
+def _require(column: str, right: NDArray[np.bool_], reason: str) -> None:
+    if not right.all():
+        raise _Bad(_first(~right), column, reason)
+
+
+def _one(values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    return f"{values[wrong][0]:g}" if wrong.any() else ""
+
+
+def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
+    """The texts that travel with a table must be those of its questions, where these are shown as they are."""
+    if not questions or "kind" not in table.column_names:
+        return
+    sizes = {question.id: len(question.options) for question in questions}
+    columns = (table[name].to_pylist() for name in ("question_id", "kind", "n_options"))
+    for row, (question_id, kind, n) in enumerate(zip(*columns, strict=True)):
+        if kind in _AS_PUBLISHED and sizes.get(question_id, n) != n:
+            raise _Bad(row, "n_options", f"is {n}, but question {question_id!r} has {sizes[question_id]} options")

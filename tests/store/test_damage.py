@@ -1,0 +1,264 @@
+"""Whatever happens to the file, what comes out of it is what was put in, or an error that says how to go on."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fakes import RuleModel
+from unslant.errors import InputError, ModelError, UnslantError
+from unslant.models.base import Scored
+from unslant.models.stored import StoredModel
+from unslant.prompts import Prompt
+from unslant.store import Store, StoreError
+
+PROMPTS = [Prompt(f"Question: {i}?\nA. x\nB. y\nAnswer:", (" A", " B"), group=str(i)) for i in range(30)]
+
+
+def rule(stem: str, labels: list[str], options: list[str]) -> list[float]:
+    return [1.0, 2.0 + int(stem.rstrip("?"))]
+
+
+TRUTH = [scored.logprobs for scored in RuleModel(rule).score(PROMPTS)]
+
+
+def fill(path: Path, folder: Path) -> str:
+    """A store with one finished run."""
+    with Store(path) as store:
+        run = store.runs.start(["audit", "m", "--seed", "0"], folder, "m")
+        store.runs.note_questions(run, "some", "abc")
+        list(StoredModel(RuleModel(rule), store, run).score(PROMPTS))
+        store.runs.keep_responses(run, b"PAR1 the responses PAR1")
+        store.runs.end(run, "done")
+        return run
+
+
+def recall(path: Path) -> tuple[list[Scored], RuleModel]:
+    model = RuleModel(rule)
+    with Store(path) as store:
+        return sorted(StoredModel(model, store).score(PROMPTS), key=lambda scored: scored.index), model
+
+
+def assert_true(found: Sequence[Scored]) -> None:
+    assert [scored.index for scored in found] == list(range(len(PROMPTS)))
+    for scored, truth in zip(found, TRUTH, strict=True):
+        assert scored.logprobs is not None
+        assert truth is not None
+        assert (scored.logprobs == truth).all()
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> tuple[Path, str]:
+    path = tmp_path / "s.sqlite3"
+    return path, fill(path, tmp_path)
+
+
+def execute(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement, values).rowcount > 0
+
+
+def test_a_damaged_score_is_named_dropped_and_scored_again_alone(filled: tuple[Path, str]) -> None:
+    path, run = filled
+    blobs = "(SELECT logprobs FROM scores WHERE position = 3)"
+    execute(path, f"UPDATE scores SET logprobs = {blobs} WHERE position IN (7, 8)")
+    execute(path, "UPDATE scores SET prompt = (SELECT prompt FROM scores WHERE position = 4) WHERE position = 9")
+    with pytest.raises(StoreError, match=rf"3 of 30 stored scores are damaged.*unslant runs repair --store {path}"):
+        recall(path)
+    with Store(path) as store:
+        found = store.repair()
+        assert (found.scores, found.calls, found.runs) == (3, 0, (run,))
+        assert store.runs.get(run).done == 27
+    again, model = recall(path)
+    assert_true(again)
+    assert [prompt.group for prompt in model.seen] == ["7", "8", "9"]
+    with Store(path) as store:
+        assert store.repair().scores == 0
+
+
+def test_a_damaged_score_that_another_call_would_take_over(filled: tuple[Path, str]) -> None:
+    path, _ = filled
+    execute(path, "UPDATE scores SET logprobs = zeroblob(16) WHERE position = 7")
+    with Store(path) as store, pytest.raises(StoreError, match=r"a score of another run is damaged.*runs repair"):
+        list(StoredModel(RuleModel(rule), store).score(PROMPTS[:10]))
+
+
+@pytest.mark.parametrize("column", ["identity", "total", "done", "planned", "cost", "key"])
+def test_a_damaged_record_of_a_call(filled: tuple[Path, str], column: str) -> None:
+    path, run = filled
+    execute(path, f"UPDATE passes SET {column} = CASE '{column}' WHEN 'key' THEN zeroblob(16) ELSE '7' END")
+    with Store(path) as store:
+        assert store.runs.get(run).status == "damaged"
+        if column == "key":
+            with pytest.raises(InputError):
+                store.runs.responses(store.runs.get(run))
+    if column != "key":  # not found under another key, so begun anew
+        with pytest.raises(StoreError, match=r"the record of a call is damaged.*runs repair"):
+            recall(path)
+    with Store(path) as store:
+        assert store.repair().calls == 1
+        assert store.runs.get(run).status == "done"
+    found, model = recall(path)
+    assert_true(found)
+    assert model.seen == []  # the scores were whole
+
+
+def test_damaged_responses_are_made_again_from_the_scores(filled: tuple[Path, str]) -> None:
+    path, run = filled
+    execute(path, "UPDATE runs SET responses = CAST('PAR1 the r3sponses PAR1' AS BLOB)")
+    with Store(path) as store, pytest.raises(StoreError, match=f"damaged.*unslant runs resume {run}"):
+        store.runs.responses(store.runs.get(run))
+
+
+def test_a_damaged_command_is_not_run_again(filled: tuple[Path, str]) -> None:
+    path, run = filled
+    execute(path, """UPDATE runs SET command = '["audit", "m", "--seed", "1"]'""")
+    with Store(path) as store:
+        found = store.runs.get(run)
+    assert (found.status, found.command, found.message) == ("damaged", (), f"unslant runs remove {run}")
+
+
+def test_damage_anywhere_in_the_file_never_changes_a_number(filled: tuple[Path, str], tmp_path: Path) -> None:
+    path, _ = filled
+    whole = path.read_bytes()
+    copy = tmp_path / "copy.sqlite3"
+    rng = random.Random(5)
+    outcomes = {"whole": 0, "refused": 0, "asked anew": 0}
+    for attempt in range(150):
+        data = bytearray(whole)
+        for _ in range(1 + attempt % 4):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        copy.write_bytes(data)
+        for leftover in (f"{copy}-wal", f"{copy}-shm"):
+            Path(leftover).unlink(missing_ok=True)
+        try:
+            found, model = recall(copy)
+            assert_true(found)
+            outcomes["asked anew" if model.seen else "whole"] += 1
+            with Store(copy, read_only=True) as store:
+                for run in store.runs.all():
+                    if run.status == "done":
+                        assert store.runs.responses(run) == b"PAR1 the responses PAR1"
+        except UnslantError:
+            outcomes["refused"] += 1
+        copy.write_bytes(data)
+        try:
+            with Store(copy) as store:
+                store.repair()
+            assert_true(recall(copy)[0])
+        except UnslantError:  # beyond its rows
+            pass
+    assert min(outcomes["whole"], outcomes["refused"]) > 0, outcomes
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-5])
+def test_what_is_no_log_probability_is_not_stored(tmp_path: Path, value: float) -> None:
+    class Wrong(RuleModel):
+        def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+            for scored in super().score(prompts):
+                yield scored if scored.index != 2 else Scored(2, np.array([-1.0, value]))
+
+    with Store(tmp_path / "s.sqlite3") as store:
+        found = {scored.index: scored for scored in StoredModel(Wrong(rule), store).score(PROMPTS)}
+        assert found[2].logprobs is None
+        assert "not log-probabilities" in found[2].error
+        mended = StoredModel(model := RuleModel(rule), store)
+        assert_true(sorted(mended.score(PROMPTS), key=lambda scored: scored.index))
+        assert [prompt.group for prompt in model.seen] == ["2"]
+        found_pass = store.open_pass({"model": "m"}, [b"0" * 16])
+        with pytest.raises(ModelError, match="not log-probabilities, so not stored"):
+            found_pass.write([(0, np.array([value]))], 1, {}, {})
+        assert found_pass.stored() == {}
+
+
+class TestResponsesBelongToWhatTheyWereMadeOf:
+    """A run's responses are given out for the model and the questions they were made of, and for no other."""
+
+    def start(self, store: Store, folder: Path, model: RuleModel, digest: str = "abc", upto: int = 30) -> str:
+        run = store.runs.start(["audit", "m", "--seed", "0"], folder, "m")
+        store.runs.note_questions(run, "some", digest)
+        list(StoredModel(model, store, run).score(PROMPTS[:upto]))
+        return run
+
+    def test_not_after_the_model_was_changed_and_the_run_killed(self, filled: tuple[Path, str], tmp_path: Path) -> None:
+        path, run = filled
+        other = RuleModel(rule, name="other weights")
+        with Store(path) as store:
+            assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
+            assert self.start(store, tmp_path, other) == run
+            with pytest.raises(InputError, match=f"by another model or of other questions.*unslant runs resume {run}"):
+                store.runs.responses(store.runs.get(run))
+            store.runs.keep_responses(run, b"PAR1 new PAR1")
+            assert store.runs.responses(store.runs.get(run)) == b"PAR1 new PAR1"
+
+    def test_not_after_the_questions_were_changed(self, filled: tuple[Path, str], tmp_path: Path) -> None:
+        path, run = filled
+        with Store(path) as store:
+            self.start(store, tmp_path, RuleModel(rule), digest="other answers")
+            with pytest.raises(InputError, match="of other questions"):
+                store.runs.responses(store.runs.get(run))
+
+    def test_not_before_it_has_asked_as_much_again(self, filled: tuple[Path, str], tmp_path: Path) -> None:
+        path, run = filled
+        with Store(path) as store:
+            store.runs.start(["audit", "m", "--seed", "0"], tmp_path, "m")
+            with pytest.raises(InputError, match="was started again"):
+                store.runs.responses(store.runs.get(run))
+            self.start(store, tmp_path, RuleModel(rule))
+            assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
+
+
+VERSION_1 = """
+CREATE TABLE passes (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, identity TEXT NOT NULL, total INTEGER NOT NULL,
+    done INTEGER NOT NULL, planned BLOB, cost TEXT NOT NULL);
+CREATE TABLE scores (pass INTEGER NOT NULL, position INTEGER NOT NULL, prompt BLOB NOT NULL, logprobs BLOB NOT NULL,
+    PRIMARY KEY (pass, position)) WITHOUT ROWID;
+CREATE INDEX scores_by_prompt ON scores (prompt);
+CREATE TABLE states (pass INTEGER NOT NULL, stretch TEXT NOT NULL, step INTEGER NOT NULL, state BLOB NOT NULL,
+    PRIMARY KEY (pass, stretch));
+CREATE TABLE runs (id TEXT PRIMARY KEY, command TEXT NOT NULL, folder TEXT NOT NULL, model TEXT NOT NULL,
+    questions TEXT NOT NULL, questions_digest TEXT NOT NULL, status TEXT NOT NULL, message TEXT NOT NULL,
+    host TEXT NOT NULL, process INTEGER NOT NULL, started REAL NOT NULL, updated REAL NOT NULL, responses BLOB);
+CREATE TABLE run_passes (run TEXT NOT NULL, pass INTEGER NOT NULL, current INTEGER NOT NULL,
+    PRIMARY KEY (run, pass)) WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_store_of_the_first_version_is_taken_over_without_its_scores(
+    filled: tuple[Path, str], tmp_path: Path
+) -> None:
+    path, run = filled
+    old = tmp_path / "old.sqlite3"
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.executescript(VERSION_1)
+        connection.execute("ATTACH ? AS new", (str(path),))
+        for table in ("passes", "scores", "states", "runs", "run_passes"):
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
+    old.chmod(0o644)
+    shutil.copy(old, tmp_path / "looked at")
+    with Store(tmp_path / "looked at", read_only=True) as store:
+        assert [found.status for found in store.runs.all()] == ["done"]
+    with Store(old) as store:
+        assert store.runs.get(run).total == 30
+        assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
+    assert old.stat().st_mode & 0o777 == 0o600
+    found, model = recall(old)
+    assert_true(found)
+    assert len(model.seen) == 30
+    found, model = recall(old)
+    assert_true(found)
+    assert model.seen == []
+
+
+def test_the_file_is_for_its_owner_alone(filled: tuple[Path, str]) -> None:
+    path, _ = filled
+    assert path.stat().st_mode & 0o777 == 0o600
