@@ -45,9 +45,8 @@ _LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choi
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_LONG_RUN = re.compile(
-    rf"((?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?){{60}})(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?)+"
-)
+_IN_RUN = rf"(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or |[和与及或])?)"
+_LONG_RUN = re.compile(rf"({_IN_RUN}{{60}}){_IN_RUN}+")
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
 

@@ -63,7 +63,7 @@ _BARE_SENTENCE = re.compile(
     rf"|thus):) {_LEAD}{SLOT}{_TAIL}",
     _I,
 )
-_AFTER_COLON = re.compile(rf"(?:\w+ ){{3}}\w+: (?P<slot>{characters(LABEL, BARE, BOTH)})[ .!]*$")
+_AFTER_COLON = re.compile(rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(LABEL, BARE, BOTH)})[ .!]*$")
 _RULED_OUT = re.compile(r"\b(?:rul|eliminat|exclu|except|not\b|wrong|incorrect|false|between|option\b)", _I)
 _LEADING_UP = re.compile(
     r"\b(?:so|thus|therefore|hence|finally|conclusion|final|actually|however|but|wait|no|instead|sorry|summary|overall"
@@ -102,7 +102,8 @@ def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
     unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
     if unknown > max((claim.start for claim in claims), default=-1):
         raise Unreadable("label that was not shown")
-    standing = [claim for claim in claims if claim.start >= reading.retracted()]
+    retracted = reading.retracted()
+    standing = [claim for claim in claims if claim.start >= retracted]
     if claims and not standing:
         raise Unreadable("retracted")
     if not standing:
