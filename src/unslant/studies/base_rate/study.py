@@ -87,7 +87,7 @@ def base_rate_recorded(
     """The same study from recorded log-probabilities, without a model.
 
     Args:
-        source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those written by
+        source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those of
             :meth:`BaseRateResult.to_parquet`, or a table of responses.
         questions: the texts for the shortcut controls. Recorded ids may be the last parts of the questions' ids
             (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
