@@ -29,7 +29,8 @@ class Counts:
 
     Attributes:
         questions: all questions with any response looked at.
-        failed_rows: responses that are not answers; never counted as wrong.
+        rows: responses looked at.
+        failed_rows: those of them that are not answers; never counted as wrong.
         censored_rows: those of them whose best label may be one that a server did not return.
         bounded_scores: label scores that are only upper bounds, because a server did not return the label.
         incomplete: questions left out of all order metrics because an order is missing or failed.
@@ -43,6 +44,7 @@ class Counts:
     """
 
     questions: int
+    rows: int
     failed_rows: int
     censored_rows: int
     bounded_scores: int
@@ -157,6 +159,7 @@ def _counts(scores: OrderScores) -> Counts:
     sizes, numbers = np.unique(scores.n_options, return_counts=True)
     return Counts(
         questions=len(scores),
+        rows=scores.n_rows,
         failed_rows=scores.n_failed,
         censored_rows=scores.n_censored,
         bounded_scores=scores.n_bounds,

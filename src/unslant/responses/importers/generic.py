@@ -45,7 +45,11 @@ _ANSWERS = ("logprobs", "probs", "chosen", "reply")
 
 def recognises(head: Head) -> bool:
     names = set(head.first["data"]) if _is_wrapped(head.first) else set(head.names)
-    return bool(names & set(FIELDS["id"])) and any(names & set(FIELDS[key]) for key in _ANSWERS)
+
+    def there(key: str) -> bool:
+        return bool(names & ({head.fields[key]} if key in head.fields else set(FIELDS[key])))
+
+    return there("id") and any(map(there, _ANSWERS))
 
 
 def _is_wrapped(record: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,13 @@ class Head:
         names: columns of a table, keys of the first JSON object (of a file that is one object: its own), or members of
             a zip.
         first: that JSON object; empty for others.
+        fields: names that the user gave for columns or keys, by field.
     """
 
     path: Path
     names: frozenset[str]
     first: Mapping[str, Any]
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path) -> Head:
@@ -116,7 +118,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
     logs: dict[str, list[Log]] = {}
     names: dict[str, list[str]] = {}
     for path in map(Path, paths):
-        head = Head.of(path)
+        head = replace(Head.of(path), fields=fields or {})
         importer = next((one for one in IMPORTERS.values() if one.recognises(head)), None)
         if importer is None:
             known = "; ".join(one.what for one in IMPORTERS.values())

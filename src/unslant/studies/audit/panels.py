@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_ORDERS = 24
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+MANY_FAILED = 0.05
+"""Share of responses without an answer above which the headline tells of it."""
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 ONE_ORDER = "one order: whether the order matters cannot be known"
@@ -69,12 +71,16 @@ def headline(metrics: Metrics) -> str:
         for i, (metric, value, said) in enumerate(found)
         if value.defined
     ]
+    counts = metrics.counts
+    failed = f"no answer in {counts.failed_rows:,} of {counts.rows:,} responses" if counts.failed_rows else ""
     if not written:
-        return "Nothing could be measured"
+        return f"Nothing could be measured{': ' * bool(failed)}{failed}"
     chance = f"chance {number(means.chance, METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
     parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
+    if failed and counts.failed_rows > MANY_FAILED * counts.rows:
+        parts.append(failed)
     if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
     return "; ".join(parts)
