@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 """On natural-log probabilities, in float32."""
 
 MORE = set(
-    "llama-deepseek llama-chat gpt2-scaled qwen3-moe stablelm cohere granite smollm3 opt falcon gptj bloom lfm2".split()
+    "llama-small llama-deepseek llama-chat gpt2-scaled qwen3-moe stablelm cohere granite smollm3 opt falcon gptj bloom lfm2".split()
 )
 """Variants for the slow run; every class named in the README is in the quick one."""
 
@@ -145,8 +145,8 @@ def test_flex_attention_equals_plain(zoo_model: ZooFolder, name):
 
 
 def test_bfloat16_stays_near_float32(zoo_model: ZooFolder):
-    exact = load(zoo_model("llama"))
-    rough = load(zoo_model("llama"))
+    exact = load(zoo_model("llama-small"))
+    rough = load(zoo_model("llama-small"))
     rough.model.to(torch.bfloat16)
     prompts = sample_prompts()[::3]
     truth = np.concatenate(score(exact, prompts))
@@ -159,7 +159,7 @@ def test_bfloat16_stays_near_float32(zoo_model: ZooFolder):
 
 def test_every_call_computes_every_node_of_its_own_once(zoo_model: ZooFolder):
     """Nothing is kept from one call to the next: the model may have changed in between."""
-    model = load(zoo_model("mistral"))
+    model = load(zoo_model("llama-small"))
     prompts = preamble_prompts()
     assert len(prompts) > 40
     for start in range(0, len(prompts), 11):
@@ -172,7 +172,7 @@ def test_every_call_computes_every_node_of_its_own_once(zoo_model: ZooFolder):
 
 
 def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama-small"))
     prompts = preamble_prompts()[:20]
     score(model, prompts[:10])
     with torch.no_grad():
@@ -183,8 +183,8 @@ def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
 def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
     peft = pytest.importorskip("peft")
     adapter = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
-    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama"))
-    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama")), "adapted")
+    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama-small"))
+    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama-small")), "adapted")
     assert model.engine == "tree"
     prompts = preamble_prompts()[:20]
     score(model, prompts[:10])
@@ -196,9 +196,9 @@ def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monkeypatch, engine, error):
-    model = load(zoo_model("llama"), engine=engine, token_budget=4000)
+    model = load(zoo_model("llama-small"), engine=engine, token_budget=4000)
     prompts = preamble_prompts()
-    expected = score(load(zoo_model("llama"), engine="plain"), prompts)
+    expected = score(load(zoo_model("llama-small"), engine="plain"), prompts)
     forward, sizes = model.model.forward, []
 
     def small_memory(*args, input_ids, **kwargs):
@@ -226,9 +226,9 @@ def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monke
 
 def test_out_of_memory_in_the_middle_of_a_run(zoo_model: ZooFolder, monkeypatch):
     """What was scored before memory ran out is not scored again."""
-    model = load(zoo_model("qwen2"), token_budget=300)
+    model = load(zoo_model("llama-small"), token_budget=300)
     prompts = sample_prompts()[:60]
-    expected = score(load(zoo_model("qwen2"), engine="plain"), prompts)
+    expected = score(load(zoo_model("llama-small"), engine="plain"), prompts)
     forward, calls = model.model.forward, []
 
     def third_fails(*args, **kwargs):
@@ -244,7 +244,7 @@ def test_out_of_memory_in_the_middle_of_a_run(zoo_model: ZooFolder, monkeypatch)
 
 
 def test_no_memory_at_all_is_one_error(zoo_model: ZooFolder, monkeypatch):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama-small"))
 
     def nothing_fits(*args, **kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -255,7 +255,7 @@ def test_no_memory_at_all_is_one_error(zoo_model: ZooFolder, monkeypatch):
 
 
 def test_other_errors_of_the_model_are_not_swallowed(zoo_model: ZooFolder, monkeypatch):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama-small"))
 
     def broken(*args, **kwargs):
         raise RuntimeError("shapes do not fit")
@@ -266,7 +266,7 @@ def test_other_errors_of_the_model_are_not_swallowed(zoo_model: ZooFolder, monke
 
 
 def test_damaged_weights_are_an_error_that_names_the_question(zoo_model: ZooFolder):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama-small"))
     with torch.no_grad():
         model.model.lm_head.weight[5] = torch.nan
     with pytest.raises(ModelError, match=r"question 'q0'.*not finite"):
@@ -281,4 +281,4 @@ def test_a_prompt_beyond_the_context_names_its_question(zoo_model: ZooFolder):
 
 
 def test_no_prompts_no_scores(zoo_model: ZooFolder):
-    assert list(load(zoo_model("llama")).score([])) == []
+    assert list(load(zoo_model("llama-small")).score([])) == []

@@ -4,6 +4,9 @@ Each is saved as a plain folder that ``AutoModelForCausalLM`` and ``AutoTokenize
 spread that makes attention sharp and logits unlike, and biases and norms are no longer ones and zeros: a wrong
 position, mask or parent shows in the numbers.
 
+``llama-small`` has the vocabulary of the reference models: for tests of something other than tokenizers and classes,
+since the others take most of their time to load.
+
 Sliding windows are 16 tokens, shorter than any real prompt. ``AutoTokenizer`` gives Qwen 2 models its own class, so
 those cut text by Qwen 2's rules with GPT-2's vocabulary.
 """
@@ -79,6 +82,7 @@ _CHAT = (
 
 ZOO: dict[str, ZooEntry] = {
     "llama": ZooEntry("llama", "llama-spm", _gqa(tie_word_embeddings=False)),
+    "llama-small": ZooEntry("llama", "reference", _gqa(tie_word_embeddings=False)),
     "llama-deepseek": ZooEntry("llama", "deepseek-llm", _gqa(hidden_size=32, intermediate_size=64)),
     "llama-chat": ZooEntry("llama", "gpt-2", _gqa(hidden_size=32), chat_template=_CHAT),
     "qwen2": ZooEntry("qwen2", "gpt-2", _gqa()),
