@@ -32,7 +32,7 @@ def half(folder, dtype: torch.dtype = torch.bfloat16, engine: str = "auto") -> T
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_scores_are_those_of_the_hidden_states_in_float32(zoo_model: ZooFolder, dtype: torch.dtype) -> None:
-    model = half(zoo_model("llama-small"), dtype, "plain")
+    model = half(zoo_model("llama", small=True), dtype, "plain")
     prompts = sample_prompts()[:20:4]
     head = model.model.lm_head
     for item, found in zip(model.encode(prompts), score(model, prompts), strict=True):
@@ -103,7 +103,7 @@ def test_an_output_layer_inside_an_adapter(zoo_model: ZooFolder, how: str) -> No
 
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None:
-    model = load(zoo_model("llama-small"), engine)
+    model = load(zoo_model("llama", small=True), engine)
     prompts = sample_prompts()[:24]
     for item in model.encode(prompts):
         with torch.no_grad():
@@ -114,26 +114,26 @@ def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None
 
 
 def test_agreement_with_float32_is_measured_on_the_run_and_told(zoo_model: ZooFolder, monkeypatch) -> None:
-    model = half(zoo_model("llama-small"))
+    model = half(zoo_model("llama", small=True))
     result = unslant.audit(model, QUESTIONS[:3], orders="cyclic")
     told = result.responses.meta["half_precision"]
     assert told["prompts"] == precision.PROMPTS
     assert 0 <= told["argmax"] <= 1
     assert 0 < told["mean"] < told["largest"] < 2
     encoded = model._sample
-    exact = dict(PlainEngine(load(zoo_model("llama-small")).model, 1024).score(encoded, Cost()))
+    exact = dict(PlainEngine(load(zoo_model("llama", small=True)).model, 1024).score(encoded, Cost()))
     found = dict(PlainEngine(model.model, 1024).score(encoded, Cost()))
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))
     # the copy in float32 has the weights as they were rounded, so it differs a little from the model as it was
     assert told["mean"] == pytest.approx(apart.mean(), rel=0.9)
     monkeypatch.setattr(precision, "_free_memory", lambda: 0)
     assert facts_of(model)["half_precision"] is None
-    assert "half_precision" not in facts_of(load(zoo_model("llama-small")))
+    assert "half_precision" not in facts_of(load(zoo_model("llama", small=True)))
 
 
 def test_agreement_counts_other_answers(zoo_model: ZooFolder, monkeypatch) -> None:
-    model = half(zoo_model("llama-small")).model
-    encoded = half(zoo_model("llama-small")).encode(sample_prompts()[:6])
+    model = half(zoo_model("llama", small=True)).model
+    encoded = half(zoo_model("llama", small=True)).encode(sample_prompts()[:6])
     scores = iter([[np.log([0.6, 0.4])] * 6, [np.log([0.6, 0.4])] * 4 + [np.log([0.4, 0.6])] * 2])
     monkeypatch.setattr(precision, "_scores", lambda model, encoded: next(scores))
     found = precision.agreement(model, encoded)
