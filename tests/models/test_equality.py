@@ -131,7 +131,7 @@ def test_both_engines_equal_every_candidate_run_alone(zoo_model: ZooFolder, name
 
 @pytest.mark.parametrize("name", ["llama-chat", "phi3"])
 def test_chats(zoo_model: ZooFolder, name):
-    model = load(zoo_model(name), token_budget=200)
+    model = load(zoo_model(name, small=name == "llama-chat"), token_budget=200)
     prompts = [
         Prompt("", ("A", "B", "C"), (Message("user", prompt.text), Message("assistant", "B"), Message("user", "Sure?")))
         for prompt in sample_prompts()[:8]

@@ -50,20 +50,20 @@ def test_scores_are_those_of_the_hidden_states_in_float32(zoo_model: ZooFolder, 
 @pytest.mark.parametrize("name", ["gemma2", "cohere", "gpt-neox", "gptj"])
 def test_no_two_labels_are_rounded_into_one(zoo_model: ZooFolder, name: str) -> None:
     prompts = [prompt for prompt in sample_prompts() if len(prompt.continuations) > 1][:60]
-    model = half(zoo_model(name))
+    model = half(zoo_model(name, small=True))
     found = score(model, prompts)
     assert all(len(set(scores.tolist())) == len(scores) for scores in found)
     if name == "gemma2":  # or there would be nothing to be seen here
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("unslant.models.hf.engine.float32_output", lambda model: torch.inference_mode())
-            rounded = score(half(zoo_model(name), engine="plain"), prompts)
+            rounded = score(half(zoo_model(name, small=True), engine="plain"), prompts)
         assert any(len(set(scores.tolist())) < len(scores) for scores in rounded)
 
 
 @pytest.mark.parametrize("chunk", [1 << 24, 1000])
 def test_the_layer_is_itself_again_behind_the_block(zoo_model: ZooFolder, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr("unslant.models.hf.output._ELEMENTS", chunk)
-    model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2"), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2", small=True), dtype=torch.bfloat16)
     ids = torch.arange(40)[None]
     with torch.inference_mode():
         before = model(ids).logits
@@ -75,7 +75,7 @@ def test_the_layer_is_itself_again_behind_the_block(zoo_model: ZooFolder, monkey
     assert (before.dtype, wide.dtype) == (torch.bfloat16, torch.float32)
     torch.testing.assert_close(wide, before.float(), rtol=0, atol=0.2)
     assert "forward" not in vars(model.lm_head)
-    wide_model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2"))
+    wide_model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2", small=True))
     with float32_output(wide_model):
         assert "forward" not in vars(wide_model.lm_head)  # float32 is left as it is, to the bit
 
@@ -157,7 +157,7 @@ def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bo
     from unslant.debias.model_pass import run
     from unslant.models.hf.parallel import Segment, last_logits
 
-    model = half(zoo_model("gemma2"))
+    model = half(zoo_model("gemma2", small=True))
     encoded = model.encode(sample_prompts()[:6])
     found = run(model.model, encoded, tree=tree)
     assert found.hidden.dtype == torch.bfloat16

@@ -66,8 +66,8 @@ def stop_after(model: ScoringModel, prompts: Sequence[Prompt], results: int) -> 
     scores.close()  # type: ignore[attr-defined]
 
 
-def test_five_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    kill_and_resume(zoo_model("llama", small=True), tmp_path, kills=5, seed=1)
+def test_two_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    kill_and_resume(zoo_model("llama", small=True), tmp_path, kills=2, seed=1)
 
 
 @pytest.mark.slow

@@ -209,8 +209,8 @@ ZOO: dict[str, ZooEntry] = {
 def build(name: str, folder: Path, tokenizer_cache: Path, small: bool = False) -> Path:
     """Build one model of :data:`ZOO`, save it with its tokenizer into ``folder`` (made if absent) and return that.
 
-    With ``small`` it has the vocabulary of the reference models. Built tokenizers are kept in ``tokenizer_cache``. Always the same weights for the same name. Skips the test if the
-    tokenizer's vocabulary file is not there.
+    With ``small`` it has the vocabulary of the reference models. Built tokenizers are kept in ``tokenizer_cache``.
+    Always the same weights for the same name. Skips the test if the tokenizer's vocabulary file is not there.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -239,6 +239,6 @@ def build(name: str, folder: Path, tokenizer_cache: Path, small: bool = False) -
 
 
 class ZooFolder(Protocol):
-    """Type of the fixture ``zoo_model``: the folder of a model by its name in :data:`ZOO`, as :func:`build` makes it."""
+    """The fixture ``zoo_model``: the folder of a model by its name in :data:`ZOO`, as :func:`build` makes it."""
 
     def __call__(self, name: str, small: bool = False) -> Path: ...
