@@ -6,8 +6,9 @@ For each kind of question set and each planted model (``benchmarks/planted.py``)
 own values are the truth. Each repeat draws N of its questions at random (within subjects, or whole contexts, where the
 set has these) and computes every interval as an audit does. What is printed without an interval is not counted.
 
-Told apart are *edge* cases: fewer than five of the N questions, on average, have a value at all, or differ from all
-the others. An interval that holds the truth even when a sample happens to show none of these holds it nearly always.
+Told apart are *edge* cases: fewer than five of the N questions, on average, have a value at all, differ from all the
+others, or make up the variance (N divided by the kurtosis). An interval that holds the truth even when a sample happens
+to show none of these holds it nearly always.
 """
 
 from __future__ import annotations
@@ -101,12 +102,15 @@ class Number:
         return float(self.numerators.sum() / self.denominators.sum())
 
     def edge(self, n: int) -> bool:
-        """Whether few of n questions, on average, have a value, or one that differs from the others'."""
+        """Whether few of n questions, on average, have a value, one that differs from the others', or make it vary."""
         kept = self.denominators > 0
         ratios = self.numerators[kept] / self.denominators[kept]
         width = min(1.0, self.bounds[1] - self.bounds[0])
         _, counts = np.unique(np.round(ratios / (1e-3 * width)), return_counts=True)
-        return bool(n * kept.mean() * (1 - counts.max() / counts.sum()) < EDGE)
+        differ = 1 - counts.max() / counts.sum()
+        second, fourth = (((ratios - ratios.mean()) ** power).mean() for power in (2, 4))
+        vary = second**2 / fourth if fourth > 0 else 0.0
+        return bool(n * kept.mean() * min(differ, vary) < EDGE)
 
 
 def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[str, Number]:
