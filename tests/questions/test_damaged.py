@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import io
+import itertools
 import json
 import os
 import resource
