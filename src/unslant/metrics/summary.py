@@ -37,6 +37,7 @@ class Counts:
         no_right_option, several_right: the first are left out of all accuracies, both out of RStd, RSD and CKLD.
         with_pinned: questions with options that keep their place.
         immovable: complete questions with a single order; left out of PBM, consistency and preference.
+        one_order: questions shown in a single order though they have more.
         sampled_orders: questions shown in a sample of their orders.
         by_options: questions per option count.
     """
@@ -51,6 +52,7 @@ class Counts:
     several_right: int
     with_pinned: int
     immovable: int
+    one_order: int
     sampled_orders: int
     by_options: Mapping[int, int]
 
@@ -164,6 +166,7 @@ def _counts(scores: OrderScores) -> Counts:
         several_right=int((answers > 1).sum()),
         with_pinned=int(scores.pinned.any(axis=1).sum()),
         immovable=int((counts == 1).sum()),
+        one_order=int(((counts == 1) & (orders > 1)).sum()),
         sampled_orders=int(((counts > 0) & (counts < orders)).sum()),
         by_options={int(n): int(number) for n, number in zip(sizes, numbers, strict=True)},
     )

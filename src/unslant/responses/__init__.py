@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from unslant.responses.checks import STATUSES
-from unslant.responses.recorded import load_recorded
+from unslant.responses.importers.label_scores import load_recorded
 from unslant.responses.table import SCHEMA, Response, Responses, text_ranks
 
 if TYPE_CHECKING:
