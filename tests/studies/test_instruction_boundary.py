@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import Counter
 from dataclasses import replace
 
@@ -498,8 +499,15 @@ def test_an_unknown_model_is_one_line(tmp_path):
         instruction_boundary("inspect:nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
 
 
-def test_the_authors_file_runs_end_to_end(tmp_path, shared_data):
+def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     """As published: a JSON list, numbered options, the answers under ``correct_answers``; asked of ``words``."""
+    looked_up = []
+
+    def refuse(host, *_, **__):
+        looked_up.append(host)
+        raise socket.gaierror("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     lines = (shared_data / "instruction_boundary_mcq.jsonl").read_text("utf-8").splitlines()
     by_form = {1: [], 0: [], 2: []}
     for one in map(json.loads, lines):
@@ -535,6 +543,7 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data):
     ]
     ran = unslant(*command, *more)
     assert ran.code == 0, ran.err
+    assert looked_up == []  # a local model needs no network
     written = json.loads((tmp_path / "numbers.json").read_text())
     assert [(row["setting"], row["kind"]) for row in written["settings"]] == [
         ("vanilla", "choice"), ("conformity-dense", "choice"), ("few-shot:none=1", "choice"),
