@@ -105,7 +105,7 @@ def test_inspect_in_several_orders(logs: Path) -> None:
 
 
 def test_inspect_deprecated_shuffle_is_read_from_the_page(logs: Path) -> None:
-    """The log says that answers are spread over the labels; on the page the model took A."""
+    """Options, messages and reply are logged as if nothing had been shuffled; on its page the model mostly took A."""
     pytest.importorskip("inspect_ai")
     shuffled, listed = (audit(logs / "inspect" / name) for name in ("deprecated_shuffle.eval", "order_as_listed.eval"))
     rows = shuffled.responses.rows()

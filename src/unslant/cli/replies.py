@@ -110,7 +110,9 @@ def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
     from unslant.responses import REPLY_STATUSES
 
     found = Counter((one.status, one.rule) for one in read)
-    return sorted(((*key, n) for key, n in found.items()), key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1]))
+    return sorted(
+        ((*key, n) for key, n in found.items()), key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1])
+    )
 
 
 def _numbers(read: Sequence[Extracted], report: JudgeReport | None, failed: int) -> dict[str, Any]:

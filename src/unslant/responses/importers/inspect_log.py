@@ -1,8 +1,8 @@
 """Logs of inspect_ai (``.eval``, ``.json``), read with inspect_ai itself (``pip install 'unslant[inspect]'``).
 
 Answers are read from the reply, not from the score. After ``dataset.shuffle_choices`` a sample holds the options as
-shown. The deprecated ``multiple_choice(shuffle=...)`` turns them back to the file's order when it logs, so that the
-score's answer is not what the model chose on its page: there the page is read from the message that was sent.
+shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it
+logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unslant.responses.importers.logged import Log, Logged
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
-_SHUFFLED = "Choices were shuffled before generating a response"
+_SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
 
 
 def recognises(head: Head) -> bool:
@@ -51,18 +51,20 @@ def _page(sample: Any, place: str) -> Logged:
     labels = labels_for(ALPHABETS["A"], len(choices))
     right = [sample.target] if isinstance(sample.target, str) else list(sample.target)
     texts = [choices[labels.index(label)] for label in right if label in labels]
-    shown = choices
-    if any((score.explanation or "").startswith(_SHUFFLED) for score in (sample.scores or {}).values()):
-        shown = options_on_page(_prompt(sample), labels)
+    failed = sample.error is not None or sample.output is None or not sample.output.choices
+    shown, reply = choices, None if failed else sample.output.completion
+    explanations = [score.explanation or "" for score in (sample.scores or {}).values()]
+    if told := next((text for text in explanations if text.startswith(_SHUFFLED)), None):
+        page, _, reply = told.rpartition(_REPLY)
+        shown = options_on_page(page, labels)
         if sorted(shown) != sorted(choices):
             raise InputError.at(
                 place,
                 "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
-    failed = sample.error is not None or sample.output is None or not sample.output.choices
     return Logged.of_reply(
-        None if failed else sample.output.completion,
+        reply,
         labels=labels,
         options=shown,
         id=str(sample.id),
