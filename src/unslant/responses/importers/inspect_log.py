@@ -1,8 +1,8 @@
 """Logs of inspect_ai (``.eval``, ``.json``), read with inspect_ai itself (``pip install 'unslant[inspect]'``).
 
 Answers are read from the reply, not from the score. After ``dataset.shuffle_choices`` a sample holds the options as
-shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it
-logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there.
+shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when
+it logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there.
 """
 
 from __future__ import annotations
