@@ -9,6 +9,7 @@ import warnings
 from cyclopts import App, CycloptsError, Parameter
 
 import unslant
+from unslant.cli.safe_files import check_files
 from unslant.errors import OutputError, UnslantError
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
@@ -54,7 +55,9 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
-        app(sys.argv[1:], exit_on_error=False, print_error=False)
+        command, given, *_ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
+        check_files(given.arguments)
+        command(*given.args, **given.kwargs)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(5 if isinstance(error, OutputError) else 2)

@@ -45,18 +45,13 @@ def replies(
       unslant replies replies.jsonl --out read.jsonl
       unslant replies replies.jsonl --out read.jsonl --judge inspect:openai/gpt-4o-mini --json counts.json
     """
-    from unslant.errors import InputError
     from unslant.models.open import address_of, open_chat
     from unslant.models.options import GenerateOptions
     from unslant.responses.judge import MAX_TOKENS
     from unslant.responses.reply_lines import read_replies
     from unslant.studies.outputs import check_file
 
-    written = [path for path in (out, json) if path]
-    check_file(*written)
-    places = [path.resolve() for path in (file, *written)]
-    if len(set(places)) < len(places):
-        raise InputError("FILE, --out and --json: give different files; none of them is written over another")
+    check_file(out, json)
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))
