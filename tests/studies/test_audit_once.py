@@ -86,6 +86,9 @@ def test_corrections_are_what_the_methods_answer(orders: str) -> None:
         "pride": [q for q in questions if shown(q, *cyclic_orders(q))],
         "gray-box": [q for q in questions if shown(q, given_order(q), reversed_order(q))],
     }
+    if orders == "given":
+        assert result.corrections == ()
+        return
     enough = {method: asked for method, asked in usable.items() if 2 * len(asked) >= len(questions)}
     common = {q.id for q in questions}.intersection(*({q.id for q in asked} for asked in enough.values()))
     assert {c.accuracy.n for c in result.corrections if c.accuracy.defined} == {len(common)}

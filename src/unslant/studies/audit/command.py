@@ -29,7 +29,6 @@ def audit(
     Examples:
       unslant audit --log samples_mmlu_2026-11-21.jsonl
       unslant audit org/name questions.jsonl --html report.html
-      unslant audit my-model mmlu --base-url http://127.0.0.1:8080/v1 --limit 500
     """
     if log:
         from unslant.studies.audit.logs import audit_logs

@@ -31,7 +31,9 @@ def audit_logs(
     for table in tables:
         study = str(table.meta.get("study", "audit"))
         if study != "audit":
-            raise InputError(f"{', '.join(map(str, paths))}: holds responses of the study {study}; use: unslant report")
+            raise InputError(
+                f"{', '.join(map(str, paths))}: contains responses of the study {study}; this command reads those of audit"
+            )
     results = [result_of(table) for table in tables]
     if len(results) == 1:
         return results[0]
