@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says what to change), 5 an output not written, 130 interrupted."
+EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says why), 5 not written, 130 stopped."
 
 
 def register(app: App, commands: Mapping[str, str]) -> None:
