@@ -55,12 +55,12 @@ class ProgressView:
     def __call__(self, phase: str, done: int, total: int) -> None:
         """Report that ``done`` of a phase's ``total`` prompts are done."""
         task = self._tasks.get(phase)
-        if task is None or done == 0 or done < task.completed or task.total != total or task.finished:
+        if task is None or done == 0 or done < task.completed or (task.finished and task.total == total):
             if task is not None:
                 self.bar.remove_task(task.id)
             number = self.bar.add_task(phase, total=total, model=self.model, before=_count(self.model, "recalled"))
             task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
-        self.bar.update(task.id, completed=done)
+        self.bar.update(task.id, completed=done, total=total)
         ends = done == total > 0 and phase not in self._ended
         if ends:
             self._ended.add(phase)
