@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-PARTS = ("readers", "writers")
+PARTS = ("numbers", "readers", "writers", "scale")
 """Modules of this package, in the order of the table."""
 
 

@@ -23,8 +23,9 @@ from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
 
 __all__ = [
-    "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies",
-    "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
+    "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
+    "ask_for_replies", "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row",
+    "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]

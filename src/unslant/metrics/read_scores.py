@@ -95,7 +95,8 @@ def _encoded(column: Any, codes: dict[str, int]) -> Ints:
     """The code of every text; those that have none yet get the next."""
     encoded = (_array(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     own = [codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()]
-    return np.asarray(own, np.int64)[np.asarray(encoded.indices)]
+    found: Ints = np.asarray(own, np.int64)[np.asarray(encoded.indices)]
+    return found
 
 
 def _nothing_to_read(responses: Responses, elicitation: str) -> str:
