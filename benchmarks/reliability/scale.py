@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,8 +38,8 @@ def rows(options: Options) -> Iterator[Row]:
                     continue
                 peak, taken = _audit(Path(name), number, orders, row)
                 before, seconds = seconds, taken / number
-                row.note = f"{peak / 1e9:.2f} GB at most, {1000 * seconds:.1f} ms a question"
-                row.note += f" ({seconds / before:.2f} of that of the smaller set)" if before else ""
+                row.note = f"{peak / 1e9:.2f} GB at most, {1000 * seconds:.1f} ms of processor time a question"
+                row.note += f", {seconds / before:.2f} times that of the smaller set" if before else ""
                 if peak > MOST:
                     row.fail(f"{peak:,} bytes")
                 yield row
@@ -56,14 +55,12 @@ def _audit(folder: Path, number: int, orders: str, row: Row) -> tuple[int, float
     outputs = ("numbers.json", "responses.parquet", "report.html")
     command = [sys.executable, "-c", _COMMAND, "audit", "m", str(path), "--orders", orders, "-q", "--store"]
     command += [str(folder / "store.sqlite3"), "--json", outputs[0], "--responses", outputs[1], "--html", outputs[2]]
-    started = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(Path.cwd())]))}
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
-    taken = time.monotonic() - started
     if status or not all((folder / output).stat().st_size for output in outputs):
         row.fail(f"the command ended with {os.waitstatus_to_exitcode(status)}")
-    return used.ru_maxrss * 1024, taken
+    return used.ru_maxrss * 1024, used.ru_utime + used.ru_stime
 
 
 def write_questions(path: Path, number: int) -> None:

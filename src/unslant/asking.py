@@ -159,11 +159,13 @@ def _scored_row(
     if failed:
         return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
-    marks = [
-        np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
-        for found, one in zip(logprobs, scored, strict=True)
-    ]
-    bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
+    bounds: tuple[int, ...] = ()
+    if any(result.bounds for result in scored):
+        marks = [
+            np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
+            for found, one in zip(logprobs, scored, strict=True)
+        ]
+        bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
     found = elicitation.read(presentation, logprobs)
     return Response.scored(question, presentation, elicitation.name, found, bounds)
 
