@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.reliability import Options, Row
 
-MOST = 2 << 30
+MOST = 2_000_000_000
 """Bytes that an audit may take."""
 SIZES = ((5_000, 100_000), ("2", "24"))
 _COMMAND = """

@@ -80,6 +80,7 @@ def ask(
                 for question, presentation, ways in portion
             )
             made.append(Responses.from_rows(rows).table)
+        pa.default_memory_pool().release_unused()
     if done < total:
         progress("scoring", done, done)
     return Responses(pa.concat_tables([SCHEMA.empty_table(), *chain.from_iterable(tables)]))

@@ -112,11 +112,18 @@ def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
     return result
 
 
+_ROWS_AT_ONCE = 1 << 17
+
+
 def _by_content(rows: OrderRows, which: NDArray[np.intp]) -> tuple[Floats, Ints]:
     """Probability and position of every content, (R, n) each, for the rows ``which``."""
-    contents = rows.contents[which]
-    positions = np.argsort(contents, axis=1)
-    return np.take_along_axis(rows.by_position[which], positions, axis=1), positions
+    shape = len(which), rows.contents.shape[1]
+    probs, positions = np.empty(shape), np.empty(shape, np.int64)
+    for start in range(0, len(which), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        positions[some] = np.argsort(rows.contents[which[some]], axis=1)
+        probs[some] = np.take_along_axis(rows.by_position[which[some]], positions[some], axis=1)
+    return probs, positions
 
 
 def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int) -> View:

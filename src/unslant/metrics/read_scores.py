@@ -31,22 +31,25 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     """
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
-    records: dict[str, dict[str, Any]] = {}
+    known: dict[str, _OfQuestion] = {}
+    same: dict[Any, Any] = {}  # few different values: one object each
     for piece in _pieces(responses.table, elicitation):
-        at: dict[str, int] = {}
+        first: dict[str, int] = {}
         for i, name in enumerate(piece["question_id"].to_pylist()):
-            if name not in records:
-                at.setdefault(name, i)
-        first_rows = piece.select(_OF_QUESTION).take(pa.array(at.values(), pa.int64())).to_pylist()
-        records.update(zip(at, first_rows, strict=True))
-    if not records:
+            if name not in known:
+                first.setdefault(name, i)
+        rows = piece.select(_OF_QUESTION).take(pa.array(first.values(), pa.int64())).to_pydict().values()
+        for name, *values in zip(first, *rows, strict=True):
+            kept = (tuple(value) if isinstance(value, list) else value for value in values)
+            known[name] = tuple(same.setdefault(value, value) for value in kept)
+    if not known:
         raise InputError(_nothing_to_read(responses, elicitation))
-    ids = tuple(sorted(records))
+    ids = tuple(sorted(known))
     passages = {question.id: question.context for question in responses.questions}
-    questions = _questions([records.pop(name) for name in ids], ids, passages)
+    questions = _questions([known.pop(name) for name in ids], ids, passages)
     place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
-    found: dict[int, list[tuple[OrderRows, Codes]]] = {int(n): [] for n in np.unique(questions.n_options)}
+    found: dict[int, list[tuple[dict[str, Any], Codes]]] = {int(n): [] for n in np.unique(questions.n_options)}
     n_censored = n_bounds = 0
     for piece in _pieces(responses.table, elicitation):
         codes = _encoded(piece["question_id"], place)
@@ -56,14 +59,14 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
         for n, own in found.items():
             rows = np.flatnonzero(questions.n_options[codes] == n)
             made = _rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets)
-            own.append((made, labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
+            own.append((dict(vars(made)), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
         n_censored += piece["status"].to_pylist().count("censored")
         n_bounds += len(_lists(piece["bounds"])[1])
+    pa.default_memory_pool().release_unused()
     label_rows = {n: np.concatenate([labels for _, labels in own]) for n, own in found.items()}
-    groups = {n: _joined([rows for rows, _ in own]) for n, own in found.items()}
-    del found
+    groups = {n: _joined([fields for fields, _ in own]) for n, own in found.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
-    del label_rows
+    del found, label_rows
     return replace(
         order_scores(questions, groups, tuple(list(vocabulary)[code] for code in standard), elicitation),
         n_censored=n_censored,
@@ -73,6 +76,8 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
 
 _ROWS_AT_ONCE = 1 << 17
 _OF_QUESTION = ["n_options", "answers", "pinned", "text_ranks", "subject"]
+_OfQuestion = tuple[Any, ...]
+"""The values of these columns."""
 
 
 def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
@@ -84,11 +89,10 @@ def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
             yield piece
 
 
-def _joined(parts: list[OrderRows]) -> OrderRows:
-    if len(parts) == 1:
-        return parts[0]
+def _joined(parts: list[dict[str, Any]]) -> OrderRows:
+    """One OrderRows of the fields of several, which are given up one by one."""
     names = ("question", "role", "contents", "by_position", "ok", "mass")
-    return OrderRows(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    return OrderRows(**{name: np.concatenate([part.pop(name) for part in parts]) for name in names})
 
 
 def _encoded(column: Any, codes: dict[str, int]) -> Ints:
@@ -106,18 +110,18 @@ def _nothing_to_read(responses: Responses, elicitation: str) -> str:
     return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
 
 
-def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
-    n_options = np.asarray([row["n_options"] for row in first_rows], np.int64)
+def _questions(known: list[_OfQuestion], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
+    n_options = np.asarray([n for n, *_ in known], np.int64)
     width = int(n_options.max())
     answers = np.zeros((len(ids), width), bool)
     pinned = np.zeros((len(ids), width), bool)
     ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
-    for q, row in enumerate(first_rows):
-        answers[q, [a for a in row["answers"] if a >= 0]] = True
-        pinned[q, list(row["pinned"])] = True
-        if row["text_ranks"]:
-            ranks[q, : row["n_options"]] = row["text_ranks"]
-    subjects, contexts = tuple(row["subject"] for row in first_rows), tuple(passages.get(i, "") for i in ids)
+    for q, (n, right, fixed, text_ranks, _) in enumerate(known):
+        answers[q, [a for a in right if a >= 0]] = True
+        pinned[q, list(fixed)] = True
+        if text_ranks:
+            ranks[q, :n] = text_ranks
+    subjects, contexts = tuple(subject for *_, subject in known), tuple(passages.get(i, "") for i in ids)
     return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
 
 

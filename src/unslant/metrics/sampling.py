@@ -20,7 +20,7 @@ Codes = NDArray[np.intp]
 LEAST_UNITS = 5
 """Units that a stratum needs to be one of its own."""
 _KEPT = 100
-_DRAWN_AT_ONCE = 4_000_000
+_DRAWN_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
