@@ -6,8 +6,9 @@ For each kind of question set and each planted model (``benchmarks/planted.py``)
 own values are the truth. Each repeat draws N of its questions at random (within subjects, or whole contexts, where the
 set has these) and computes every interval as an audit does. What is printed without an interval is not counted.
 
-Told apart are *edge* cases: fewer than five of the N questions, on average, have a value at all, or differ from all
-the others. An interval that holds the truth even when a sample happens to show none of these holds it nearly always.
+Told apart are *edge* cases: fewer than five of the N questions, on average, have a value at all, differ from all the
+others, or make up the variance (N divided by the kurtosis). An interval that holds the truth even when a sample happens
+to show none of these holds it nearly always.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.planted import Planted, at, planted_scores
+from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
@@ -101,20 +102,29 @@ class Number:
         return float(self.numerators.sum() / self.denominators.sum())
 
     def edge(self, n: int) -> bool:
-        """Whether few of n questions, on average, have a value, or one that differs from the others'."""
+        """Whether few of n questions, on average, have a value, one that differs from the others', or make it vary."""
         kept = self.denominators > 0
         ratios = self.numerators[kept] / self.denominators[kept]
         width = min(1.0, self.bounds[1] - self.bounds[0])
         _, counts = np.unique(np.round(ratios / (1e-3 * width)), return_counts=True)
-        return bool(n * kept.mean() * (1 - counts.max() / counts.sum()) < EDGE)
+        differ = 1 - counts.max() / counts.sum()
+        second, fourth = (((ratios - ratios.mean()) ** power).mean() for power in (2, 4))
+        vary = second**2 / fourth if fourth > 0 else 0.0
+        return bool(n * kept.mean() * min(differ, vary) < EDGE)
 
 
-def numbers(scores: OrderScores) -> dict[str, Number]:
-    """Every number that an audit prints with an interval."""
+def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[str, Number]:
+    """Every number that an audit prints with an interval; the differences to ``debiased``, too, if that is given."""
     values = measure(scores)
     found = {name: Number.mean(getattr(values, name), BOUNDS.get(name, SHARE)) for name in values.names()}
     found["vote less as reported"] = Number.mean(values.vote_accuracy - values.accuracy, DIFFERENCE)
     found["mean over orders less chance"] = Number.mean(values.expected_accuracy - values.chance, DIFFERENCE)
+    if debiased is not None:
+        now = measure(debiased)
+        for name in ("pbm", "fr", "accuracy"):
+            low, high = BOUNDS.get(name, SHARE)
+            change = getattr(now, name) - getattr(values, name)
+            found[f"{name} less that before debiasing"] = Number.mean(change, (low - high, high - low))
     last = scores.n_options - 1
     for order, slots in (("given order", given_slots(scores)), ("all orders", order_slots(scores))):
         for label, column in (("A", np.zeros(len(scores), np.int64)), ("last", last)):
@@ -150,7 +160,7 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0) -> Iterato
     """Coverage of every number, for one kind of set, one model, and N questions."""
     kind = SETS[name]
     scores = kind.scores(MODELS[model])
-    found = numbers(scores)
+    found = numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
     rng = np.random.default_rng([seed, n])
     covered, printed = (dict.fromkeys(found, 0) for _ in range(2))

@@ -92,7 +92,7 @@ def planted_scores(
     Args:
         context: questions that share one.
         spread: by how much the share of known questions differs, up and down, between subjects (between contexts,
-            where questions share one).
+            where questions share one), if half are known; the less, the nearer that is to none or all.
         right: number of options and generator -> place of the right option in the file; default any, evenly.
         relabelled: whether the pages with other labels were asked, too.
     """
@@ -103,7 +103,7 @@ def planted_scores(
     shared = np.arange(count) // context
     gold = np.asarray([right(int(n), rng) if right else rng.integers(n) for n in n_options])
     level = rng.uniform(-1, 1, count)[shared] if context > 1 else np.linspace(-1, 1, subjects)[subject]
-    known = rng.random(count) < np.clip(model.knows + spread * level, 0, 1)
+    known = rng.random(count) < model.knows + 4 * model.knows * (1 - model.knows) * spread * level
     variant = model.which(subject, rng) if model.which else np.zeros(count, np.int64)
     answers = np.zeros((count, width), bool)
     answers[np.arange(count), gold] = True

@@ -82,8 +82,8 @@ def test_lora1_on_skewed_sets(model: str) -> None:
     entries = [entry for entry in compared(model).entries if entry.method == "lora-1"]
     assert sorted(entry.transferred for entry in entries) == [False, False, True, True]
     for entry in entries:
-        assert entry.change["pbm"].value <= -0.5
-        assert entry.change["acc_std"].value <= -0.25
+        assert entry.change["pbm"].relative.value <= -0.5
+        assert entry.change["acc_std"].relative.value <= -0.25
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_pride_lowers_rstd_of_prefers_a() -> None:
     entries = [entry for entry in compared("prefers-a").entries if entry.method == "pride" and not entry.transferred]
     assert len(entries) == 2
     for entry in entries:
-        assert entry.change["rstd"].value < 0
+        assert entry.change["rstd"].relative.value < 0
 
 
 def bias(asker: Asker, questions: list[Question]) -> float:

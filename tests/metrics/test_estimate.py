@@ -181,9 +181,8 @@ def test_few_contexts_are_few_degrees_of_freedom() -> None:
     passages = [f"c{i // 10}" for i in range(50)]  # four degrees of freedom, of which half are counted
     values = np.repeat([0.3, 0.4, 0.5, 0.6, 0.7], 10)
     found = Bootstrap(50, contexts=passages).mean(values, bounds=UNBOUNDED)
-    assert found.high - found.value == pytest.approx(
-        4.303 * np.std([0.3, 0.4, 0.5, 0.6, 0.7], ddof=1) / math.sqrt(5), rel=1e-3
-    )
+    error = np.std([0.3, 0.4, 0.5, 0.6, 0.7], ddof=1) / math.sqrt(5)
+    assert found.high - found.value == pytest.approx(4.303 * error, rel=1e-3)
     fewer = Bootstrap(40, contexts=passages[:40]).mean(values[:40])
     assert math.isnan(fewer.low)
     assert "fewer than 5 contexts" in fewer.note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from unslant.metrics import OrderScores, compute, read_scores, vote
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses
+from unslant.studies.audit.result import result_of
 
 PERMUTATIONS = list(itertools.permutations(range(4)))
 
@@ -24,14 +26,19 @@ def recorded(shared_data: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def scores(recorded: list[dict]) -> OrderScores:
+def responses(recorded: list[dict]) -> Responses:
     rows = []
     for record in recorded:
         gold = frozenset({"ABCD".index(record["ideal"])})
         question = Question(f"arc-{record['idx']:02d}", "?", tuple(record["options"]), gold)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True):
             rows.append(Response.scored(question, present(question, order), "cloze", np.log(probs)))
-    return read_scores(Responses.from_rows(rows))
+    return Responses.from_rows(rows)
+
+
+@pytest.fixture(scope="module")
+def scores(responses: Responses) -> OrderScores:
+    return read_scores(responses)
 
 
 def by_content(record: dict) -> np.ndarray:
@@ -99,3 +106,14 @@ def test_label_metrics_of_the_given_order(recorded: list[dict], scores: OrderSco
     p1, q1 = (np.bincount(x, minlength=4) + 1.0 for x in (gold, predicted))
     smoothed = (p1 / 14 * np.log(p1 / q1)).sum()
     assert bias.ckld_smoothed.value == pytest.approx(smoothed)
+
+
+def test_what_is_printed_of_it_can_be_said(responses: Responses) -> None:
+    """Extremes around the mean, corrections on the same questions, nothing infinite or of zero width."""
+    result = result_of(responses)
+    over, mean = result.metrics.over_orders, result.metrics.means.expected_accuracy
+    assert over.worst.value <= mean.value <= over.best.value
+    assert {correction.accuracy.n for correction in result.corrections} == {10}
+    for text in (result.summary(), result.summary(details=True)):
+        assert "∞" not in text.replace("CKLD without smoothing", "")
+        assert not re.search(r"(\d\.\d+) (–|to) \1\b", text)

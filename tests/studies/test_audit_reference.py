@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.models.conftest import tokenizer_cache  # noqa: F401  # a fixture
+from tests.models.zoo import build
 from training.planted import planted
 from training.world import UNTAUGHT_SOURCE, build_world, question_sets
 from unslant.presentations import present
 from unslant.presentations.orders import all_orders
+from unslant.questions import load_questions
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
 
@@ -101,3 +105,18 @@ def estimates(value: object) -> list[dict]:
     if isinstance(value, dict):
         return [value] if "confidence" in value else [e for v in value.values() for e in estimates(v)]
     return [e for v in value for e in estimates(v)] if isinstance(value, list) else []
+
+
+def test_a_random_model_is_not_above_chance_and_holds_nothing_on_labels(
+    shared_data: Path,
+    tmp_path: Path,
+    tokenizer_cache: Path,  # noqa: F811
+) -> None:
+    """A Qwen 2 with random weights on real questions: no score, no habit of interest, and a warning."""
+    questions = load_questions(shared_data / "arc_challenge_test.jsonl", limit=200, seed=0, on_bad="skip")
+    result = audit(str(build("qwen2", tmp_path / "qwen2", tokenizer_cache)), questions)
+    first = result.headline
+    assert first.startswith("Not above chance: ")
+    assert "chance 0.25" in first
+    assert "of the probability" in first
+    assert "--chat" in " ".join(result.page().notes)

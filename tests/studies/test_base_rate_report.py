@@ -64,5 +64,6 @@ def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
     written = json.loads(out.read_text("utf-8"))
     assert written["elicitations"]["cloze"]["nvr"]["score"]["value"] == 0
     assert written["elicitations"]["cloze"]["cells"][0]["accuracy"]["first"] | {"low": 0, "high": 0} == {
-        "value": 0.5, "low": 0, "high": 0, "n": 60, "method": "Agresti-Coull over questions, within subjects", "confidence": 0.95, "note": "",
+        "value": 0.5, "low": 0, "high": 0, "n": 60, "confidence": 0.95, "note": "",
+        "method": "Agresti-Coull over questions, within subjects",
     }  # fmt: skip

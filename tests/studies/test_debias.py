@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -48,12 +49,19 @@ def test_vote_leaves_no_bias_and_finds_what_is_known(result: DebiasResult) -> No
     for name in ("pbm", "fr", "acc_std"):
         assert voted.measures[name].value == pytest.approx(0, abs=1e-30)
     assert voted.measures["accuracy"].value == 1
-    assert voted.change["pbm"].value == pytest.approx(-1)
-    assert voted.change["pbm"].n == len(KNOWN)
+    assert voted.constructed == ("pbm", "fr", "acc_std")
+    assert all(math.isnan(voted.measures[name].low) for name in voted.constructed)
+    assert voted.change["pbm"].relative.value == pytest.approx(-1)
+    assert voted.change["pbm"].difference.n == len(KNOWN)
+    for name in ("rstd", "acc_std"):
+        assert voted.change[name].p < 0.01
+        assert math.isnan(voted.change[name].difference.low)
     # (1 - a) / a, from the two accuracies themselves
     a = base.measures["accuracy"].value
-    assert voted.change["accuracy"].value == pytest.approx((1 - a) / a)
-    assert voted.change["accuracy"].low < voted.change["accuracy"].value < voted.change["accuracy"].high
+    assert voted.change["accuracy"].relative.value == pytest.approx((1 - a) / a)
+    difference = voted.change["accuracy"].difference
+    assert difference.value == pytest.approx(1 - a)
+    assert 0 < difference.low < difference.value < difference.high
 
 
 def test_pride_finds_the_prior_and_carries_it_over(result: DebiasResult) -> None:
@@ -65,7 +73,7 @@ def test_pride_finds_the_prior_and_carries_it_over(result: DebiasResult) -> None
     assert {(e.method, e.fitted_on, e.questions) for e in moved} == {
         ("pride:alpha=0.2", "known", "other"), ("pride:alpha=0.2", "other", "known")
     }  # fmt: skip
-    assert all(e.change["rstd"].value < -0.5 for e in moved if e.questions == "other")
+    assert all(e.change["rstd"].relative.value < -0.5 for e in moved if e.questions == "other")
     assert any("3 options" in note for e in moved for note in e.notes)
 
 
@@ -83,10 +91,15 @@ def test_costs(result: DebiasResult) -> None:
 
 def test_averages_are_over_models_and_sets(result: DebiasResult) -> None:
     row = result.average["vote"]["accuracy"]
-    values = [result.entry("vote", questions=name).change["accuracy"].value for name in ("known", "other")]
+    values = [result.entry("vote", questions=name).change["accuracy"].relative.value for name in ("known", "other")]
     assert row.value == pytest.approx(np.mean(values))
     assert (row.low, row.high, row.n) == (min(values), max(values), 2)
-    assert set(result.transfer_average) == {"pride:alpha=0.2"}
+    assert {(row.method, row.fitted_on) for row in result.transfer} == {
+        ("pride:alpha=0.2", "known"), ("pride:alpha=0.2", "other")
+    }  # fmt: skip
+    (moved,) = (e for e in result.entries if e.transferred and e.fitted_on == "known")
+    (row,) = (row for row in result.transfer if row.fitted_on == "known")
+    assert row.change["rstd"].value == moved.change["rstd"].relative.value
 
 
 def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
@@ -94,11 +107,14 @@ def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
     data = json.loads((tmp_path / "out.json").read_text())
     entry = next(e for e in data["entries"] if e["method"] == "vote" and e["questions"] == "known")
     assert entry["measures"]["pbm"]["n"] == len(KNOWN)
-    assert entry["change"]["pbm"]["value"] == pytest.approx(-1)
+    assert entry["change"]["pbm"]["relative"]["value"] == pytest.approx(-1)
     assert "leaning on known" in result.summary()
-    assert "vote −100\u00a0%" in result.headline == data["headline"]
+    assert "vote: accuracy higher in 1 of 2, PBM 0 by construction" in result.headline == data["headline"]
     text = result.summary(details=True)
-    assert all(word in text for word in ("leaning on known", "gray-box", "−100\u00a0%", "fitted on another set", "±"))
+    assert all(
+        word in text
+        for word in ("leaning on known", "gray-box", "−100\u00a0%", "on the other sets", "±", "by construction")
+    )
     panels = result.page().sections
     assert [panel.id for panel in panels] == ["debias-0", "debias-1", "debias-all"]
 

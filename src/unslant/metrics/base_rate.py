@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
-from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.presentations.controls import CONTROL
@@ -26,7 +24,7 @@ class BaseRates:
     """Base-rate probabilities (BRP) of ``n_options`` labels under one elicitation.
 
     Probabilities are not renormalised: for the cloze, that of the label among all tokens; for the counterfactual, of
-    the canary after that label. The intervals are over label orders: other orders of the same labels.
+    the canary after that label. They have no interval: the label orders shown are all there are, or a balanced choice.
 
     Attributes:
         labels: in standard sequence.
@@ -89,7 +87,7 @@ def base_rates(
 
     Args:
         labels: the standard label sequence; by default that of the first control row with most labels.
-        seed: of the bootstrap and the permutation test.
+        seed: of the permutation test.
     """
     controls = responses.where(kind=CONTROL, elicitation=elicitation)
     if not len(controls):
@@ -107,14 +105,15 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
     values = np.exp(scores.logprobs[:, :n])
     places = scores.positions[:, :n]
     by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
-    bootstrap = Bootstrap(k, seed=seed)
     counts = (places[:, :, None] == np.arange(n)).sum(axis=0)
     note = ""
+
+    def exact(value: float) -> Estimate:
+        shown = "all orders" if k >= math.factorial(n) else f"{k} orders"
+        return Estimate.bare(float(value), k, f"over {shown} of the labels, none drawn at random: no interval")
+
     if (counts == counts[0, 0]).all():
-        features = np.column_stack([values, by_place, (values**2).sum(axis=1), np.ones(k)])
-        parts = [
-            bootstrap.statistic(features, partial(_part, n=n, at=at), k, reflect=1, low=0, high=1) for at in (0, n)
-        ]
+        parts = [exact(_part(values)), exact(_part(by_place))]
         rng = np.random.default_rng(seed)
         label_p = permutation_p(by_place, places, rng)
         position_p = permutation_p(values, np.argsort(places, axis=1), rng)
@@ -125,10 +124,10 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
         elicitation,
         n,
         scores.labels[:n],
-        tuple(bootstrap.mean(values[:, i]) for i in range(n)),
-        tuple(bootstrap.mean(by_place[:, i]) for i in range(n)),
-        bootstrap.statistic(values, _distance, k, reflect=1, low=0, high=1),
-        bootstrap.statistic(by_place, _distance, k, reflect=1, low=0, high=1),
+        tuple(map(exact, values.mean(axis=0))),
+        tuple(map(exact, by_place.mean(axis=0))),
+        exact(_distance(values)),
+        exact(_distance(by_place)),
         parts[0],
         parts[1],
         label_p,
@@ -138,23 +137,20 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
     )
 
 
-def _distance(totals: Floats) -> Floats:
-    """Total variation distance of the shares from even: (R, n) in, (R,) out."""
-    shares = totals / totals.sum(axis=1, keepdims=True)
-    distance: Floats = np.abs(shares - 1 / totals.shape[1]).sum(axis=1) / 2
-    return distance
+def _distance(values: Floats) -> float:
+    """Total variation distance from even of the (k, n) columns' shares."""
+    shares = values.sum(axis=0) / values.sum()
+    return float(np.abs(shares - 1 / len(shares)).sum()) / 2
 
 
-def _part(totals: Floats, n: int, at: int) -> Floats:
-    """Part of the sum of squares between the ``n`` columns from ``at`` on, from totals of values, by place, squares."""
-    k = totals[:, -1]
-    groups = totals[:, at : at + n]
-    grand = groups.sum(axis=1)
-    total = totals[:, -2] - grand**2 / (n * k)
-    between = (groups**2).sum(axis=1) / k - grand**2 / (n * k)
-    # equal scores have no variance to explain
-    part: Floats = np.divide(between, total, out=np.zeros_like(between), where=total > 1e-12 * totals[:, -2])
-    return part
+def _part(values: Floats) -> float:
+    """Part of the sum of squares of (k, n) values that lies between the columns."""
+    rest = values - values.mean()
+    everything = float((rest**2).sum())
+    # a model whose scores are all the same has no variance to explain
+    if everything <= 1e-12 * float((values**2).sum()):
+        return 0.0
+    return len(values) * float((rest.mean(axis=0) ** 2).sum()) / everything
 
 
 def permutation_p(values: Floats, places: Ints, rng: np.random.Generator, permutations: int = PERMUTATIONS) -> float:

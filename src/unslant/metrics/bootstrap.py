@@ -124,22 +124,19 @@ class Bootstrap:
         if sampling.stratified and math.sqrt(variance * n) < alike:  # subjects that are all of a piece
             sampling = self._unstratified
             variance = float(sampling.variance(residuals, kept))
-        if n > 1 and math.isnan(variance):
-            return Estimate.bare(value, n, note or "all questions share one context: no interval", confidence)
+        if n > 1 and sampling.clustered and sampling.units(kept) < LEAST_UNITS:
+            return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
         if n == 1 and not yes_or_no:
             return Estimate.bare(value, n, note or "one question: no interval", confidence)
         if n == 1 or math.sqrt(variance * n) < alike:
             return _alike(value, n, sampling.units(kept), floor, ceiling, confidence, note)
         plain = yes_or_no and not (sampling.clustered or sampling.stratified)
         quantile = _quantile(confidence, math.inf if plain else sampling.degrees(residuals, kept))
-        at = 0.5 if math.isinf(width) else (value - floor) / width
-        effective = math.inf if math.isinf(width) else at * (1 - at) * width**2 / variance
-        effective *= n / (n - 1) if yes_or_no else 1.0
-        if sampling.clustered and sampling.units(kept) < LEAST_UNITS:
-            return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
         if math.isinf(width):
-            low, high = (value + sign * quantile * math.sqrt(variance) for sign in (-1, 1))
-            return Estimate(value, low, high, n, f"Student {sampling.words}", confidence, note)
+            half = quantile * math.sqrt(variance)
+            return Estimate(value, value - half, value + half, n, f"Student {sampling.words}", confidence, note)
+        at = (value - floor) / width
+        effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / variance
         size = effective + quantile**2
         centre = (at * effective + quantile**2 / 2) / size
         half = quantile * math.sqrt(centre * (1 - centre) / size)

@@ -19,6 +19,9 @@ MATERIAL = 0.02
 """Least distance from the median of the other variants at which a variant stands out, if significant."""
 
 
+_LEAST_NOTE = "the least of several lies low by chance: no interval"
+
+
 def guess_score(n: int) -> float:
     """Nvr-X score of random guessing among ``n`` options: 1/n, as on the plain set."""
     return 1 / n
@@ -62,8 +65,9 @@ class Nvr(Jsonable):
         accuracy: of each variant, over the questions that have its label.
         plain: accuracy as given, over all these questions.
         score: least of the variants. Where questions differ in their number of options, the least within each number,
-            weighted by questions (a question of three options has no Nvr-D).
-        drop: ``plain`` less ``score``, paired.
+            weighted by questions (a question of three options has no Nvr-D). Without an interval: the least of several
+            lies low by chance, and no interval we know covers as it should where variants are much alike.
+        drop: ``plain`` less ``score``, of the same questions.
         guess, never: mean :func:`guess_score` and :func:`never_score` for these option counts.
         readings: variants that stand out.
         left_out: questions without a complete set of variants.
@@ -98,41 +102,28 @@ def nvr(
         none = Estimate.undefined("no question has all its Nvr-X variants", confidence=bootstrap.confidence)
         return Nvr(tuple(labels), (none,) * len(labels), none, none, none, math.nan, math.nan, (), len(right))
     kept = n_options[complete]
-    sizes = [int(size) for size in np.unique(kept)]
-    by_size = [_columns(right, complete & (n_options == size), size) for size in sizes]
-    features = np.column_stack([*by_size, complete])
-
-    def least(totals: Floats) -> Floats:
-        parts = np.split(totals[:, :-1], np.cumsum(sizes)[:-1], axis=1)
-        found: Floats = np.sum([part.min(axis=1) for part in parts], axis=0)
-        with np.errstate(invalid="ignore"):
-            return found / totals[:, -1]
-
-    def drop(totals: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
-            result: Floats = totals[:, -1] / totals[:, -2] - least(totals[:, :-1])
-        return result
-
     paired = complete & np.isfinite(plain)
-    both = np.column_stack([features * paired[:, None], np.where(paired, plain, 0.0)])
+
+    def least(rows: Bools) -> float:
+        own = [right[rows & (n_options == size), :size] for size in np.unique(kept)]
+        return sum(float(variants.sum(axis=0).min()) for variants in own if len(variants)) / int(rows.sum())
+
+    drop = Estimate.undefined("no question is answered as given")
+    if paired.any():
+        drop = Estimate.bare(float(plain[paired].mean()) - least(paired), int(paired.sum()), _LEAST_NOTE)
     return Nvr(
         labels=tuple(labels),
         accuracy=tuple(
             bootstrap.mean(np.where(complete & exists[:, x], right[:, x], np.nan)) for x in range(len(labels))
         ),
         plain=bootstrap.mean(np.where(complete, plain, np.nan)),
-        score=bootstrap.statistic(features, least, n, reflect=1, low=0, high=1),
-        drop=bootstrap.statistic(both, drop, int(paired.sum()), reflect=1, low=-1, high=1),
+        score=Estimate.bare(least(complete), n, _LEAST_NOTE),
+        drop=drop,
         guess=float(np.mean([guess_score(n) for n in kept.tolist()])),
         never=float(np.mean([never_score(n) for n in kept.tolist()])),
         readings=_readings(right, complete, n_options, labels, bootstrap),
         left_out=len(right) - n,
     )
-
-
-def _columns(right: Floats, mask: Bools, size: int) -> Floats:
-    """(Q, size) the answers of the questions in ``mask``, 0 elsewhere."""
-    return np.where(mask[:, None], right[:, :size], 0.0)
 
 
 def _readings(

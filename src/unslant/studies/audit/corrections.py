@@ -12,12 +12,16 @@ from unslant.debias.pride import ALPHA, drawn, label_prior, without_prior
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, choose
 from unslant.presentations import rotations
 
+LEAST_SHARE = 0.5
+"""A method that can answer a smaller share of the questions is left out, so that the others keep theirs."""
+
 
 @dataclass(frozen=True)
 class Correction(Jsonable):
-    """One method on the questions with the orders it needs.
+    """One method, on the questions that all methods of the table can answer.
 
     Attributes:
+        accuracy: undefined, with the reason in its note, for a method that can answer too few questions.
         change: accuracy minus that of the given order, paired by question.
         orders: mean number of orders used per question.
     """
@@ -30,32 +34,46 @@ class Correction(Jsonable):
 
 @dataclass(frozen=True)
 class _Corrected:
-    """(Q, N) corrected probabilities by content, (Q,) number of orders used, and (Q,) whether they are available."""
+    """What a method answers: (Q,) whether it is right, number of orders used, and whether it can answer at all."""
 
-    probs: Floats
+    right: Floats
     orders: Ints
     usable: Bools
+    needs: str = ""
+
+    @classmethod
+    def of(cls, scores: OrderScores, probs: Floats, orders: Ints, usable: Bools, needs: str) -> _Corrected:
+        """From (Q, N) corrected probabilities by content."""
+        answered = choose(probs, np.arange(scores.width))
+        right: Floats = np.take_along_axis(scores.answers, answered[:, None], axis=1)[:, 0].astype(np.float64)
+        return cls(right, orders, usable & scores.has_answer, needs)
 
 
 def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Bootstrap) -> tuple[Correction, ...]:
-    """Vote, PriDe and gray-box from recorded scores; methods without usable questions are omitted.
+    """Vote, PriDe and gray-box from recorded scores, all on the same questions.
 
     PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
-    orders may lack them. ``accuracy.n`` counts the questions used.
+    orders may lack them. A method that can answer less than :data:`LEAST_SHARE` of the questions has no accuracy.
     """
+    voted = measures.vote_accuracy
+    found = {"vote": _Corrected(np.nan_to_num(voted), scores.order_counts, ~np.isnan(voted))}
+    if not scores.pinned.all(axis=1).all():
+        found |= {"pride": _pride(scores), "gray-box": _gray_box(scores)}
+    as_reported = ~np.isnan(measures.accuracy)
+    total = int((as_reported & scores.has_answer).sum())
+    enough = [c.usable & as_reported for c in found.values() if (c.usable & as_reported).sum() >= LEAST_SHARE * total]
+    common = np.logical_and.reduce([as_reported, *enough])
 
-    def correction(method: str, right: Floats, orders: float) -> Correction:
+    def correction(method: str, corrected: _Corrected) -> Correction:
+        usable = int((corrected.usable & as_reported).sum())
+        if not usable or usable < LEAST_SHARE * total:
+            nothing = Estimate.undefined(f"{usable:,} of {total:,} questions were shown {corrected.needs}")
+            return Correction(method, nothing, nothing, float("nan"))
+        right = np.where(common, corrected.right, np.nan)
         change = bootstrap.mean(right - measures.accuracy, share=False)
-        return Correction(method, bootstrap.mean(right), change, orders)
+        return Correction(method, bootstrap.mean(right), change, float(corrected.orders[common].mean()))
 
-    found = [correction("vote", measures.vote_accuracy, float(scores.order_counts.mean()))]
-    for method, corrected in (("pride", _pride(scores)), ("gray-box", _gray_box(scores))):
-        usable = corrected.usable & scores.has_answer
-        if (usable & ~scores.pinned.any(axis=1)).any():
-            answered = choose(corrected.probs, np.arange(scores.width))
-            right = np.take_along_axis(scores.answers, answered[:, None], axis=1)[:, 0]
-            found.append(correction(method, np.where(usable, right, np.nan), float(corrected.orders[usable].mean())))
-    return tuple(item for item in found if item.accuracy.defined)
+    return tuple(correction(method, corrected) for method, corrected in found.items()) if total else ()
 
 
 def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
@@ -74,7 +92,7 @@ def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
         turned = np.argsort(rotations(n), axis=1)
         probs[rows, :n] = np.take_along_axis(by_label, turned[None], axis=2).mean(axis=1)
         orders[rows] = n
-    return _Corrected(probs, orders, usable)
+    return _Corrected.of(scores, probs, orders, usable, "in all rotations, which PriDe needs")
 
 
 def _rotations(scores: OrderScores) -> Ints:
@@ -95,4 +113,5 @@ def _gray_box(scores: OrderScores) -> _Corrected:
     both = np.stack([given.probs, np.where(single[:, None], given.probs, reverse.probs)], axis=1)
     probs = np.zeros(given.probs.shape)
     probs[usable] = mean_of_orders(both[usable])
-    return _Corrected(probs, np.where(single, 1, 2), usable)
+    needed = "in reversed order too, which gray-box needs"
+    return _Corrected.of(scores, probs, np.where(single, 1, 2), usable, needed)

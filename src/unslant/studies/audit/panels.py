@@ -258,13 +258,14 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
 
 def corrections_panel(result: AuditResult) -> Panel:
     """Accuracy after each correction the recorded scores allow."""
-    found = result.corrections
+    found = [c for c in result.corrections if c.accuracy.defined]
+    left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
     means, nvr = result.metrics.means, result.nvr.score
     marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
     chart = Chart(
         "corrections",
         "The score after each correction",
-        "Each on the questions with the orders it needs. The dashed line is the score as reported.",
+        "All on the same questions. The dashed line is the score as reported.",
         lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
@@ -279,6 +280,7 @@ def corrections_panel(result: AuditResult) -> Panel:
         "a few questions (PriDe), and the mean of the given and the reversed order (gray-box).",
         (chart,) if found else (),
         (table,) if found else (),
+        tuple(left_out),
         short="Corrections",
         first_screen=True,
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, Jsonable
 from unslant.debias import Debiaser, Outcome
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
-from unslant.metrics.bootstrap import RESAMPLES
-from unslant.metrics.labels import given_slots, label_bias
+from unslant.metrics.accuracy import correct_under_orders
+from unslant.metrics.bootstrap import RESAMPLES, SHARE
+from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
+from unslant.metrics.measures import BOUNDS
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
 from unslant.metrics.order_spread import order_accuracy
 from unslant.metrics.scores import QuestionArrays
@@ -21,6 +24,11 @@ from unslant.questions import Question
 _SAME = 1e-6
 MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
 """The compared measures; raw CKLD is infinite if a label is never chosen."""
+INVARIANT = ("pbm", "fr", "acc_std")
+"""Those that are 0 for every method whose answer does not depend on how options are listed."""
+SWAPS = 2000
+_NOISE = 1e-12
+_CONSTRUCTED = "0 by construction: the answer does not depend on how options are listed"
 
 
 def relisted(question: Question, order: Order) -> Question:
@@ -110,20 +118,29 @@ def _agreed(
 
 @dataclass(frozen=True)
 class Measured:
-    """One method's per-question values, and estimates of :data:`MEASURES` and raw ``ckld``."""
+    """One method's per-question values, and estimates of :data:`MEASURES` and raw ``ckld``.
+
+    Attributes:
+        constructed: measures whose value says nothing, because the answer is the same however options are listed.
+    """
 
     scores: OrderScores
     questions: QuestionMeasures
     estimates: Mapping[str, Estimate]
+    constructed: tuple[str, ...] = ()
 
 
-def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
-    """Compute the compared measures only."""
+def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool = False) -> Measured:
+    """Compute the compared measures only.
+
+    Args:
+        invariant: whether the method claims that listings do not matter.
+    """
     values = measure(scores)
     bootstrap = Bootstrap.of(scores, resamples=resamples)
     bias = label_bias(given_slots(scores))
     estimates = {
-        "pbm": bootstrap.mean(values.pbm, share=False, bounds=(0.0, 0.25)),
+        "pbm": bootstrap.mean(values.pbm, share=False, bounds=BOUNDS["pbm"]),
         "rstd": bias.rstd,
         "ckld_smoothed": bias.ckld_smoothed,
         "ckld": bias.ckld,
@@ -131,34 +148,99 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES) -> Measured:
         "accuracy": bootstrap.mean(values.accuracy),
         "acc_std": order_accuracy(scores).acc_std,
     }
-    return Measured(scores, values, estimates)
+    kept = invariant and all(not estimates[name].value > _SAME for name in INVARIANT)
+    if kept:
+        for name in INVARIANT:
+            estimates[name] = Estimate.bare(estimates[name].value, estimates[name].n, _CONSTRUCTED)
+    return Measured(scores, values, estimates, INVARIANT if kept else ())
 
 
-def changes(now: Measured, before: Measured) -> dict[str, Estimate]:
-    """Relative change of every measure, (debiased - undebiased) / undebiased, on the same questions.
+@dataclass(frozen=True)
+class Change(Jsonable):
+    """How one measure differs from that of the undebiased model, on the same questions.
 
-    Means over questions have a bootstrap interval over pairs; the others have none.
+    Attributes:
+        relative: (debiased - undebiased) / undebiased, as in P1 table 3; it has no interval, since a ratio to a small
+            value has none that covers.
+        difference: debiased - undebiased, paired by question; RStd, CKLD and AccStd have no interval, but ``p``.
+        p: of "the method changes nothing" for those three: the share of random swaps of a question's two answers that
+            move the measure as far (2,000 swaps, two-sided); ``nan`` for the others.
     """
-    bootstrap = Bootstrap(len(now.scores), now.scores.subjects)
+
+    relative: Estimate
+    difference: Estimate
+    p: float
+
+
+def changes(now: Measured, before: Measured) -> dict[str, Change]:
+    """The change of every measure of :data:`MEASURES`."""
+    bootstrap, p = Bootstrap.of(now.scores), swap_tests(now.scores, before.scores)
     found = {}
     for name in MEASURES:
         old, new = before.estimates[name], now.estimates[name]
-        if not (old.defined and new.defined) or old.value == 0:
-            note = "the undebiased value is 0" if old.value == 0 else "no value to compare"
-            found[name] = Estimate.undefined(note, new.n)
-        elif name in ("pbm", "fr", "accuracy"):
-            a, b = getattr(now.questions, name), getattr(before.questions, name)
-            both = ~(np.isnan(a) | np.isnan(b))
-            features = np.column_stack([np.where(both, a, 0.0), np.where(both, b, 0.0)])
-            found[name] = bootstrap.statistic(features, _relative, int(both.sum()))
+        if not (old.defined and new.defined):
+            nothing = Estimate.undefined("no value to compare", new.n)
+            found[name] = Change(nothing, nothing, math.nan)
+            continue
+        if name in p:
+            difference = Estimate.bare(new.value - old.value, new.n, "a spread: no interval, but a test by swaps")
         else:
-            value, nan = (new.value - old.value) / old.value, float("nan")
-            found[name] = Estimate(value, nan, nan, new.n, "none", note="change of the value; see its own interval")
+            low, high = BOUNDS.get(name, SHARE)
+            pairs = getattr(now.questions, name) - getattr(before.questions, name)
+            difference = bootstrap.mean(pairs, bounds=(low - high, high - low))
+        if old.value == 0:
+            relative = Estimate.undefined("the undebiased value is 0", new.n)
+        else:
+            relative = Estimate.bare((new.value - old.value) / old.value, new.n, "relative: see the difference")
+        found[name] = Change(relative, difference, p.get(name, math.nan))
     return found
 
 
-def _relative(totals: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        change: Floats = (totals[:, 0] - totals[:, 1]) / totals[:, 1]
-    change[~np.isfinite(change)] = np.nan
-    return change
+def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str, float]:
+    """Two-sided p-values of "both answer alike", for the measures that are no means over questions.
+
+    If they do, the two sets of answers to a question may change places; see :attr:`Change.p`. Questions are the same,
+    in the same orders.
+    """
+    swaps = np.random.default_rng(seed).integers(2, size=(SWAPS + 1, len(now))).astype(np.float64)
+    swaps[0] = 0  # as it is
+    first, second = (_slot_counts(scores) for scores in (now, before))
+    moved = swaps @ (second - first)
+    totals = first.sum(axis=0) + moved, second.sum(axis=0) - moved
+    found = {
+        "rstd": rstd(totals[0]) - rstd(totals[1]),
+        "ckld_smoothed": ckld(totals[0], CKLD_PSEUDO_COUNT) - ckld(totals[1], CKLD_PSEUDO_COUNT),
+        "acc_std": _spread_changes(now, before, swaps),
+    }
+    return {name: _share_as_far(values) for name, values in found.items()}
+
+
+def _slot_counts(scores: OrderScores) -> Floats:
+    """(Q, 3N) gold, hit and predicted of the questions with one right option; zeros for the others."""
+    slots = given_slots(scores)
+    single = ~np.isnan(slots.gold[:, :1])
+    return np.concatenate(
+        [np.where(single, np.nan_to_num(x), 0.0) for x in (slots.gold, slots.hit, slots.predicted)], 1
+    )
+
+
+def _spread_changes(now: OrderScores, before: OrderScores, swaps: Floats) -> Floats:
+    """(R,) change of AccStd under every row of swaps."""
+    variances = np.zeros((2, len(swaps)))
+    total = 0
+    for block, old in zip(now.blocks, before.blocks, strict=True):
+        first, second = correct_under_orders(block), correct_under_orders(old)
+        kept = np.isfinite(first[:, 0]) & np.isfinite(second[:, 0])
+        moved = swaps[:, block.index[kept]] @ (second - first)[kept]
+        total += int(kept.sum())
+        for side, sums in enumerate((first[kept].sum(axis=0) + moved, second[kept].sum(axis=0) - moved)):
+            variances[side] += sums.var(axis=1)
+    spread: Floats = (np.sqrt(variances[0]) - np.sqrt(variances[1])) / max(total, 1)
+    return spread
+
+
+def _share_as_far(values: Floats) -> float:
+    """Share of values as far from 0 as the first, that one included."""
+    if not np.isfinite(values[0]):
+        return math.nan
+    return float((np.abs(values) >= abs(values[0]) - _NOISE).mean())

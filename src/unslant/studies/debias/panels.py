@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
-from unslant.reports.numbers import Cell, count, listed, number
-from unslant.studies.debias.measure_debiased import MEASURES
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
 from unslant.studies.provenance import settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.debias.result import DebiasResult, Entry
 
-_CHANGE = METRICS["change"]
+_CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 _METHOD = Column("method")
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
 _CHANGES = tuple(Column(name, _CHANGE) for name in _NAMES.values())
+_PAIRED, _TESTED = ("accuracy", "pbm", "fr"), ("rstd", "ckld_smoothed", "acc_std")
 
 
 def page(result: DebiasResult) -> Page:
@@ -33,25 +34,59 @@ def page(result: DebiasResult) -> Page:
         about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
-        notes=("Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",),
+        notes=(
+            *_constructed(own),
+            "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
+        ),
         settings=settings_rows({**result.meta, "models": models, "questions": result.meta.get("questions") or sets}),
         name=", ".join(models),
     )
 
 
 def headline(result: DebiasResult) -> str:
-    """Mean change of PBM and accuracy over models and sets, by method."""
-    parts = [
-        f"{method} {number(row['pbm'], _CHANGE)} ({number(row['accuracy'], _CHANGE)})"
-        for method, row in result.average.items()
-        if row["pbm"].defined and row["accuracy"].defined
-    ]
-    return "Change in PBM (and accuracy): " + (", ".join(parts) or "not defined for any method")
+    """What every method does to accuracy and PBM; with several models and sets, in how many of them for sure."""
+    own = [entry for entry in result.entries if entry.change and not entry.transferred]
+    by_method: dict[str, list[Entry]] = {}
+    for entry in own:
+        by_method.setdefault(entry.method, []).append(entry)
+    several = max(map(len, by_method.values()), default=0) > 1
+    told = [f"{method}: {_outcome(found)}" for method, found in by_method.items()]
+    base = [entry.measures["accuracy"] for entry in result.entries if entry.method == "none"]
+    start = "" if several or not base else f"; undebiased accuracy {with_interval(base[0], METRICS['accuracy'])}"
+    return "Difference to the undebiased model. " + ("; ".join(told) or "None is defined") + start
+
+
+def _outcome(entries: Sequence[Entry]) -> str:
+    """Accuracy and PBM of one method: the difference itself, or in how many of several sets it shows."""
+    return ", ".join(
+        f"{_NAMES[key]} 0 by construction"
+        if all(key in entry.constructed for entry in entries)
+        else f"{_NAMES[key]} {_told([entry.change[key].difference for entry in entries])}"
+        for key in ("accuracy", "pbm")
+    )
+
+
+def _told(found: Sequence[Estimate]) -> str:
+    if len(found) == 1:
+        shows = "" if found[0].excludes(0) else ", no difference that shows"
+        return with_interval(found[0], _DIFFERENCE) + shows
+    up, down = sum(one.low > 0 for one in found), sum(one.high < 0 for one in found)
+    words = [f"{word} in {n}" for word, n in (("higher", up), ("lower", down)) if n]
+    return f"{' and '.join(words)} of {len(found)}" if words else "not seen to change"
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
-    changes = tuple(_row(e.method, e.change) for e in entries if e.change)
     measures = tuple(_row(e.method, e.measures) for e in entries)
+    compared = [entry for entry in entries if entry.change]
+    differences: tuple[tuple[Cell, ...], ...] = tuple(
+        (e.method, *(e.change[key].difference for key in _PAIRED), *(e.change[key].p for key in _TESTED))
+        for e in compared
+    )
+    relative = tuple(_row(e.method, {key: e.change[key].relative for key in MEASURES}) for e in compared)
+    columns_of_differences = (
+        *(Column(_NAMES[key], _DIFFERENCE, "debiased less undebiased, same questions") for key in _PAIRED),
+        *(Column(f"{_NAMES[key]}: p", _P, _P.meaning) for key in _TESTED),
+    )
     once = ("debiasing_tokens", "debiasing_forwards", "debiasing_seconds")
     each = ("tokens", "forwards", "seconds")
     columns = (*map(Column.of, (f"spent.{key}" for key in each)), *map(Column.of, once), Column("fitted on"))
@@ -67,7 +102,21 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         "Every method answers the questions listed in many orders; remaining differences are bias.",
         tables=(
             Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
-            Table(f"debias-{k}-change", f"Change from the undebiased model, {asked}", (_METHOD, *_CHANGES), changes),
+            Table(
+                f"debias-{k}-change",
+                f"Difference to the undebiased model, {asked}",
+                (_METHOD, *columns_of_differences),
+                differences,
+                "RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they changed at all.",
+            ),
+            Table(
+                f"debias-{k}-relative",
+                f"Relative change from the undebiased model, {asked}",
+                (_METHOD, *_CHANGES),
+                relative,
+                "As in P1 table 3.",
+                folded=True,
+            ),
             Table(f"debias-{k}-cost", f"Cost, {asked}", (_METHOD, *columns), costs),
             Table(f"debias-{k}-ckld", f"CKLD without smoothing, {asked}", unsmoothed, raw, folded=True),
         ),
@@ -79,6 +128,14 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
 
 def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
     return method, *(values[key] for key in MEASURES)
+
+
+def _constructed(entries: Sequence[Entry]) -> list[str]:
+    methods = list(dict.fromkeys(entry.method for entry in entries if entry.constructed))
+    names = listed([_NAMES[key] for key in INVARIANT])
+    return [
+        f"{listed(methods)}: {names} are 0 by construction, because listing options otherwise changes no answer."
+    ] * (len(methods) > 0)
 
 
 def _notes(entry: Entry) -> list[str]:
@@ -100,9 +157,8 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         lambda style: _scatter(own, style),
     )
     tables = [_average_table("average", "Mean change over models and sets", result.average)] if result.average else []
-    if result.transfer_average:
-        title = "Mean change when fitted on another set"
-        tables += [_average_table("transfer-average", title, result.transfer_average), _transfer_table(result)]
+    if result.transfer:
+        tables += [_transfer_table(result), _transfers_table(result)]
     explanation = "Mean change by each method, and its transfer to other questions."
     return Panel("debias-all", "All methods", explanation, (scatter,), tuple(tables))
 
@@ -114,14 +170,23 @@ def _average_table(name: str, title: str, rows: Mapping[str, Mapping[str, Estima
 
 
 def _transfer_table(result: DebiasResult) -> Table:
+    columns = tuple(Column(name) for name in ("model", "method", "fitted on"))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (row.model, row.method, row.fitted_on, *(row.change[name] for name in MEASURES)) for row in result.transfer
+    )
+    title, explanation = "Transfer: mean change on the other sets", "As in P1 table 4; N counts the other sets."
+    return Table("debias-transfer", title, (*columns, *_CHANGES), rows, explanation)
+
+
+def _transfers_table(result: DebiasResult) -> Table:
     columns = tuple(Column(name) for name in ("model", "method", "fitted on", "measured on"))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (e.model, e.method, e.fitted_on, e.questions, *(e.change[name] for name in MEASURES))
+        (e.model, e.method, e.fitted_on, e.questions, *(e.change[name].relative for name in MEASURES))
         for e in result.entries
         if e.transferred
     )
-    title = "Transfer: change from the undebiased model"
-    return Table("debias-transfer", title, (*columns, *_CHANGES), rows, folded=True)
+    title = "Transfer, set by set: change from the undebiased model"
+    return Table("debias-transfers", title, (*columns, *_CHANGES), rows, folded=True)
 
 
 def _scatter(entries: Sequence[Entry], style: Style) -> Any:

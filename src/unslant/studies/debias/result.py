@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Jsonable
 from unslant.metrics import Estimate
-from unslant.studies.debias.measure_debiased import MEASURES
+from unslant.studies.debias.measure_debiased import MEASURES, Change
 from unslant.studies.result import StudyResult
 
 
@@ -19,9 +20,8 @@ class Spent:
     """Cost of a method.
 
     Attributes:
-        tokens, forwards: tokens computed and presentations scored per question, including fitting on the questions
-            answered (PriDe's estimation), which recurs with every set.
-        seconds: per question, without fitting.
+        tokens, forwards, seconds: computed, scored and taken per question. Fitting on the questions answered (PriDe's
+            estimation) is part of it: it recurs with every set, and its scores are used again in the answers.
         debiasing_tokens, debiasing_forwards, debiasing_seconds: one-time cost of fitting.
     """
 
@@ -40,7 +40,8 @@ class Entry(Jsonable):
     Attributes:
         fitted_on: name of the set; empty if it needs no fit.
         measures: :data:`MEASURES` and raw ``ckld``.
-        change: relative change of :data:`MEASURES` from the undebiased model, on the same questions.
+        change: of :data:`MEASURES` from the undebiased model, on the same questions.
+        constructed: measures that are 0 by construction: the answer is the same however options are listed.
         draws: mean and standard deviation of measures over draws of the estimation questions (PriDe).
     """
 
@@ -50,10 +51,21 @@ class Entry(Jsonable):
     fitted_on: str
     transferred: bool
     measures: Mapping[str, Estimate]
-    change: Mapping[str, Estimate]
+    change: Mapping[str, Change]
+    constructed: tuple[str, ...]
     spent: Spent
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transfer(Jsonable):
+    """A method fitted on one set: mean relative changes over the other sets."""
+
+    model: str
+    method: str
+    fitted_on: str
+    change: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -63,14 +75,14 @@ class DebiasResult(StudyResult):
     Attributes:
         entries: every method on every model and set, fitted methods also on other sets.
         average: method -> measure -> mean relative change over models and sets, without transfer (P1 table 3).
-        transfer_average: the same for methods fitted on another set (P1 table 4).
+        transfer: for each model, method and training set, the mean relative change over the other sets (P1 table 4).
     """
 
     study = "debias"
 
     entries: tuple[Entry, ...]
     average: Mapping[str, Mapping[str, Estimate]]
-    transfer_average: Mapping[str, Mapping[str, Estimate]]
+    transfer: tuple[Transfer, ...]
     meta: dict[str, Any]
 
     def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
@@ -84,14 +96,26 @@ class DebiasResult(StudyResult):
 
 def averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:
     """Mean relative change of each method over models and sets, with the range from smallest to largest."""
-    table: dict[str, dict[str, Estimate]] = {}
-    for method in dict.fromkeys(entry.method for entry in entries if entry.change):
-        table[method] = {}
-        for name in MEASURES:
-            values = [e.change[name].value for e in entries if e.method == method and e.change[name].defined]
-            table[method][name] = (
-                Estimate(float(np.mean(values)), min(values), max(values), len(values), "smallest and largest")
-                if values
-                else Estimate.undefined("no value to compare")
-            )
-    return table
+    methods = dict.fromkeys(entry.method for entry in entries if entry.change)
+    return {method: _mean_changes([entry for entry in entries if entry.method == method]) for method in methods}
+
+
+def transfers(entries: Sequence[Entry]) -> tuple[Transfer, ...]:
+    """One for each model, method and training set of these entries."""
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.model, entry.method, entry.fitted_on), []).append(entry)
+    return tuple(Transfer(*names, _mean_changes(found)) for names, found in groups.items())
+
+
+def _mean_changes(entries: Sequence[Entry]) -> dict[str, Estimate]:
+    return {name: _mean_change([entry.change[name].relative.value for entry in entries]) for name in MEASURES}
+
+
+def _mean_change(found: Sequence[float]) -> Estimate:
+    values = [value for value in found if not math.isnan(value)]
+    if not values:
+        return Estimate.undefined("no value to compare")
+    if len(values) == 1:
+        return Estimate.bare(values[0], 1, "one value: no range")
+    return Estimate(float(np.mean(values)), min(values), max(values), len(values), "smallest and largest")

@@ -19,7 +19,7 @@ from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
-from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages
+from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
 from unslant.studies.options import with_options
 
@@ -80,7 +80,7 @@ def debias_study(
     return DebiasResult(
         tuple(entries),
         averages([entry for entry in entries if not entry.transferred]),
-        averages([entry for entry in entries if entry.transferred]),
+        transfers([entry for entry in entries if entry.transferred]),
         meta,
     )
 
@@ -157,9 +157,11 @@ class _Run:
         before, started = asker.cost.copy(), time.perf_counter()
         debiaser.answer(questions)
         cost, seconds = asker.cost - before, time.perf_counter() - started
-        found = measured(self._listed(debiaser, target, method.order_invariant))
+        invariant = method.order_invariant
+        found = measured(self._listed(debiaser, target, invariant), invariant=invariant)
         if source == target and not method.held_out:
             cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)
+            seconds += fitting[1]
         size = len(questions)
         entry = Entry(
             self.model,
@@ -169,6 +171,7 @@ class _Run:
             source is not None and source != target,
             found.estimates,
             changes(found, base) if base else {},
+            found.constructed,
             Spent(
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
