@@ -32,6 +32,7 @@ ORDERS = "cyclic"
 
 def rows(options: Options) -> Iterator[Row]:
     """Every class; its attempts grow with the number of cases."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     scale = options.cases / 10_000
     for name, most, run in CLASSES:
         if options.wants("numbers", name):
