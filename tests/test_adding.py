@@ -23,6 +23,7 @@ from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
 from unslant.reports.text import text
+from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
 from unslant.studies.commands import register
 from unslant.studies.readers import STUDIES, Study
 
@@ -86,6 +87,20 @@ def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, ques
     assert json.loads((questions.parent / "o.json").read_text())["metrics"]["means"]["accuracy"]["n"] == len(QUESTIONS)
     refused = command_line("train", "echo:anything", questions, "--out", questions.parent / "adapter")
     assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
+
+
+def test_a_log_format_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = ModuleType("dotted_log")
+    module.recognises = lambda head: "dots" in head.names
+    module.read = lambda path, fields: [
+        Log("dotty", "dots", "labels", (Logged("q", ("A", "B"), frozenset({0}), str(path), chosen=frozenset({0})),))
+    ]
+    monkeypatch.setitem(sys.modules, "dotted_log", module)
+    monkeypatch.setitem(IMPORTERS, "dots", Importer("a log of dots", "dotted_log"))
+    (tmp_path / "a.json").write_text('{"dots": 3}')
+    ran = command_line("audit", "--log", tmp_path / "a.json", "--json", tmp_path / "o.json")
+    assert ran.code == 0, ran.err
+    assert json.loads((tmp_path / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
 
 
 def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from tests.command_line import Ran
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  # fixtures
+from tests.models.zoo import ZooFolder
 
 
 def test_three_four_and_five_options_in_one_run(
     unslant: Callable[..., Ran],
-    zoo_model: Callable[[str], Path],  # noqa: F811
+    zoo_model: ZooFolder,  # noqa: F811
     shared_data: Path,
     tmp_path: Path,
 ) -> None:
@@ -22,7 +23,9 @@ def test_three_four_and_five_options_in_one_run(
     mixed = tmp_path / "arc.jsonl"
     mixed.write_text("".join(json.dumps(row) + "\n" for row in few), "utf-8")
     out = tmp_path / "out.json"
-    ran = unslant("audit", zoo_model("qwen2"), mixed, "--limit", 50, "--json", out, "--no-store", "--orders", 4)
+    ran = unslant(
+        "audit", zoo_model("qwen2", small=True), mixed, "--limit", 50, "--json", out, "--no-store", "--orders", 4
+    )
     assert ran.code == 0, ran.err
     assert "whatever the order" in " ".join(ran.out.splitlines()[2:5])
     data = json.loads(out.read_text("utf-8"))

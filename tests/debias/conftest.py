@@ -44,8 +44,8 @@ def tiny(tiny_folder: Path) -> TransformersModel:
 
 @pytest.fixture(scope="session")
 def zoo_loaded(zoo_model: ZooFolder) -> Callable[[str], TransformersModel]:  # noqa: F811
-    """A model of the zoo by name, loaded once a session; tests give it back as it was."""
-    return cache(lambda name: open_model(zoo_model(name)))
+    """A model of the zoo by name, with a small vocabulary, loaded once a session; tests give it back as it was."""
+    return cache(lambda name: open_model(zoo_model(name, small=True)))
 
 
 def open_model(folder: Path) -> TransformersModel:

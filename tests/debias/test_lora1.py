@@ -82,7 +82,7 @@ def test_trains_and_loads_in_plain_peft(entry: str, zoo_model: ZooFolder, zoo_lo
     import peft
     from transformers import AutoModelForCausalLM
 
-    folder, model = zoo_model(entry), zoo_loaded(entry)
+    folder, model = zoo_model(entry, small=True), zoo_loaded(entry)
     assert attention_projections(model.model) == PROJECTIONS[entry]
     asker = ModelAsker(model)
     before = question_loss(asker, QUESTIONS[0], QUICK)

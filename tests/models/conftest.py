@@ -26,8 +26,8 @@ def zoo_model(tokenizer_cache: Path) -> Iterator[ZooFolder]:
     """
     with tempfile.TemporaryDirectory(prefix="unslant-zoo-") as root:
 
-        def folder_of(name: str) -> Path:
-            folder = Path(root) / name
-            return folder if folder.is_dir() else build(name, folder, tokenizer_cache)
+        def folder_of(name: str, small: bool = False) -> Path:
+            folder = Path(root) / ("small" if small else "whole") / name
+            return folder if folder.is_dir() else build(name, folder, tokenizer_cache, small)
 
         yield folder_of

@@ -33,7 +33,7 @@ def ask_pipeline(folder, config, state: str, question, order) -> np.ndarray:
 @pytest.mark.parametrize("question", QUESTIONS[2:4], ids=lambda question: question.id)
 def test_equal_on_our_prompt(zoo_model, question):
     """The pipeline is given our text as its whole prompt, and our continuations as its labels."""
-    folder = zoo_model("gpt2")
+    folder = zoo_model("gpt2", small=True)
     order = orders_for(question, "24")[7]
     (prompt,) = Cloze(Writer(load_template("plain"))).prompts(present(question, order))
     config = decision.DecisionConfig(chat_template="{{ state }}", labels={"choice": list(prompt.continuations)})
@@ -44,7 +44,7 @@ def test_equal_on_our_prompt(zoo_model, question):
 
 
 def test_equal_on_its_own_chat_prompt(zoo_model):
-    folder, question = zoo_model("llama-chat"), QUESTIONS[2]
+    folder, question = zoo_model("llama-chat", small=True), QUESTIONS[2]
     order = (2, 0, 3, 1)
     theirs = ask_pipeline(folder, decision.DecisionConfig(), "Some state.", question, order)
     lines = [f"{label}. {question.options[i]}" for label, i in zip("ABCD", order, strict=True)]

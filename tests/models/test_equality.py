@@ -29,9 +29,14 @@ MORE = set(
 """Variants for the slow run; every class named in the README is in the quick one."""
 
 
+def variant(name: str):
+    """The name as a parameter of a test, slow if it is a mere variant."""
+    return pytest.param(name, marks=[pytest.mark.slow] if name in MORE else [])
+
+
 def _named(supported: bool) -> list:
     names = sorted(name for name, entry in ZOO.items() if entry.tree_supported == supported and name != "phi3-longrope")
-    return [pytest.param(name, marks=[pytest.mark.slow] if name in MORE else []) for name in names]
+    return [variant(name) for name in names]
 
 
 def load(folder, engine: str = "tree", **options) -> TransformersModel:
@@ -66,7 +71,7 @@ def distinct_nodes(encoded: Sequence[Encoded]) -> int:
 
 @pytest.mark.parametrize("name", _named(True))
 def test_tree_equals_plain(zoo_model: ZooFolder, name):
-    model = load(zoo_model(name))
+    model = load(zoo_model(name, small=True))
     prompts = list(sample_prompts())
     encoded = model.encode(prompts)
     expected = dict(PlainEngine(model.model, 4096).score(encoded, Cost()))
@@ -91,14 +96,14 @@ def test_models_the_tree_cannot_serve_fall_back_with_one_warning(zoo_model: ZooF
     prompts = sample_prompts()[:12]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = load(zoo_model(name), engine="auto")
+        model = load(zoo_model(name, small=True), engine="auto")
         found = score(model, prompts)
         score(model, prompts[:3])
     assert model.engine == "plain"
     assert [str(w.message).count("without the prefix tree") for w in caught if w.category is UserWarning] == [1]
     assert_equal(found, alone(model, prompts))
     with pytest.raises(ModelError, match=f"{name}: the prefix tree cannot serve this model"):
-        load(zoo_model(name), engine="tree")
+        load(zoo_model(name, small=True), engine="tree")
 
 
 def alone(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[np.float64]]:
@@ -119,14 +124,14 @@ def alone(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[n
 @pytest.mark.parametrize("name", ["llama", "gemma2", "phi3-longrope"])
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_both_engines_equal_every_candidate_run_alone(zoo_model: ZooFolder, name, engine):
-    model = load(zoo_model(name), engine=engine, token_budget=500)
+    model = load(zoo_model(name, small=True), engine=engine, token_budget=500)
     prompts = sample_prompts()[::9]
     assert_equal(score(model, prompts), alone(model, prompts))
 
 
 @pytest.mark.parametrize("name", ["llama-chat", "phi3"])
 def test_chats(zoo_model: ZooFolder, name):
-    model = load(zoo_model(name), token_budget=200)
+    model = load(zoo_model(name, small=name == "llama-chat"), token_budget=200)
     prompts = [
         Prompt("", ("A", "B", "C"), (Message("user", prompt.text), Message("assistant", "B"), Message("user", "Sure?")))
         for prompt in sample_prompts()[:8]
@@ -137,7 +142,7 @@ def test_chats(zoo_model: ZooFolder, name):
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("name", ["llama", "gemma2", "qwen2-sliding"])
 def test_flex_attention_equals_plain(zoo_model: ZooFolder, name):
-    model = load(zoo_model(name))
+    model = load(zoo_model(name, small=True))
     encoded = model.encode(sample_prompts()[::6])
     expected = dict(PlainEngine(model.model, 4096).score(encoded, Cost()))
     found = dict(TreeEngine(model.model, 400, flex=True).score(encoded, Cost()))
@@ -145,8 +150,8 @@ def test_flex_attention_equals_plain(zoo_model: ZooFolder, name):
 
 
 def test_bfloat16_stays_near_float32(zoo_model: ZooFolder):
-    exact = load(zoo_model("llama"))
-    rough = load(zoo_model("llama"))
+    exact = load(zoo_model("llama", small=True))
+    rough = load(zoo_model("llama", small=True))
     rough.model.to(torch.bfloat16)
     prompts = sample_prompts()[::3]
     truth = np.concatenate(score(exact, prompts))
@@ -159,7 +164,7 @@ def test_bfloat16_stays_near_float32(zoo_model: ZooFolder):
 
 def test_every_call_computes_every_node_of_its_own_once(zoo_model: ZooFolder):
     """Nothing is kept from one call to the next: the model may have changed in between."""
-    model = load(zoo_model("mistral"))
+    model = load(zoo_model("llama", small=True))
     prompts = preamble_prompts()
     assert len(prompts) > 40
     for start in range(0, len(prompts), 11):
@@ -172,7 +177,7 @@ def test_every_call_computes_every_node_of_its_own_once(zoo_model: ZooFolder):
 
 
 def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     prompts = preamble_prompts()[:20]
     score(model, prompts[:10])
     with torch.no_grad():
@@ -183,8 +188,8 @@ def test_weights_changed_in_place_are_noticed(zoo_model: ZooFolder):
 def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
     peft = pytest.importorskip("peft")
     adapter = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
-    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama"))
-    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama")), "adapted")
+    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama", small=True))
+    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama", small=True)), "adapted")
     assert model.engine == "tree"
     prompts = preamble_prompts()[:20]
     score(model, prompts[:10])
@@ -196,9 +201,9 @@ def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monkeypatch, engine, error):
-    model = load(zoo_model("llama"), engine=engine, token_budget=4000)
+    model = load(zoo_model("llama", small=True), engine=engine, token_budget=4000)
     prompts = preamble_prompts()
-    expected = score(load(zoo_model("llama"), engine="plain"), prompts)
+    expected = score(load(zoo_model("llama", small=True), engine="plain"), prompts)
     forward, sizes = model.model.forward, []
 
     def small_memory(*args, input_ids, **kwargs):
@@ -226,9 +231,9 @@ def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monke
 
 def test_out_of_memory_in_the_middle_of_a_run(zoo_model: ZooFolder, monkeypatch):
     """What was scored before memory ran out is not scored again."""
-    model = load(zoo_model("qwen2"), token_budget=300)
+    model = load(zoo_model("llama", small=True), token_budget=300)
     prompts = sample_prompts()[:60]
-    expected = score(load(zoo_model("qwen2"), engine="plain"), prompts)
+    expected = score(load(zoo_model("llama", small=True), engine="plain"), prompts)
     forward, calls = model.model.forward, []
 
     def third_fails(*args, **kwargs):
@@ -244,7 +249,7 @@ def test_out_of_memory_in_the_middle_of_a_run(zoo_model: ZooFolder, monkeypatch)
 
 
 def test_no_memory_at_all_is_one_error(zoo_model: ZooFolder, monkeypatch):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
 
     def nothing_fits(*args, **kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -255,7 +260,7 @@ def test_no_memory_at_all_is_one_error(zoo_model: ZooFolder, monkeypatch):
 
 
 def test_other_errors_of_the_model_are_not_swallowed(zoo_model: ZooFolder, monkeypatch):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
 
     def broken(*args, **kwargs):
         raise RuntimeError("shapes do not fit")
@@ -266,7 +271,7 @@ def test_other_errors_of_the_model_are_not_swallowed(zoo_model: ZooFolder, monke
 
 
 def test_damaged_weights_are_an_error_that_names_the_question(zoo_model: ZooFolder):
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     with torch.no_grad():
         model.model.lm_head.weight[5] = torch.nan
     with pytest.raises(ModelError, match=r"question 'q0'.*not finite"):
@@ -281,4 +286,4 @@ def test_a_prompt_beyond_the_context_names_its_question(zoo_model: ZooFolder):
 
 
 def test_no_prompts_no_scores(zoo_model: ZooFolder):
-    assert list(load(zoo_model("llama")).score([])) == []
+    assert list(load(zoo_model("llama", small=True)).score([])) == []

@@ -33,7 +33,7 @@ def plainly(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray
     return [found[i] for i in range(len(prompts))]
 
 
-UNUSED = 4321
+UNUSED = 1234
 """A token that no test prompt holds."""
 
 
@@ -100,7 +100,7 @@ def _undone() -> Any:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_model_changed_in_memory_is_asked_anew(zoo_model: ZooFolder, tmp_path: Path, name: str) -> None:
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     prompts = preamble_prompts()[:6]
     with Store(tmp_path / "s.sqlite3") as store:
         kept = StoredModel(model, store)
@@ -116,7 +116,7 @@ def test_a_model_changed_in_memory_is_asked_anew(zoo_model: ZooFolder, tmp_path:
 
 
 def test_a_change_taken_back_is_the_old_model(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     prompts = preamble_prompts()[:5]
     with Store(tmp_path / "s.sqlite3") as store:
         kept = StoredModel(model, store)
@@ -137,11 +137,11 @@ def test_a_change_taken_back_is_the_old_model(zoo_model: ZooFolder, tmp_path: Pa
 def test_an_adapter_changed_in_memory_is_asked_anew(zoo_model: ZooFolder, tmp_path: Path, change: str) -> None:
     peft = pytest.importorskip("peft")
     torch.manual_seed(0)
-    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama"))
+    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama", small=True))
     config = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
     adapted = peft.get_peft_model(bare, config)
     adapted.add_adapter("other", config)
-    model = TransformersModel(adapted, AutoTokenizer.from_pretrained(zoo_model("llama")), "adapted")
+    model = TransformersModel(adapted, AutoTokenizer.from_pretrained(zoo_model("llama", small=True)), "adapted")
     layers = [module for module in adapted.modules() if isinstance(module, peft.tuners.lora.Linear)]
     prompts = preamble_prompts()[:6]
     with Store(tmp_path / "s.sqlite3") as store:
@@ -186,7 +186,7 @@ def edited(path: Path, **values: Any) -> None:
 def test_a_setting_changed_in_a_file_is_another_model(zoo_model: ZooFolder, tmp_path: Path, file, values) -> None:
     peft = pytest.importorskip("peft")
     folder, adapter = tmp_path / "model", tmp_path / "model" / "adapter"
-    shutil.copytree(zoo_model("llama"), folder)
+    shutil.copytree(zoo_model("llama", small=True), folder)
     torch.manual_seed(1)
     lora = peft.LoraConfig(r=2, lora_alpha=16, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
     peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), lora).save_pretrained(adapter)
@@ -223,7 +223,7 @@ def _code_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize("file", ["own.py", "helper.py"])
 def test_code_edited_beside_the_weights_is_another_model(zoo_model: ZooFolder, tmp_path: Path, file: str) -> None:
     folder = tmp_path / f"with_code_{file[:-3]}"
-    shutil.copytree(zoo_model("llama"), folder)
+    shutil.copytree(zoo_model("llama", small=True), folder)
     (folder / "own.py").write_text(CODE, "utf-8")
     (folder / "helper.py").write_text("FACTOR = 1.0\n", "utf-8")
     auto = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"}

@@ -60,14 +60,16 @@ def nothing(weights: Weights) -> None:
     ],
 )
 def test_weights_missing_or_left_over_are_listed(zoo_model: ZooFolder, tmp_path, change, config, listed) -> None:
-    folder = changed(zoo_model("llama"), tmp_path / "m", change, **config)
+    folder = changed(zoo_model("llama", small=True), tmp_path / "m", change, **config)
     with pytest.raises(ModelError, match=listed) as refused:
         load_model(folder)
     assert "--allow-missing" in str(refused.value)
 
 
 def test_who_insists_gets_it_and_every_result_says_so(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    folder = changed(zoo_model("llama"), tmp_path / "m", lambda w: w.pop("model.layers.1.mlp.up_proj.weight"))
+    folder = changed(
+        zoo_model("llama", small=True), tmp_path / "m", lambda w: w.pop("model.layers.1.mlp.up_proj.weight")
+    )
     insisted = load_model(folder, allow_missing=True)
     assert str(facts_of(insisted)["incomplete"]).startswith(folder)
     assert insisted.identity["incomplete"] == facts_of(insisted)["incomplete"]
@@ -78,10 +80,10 @@ def test_a_model_that_inspect_loads_is_looked_at_too(zoo_model: ZooFolder, tmp_p
     from unslant.models.chat import inspect_model
     from unslant.models.options import Address, ModelOptions
 
-    folder = changed(zoo_model("llama"), tmp_path / "m", renamed("q_proj", "query_proj"))
+    folder = changed(zoo_model("llama", small=True), tmp_path / "m", renamed("q_proj", "query_proj"))
     with pytest.raises(ModelError, match=r"2 weights missing \(model.*q_proj"):
         inspect_model(Address("", folder, ModelOptions()))
-    inspect_model(Address("", str(zoo_model("llama")), ModelOptions(device="cpu")))
+    inspect_model(Address("", str(zoo_model("llama", small=True)), ModelOptions(device="cpu")))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_model_that_inspect_loads_is_looked_at_too(zoo_model: ZooFolder, tmp_p
     ],
 )
 def test_constants_and_tied_weights_are_not_left_over(zoo_model: ZooFolder, tmp_path, name, change) -> None:
-    folder = changed(zoo_model(name), tmp_path / "m", change)
+    folder = changed(zoo_model(name, small=True), tmp_path / "m", change)
     assert "incomplete" not in facts_of(load_model(folder))
 
 
@@ -109,7 +111,9 @@ def adapter(zoo_model: ZooFolder, tmp_path: Path) -> Path:
     peft = pytest.importorskip("peft")
     torch.manual_seed(1)
     lora = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
-    peft.get_peft_model(AutoModelForCausalLM.from_pretrained(zoo_model("llama")), lora).save_pretrained(tmp_path / "a")
+    peft.get_peft_model(AutoModelForCausalLM.from_pretrained(zoo_model("llama", small=True)), lora).save_pretrained(
+        tmp_path / "a"
+    )
     return tmp_path / "a"
 
 
@@ -129,8 +133,8 @@ def test_an_adapter_that_does_not_belong_on_the_model_is_refused(
 ) -> None:
     other = changed(adapter, tmp_path / "other", change, "adapter_model")
     with pytest.raises(ModelError, match=listed):
-        load_model(str(zoo_model("llama")), adapter=other)
-    insisted = load_model(str(zoo_model("llama")), adapter=other, allow_missing=True)
+        load_model(str(zoo_model("llama", small=True)), adapter=other)
+    insisted = load_model(str(zoo_model("llama", small=True)), adapter=other, allow_missing=True)
     assert str(facts_of(insisted)["incomplete"]).startswith(other)
 
 
@@ -139,8 +143,8 @@ def test_an_adapter_that_belongs_is_applied_once(zoo_model: ZooFolder, adapter: 
 
     from unslant.models.hf.model import TransformersModel
 
-    loaded = load_model(str(zoo_model("llama")), adapter=str(adapter))
-    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama"))
+    loaded = load_model(str(zoo_model("llama", small=True)), adapter=str(adapter))
+    bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama", small=True))
     by_hand = TransformersModel(PeftModel.from_pretrained(bare, adapter), loaded.tokenizer, "by hand")
     prompts = sample_prompts()[:4]
     for one, other in zip(score(loaded, prompts), score(by_hand, prompts), strict=True):

@@ -46,7 +46,7 @@ def test_a_folder_loads_and_scores(zoo_model):
 
 
 def test_dtype_is_the_one_asked_for(zoo_model):
-    assert load_model(str(zoo_model("llama")), dtype="bfloat16").dtype == torch.bfloat16
+    assert load_model(str(zoo_model("llama", small=True)), dtype="bfloat16").dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("name", ["org/no-such-model", "no-such-model"])
@@ -128,7 +128,7 @@ class OwnModel(LlamaForCausalLM):
 
 def test_code_beside_the_weights_is_not_run_unless_asked(zoo_model, tmp_path, monkeypatch):
     folder = tmp_path / "with_code"
-    shutil.copytree(zoo_model("llama"), folder)
+    shutil.copytree(zoo_model("llama", small=True), folder)
     (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w').close()\n" + CODE, "utf-8")
     config = (folder / "config.json").read_text("utf-8").replace('"model_type": "llama"', '"model_type": "own_code"')
     auto = '"auto_map": {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"},'
@@ -142,7 +142,7 @@ def test_code_beside_the_weights_is_not_run_unless_asked(zoo_model, tmp_path, mo
 
 def test_adapter_changes_scores_and_can_be_missing(zoo_model, tmp_path, monkeypatch):
     peft = pytest.importorskip("peft")
-    folder = zoo_model("llama")
+    folder = zoo_model("llama", small=True)
     torch.manual_seed(1)
     lora = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), lora).save_pretrained(tmp_path / "adapter")

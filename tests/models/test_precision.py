@@ -32,7 +32,7 @@ def half(folder, dtype: torch.dtype = torch.bfloat16, engine: str = "auto") -> T
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_scores_are_those_of_the_hidden_states_in_float32(zoo_model: ZooFolder, dtype: torch.dtype) -> None:
-    model = half(zoo_model("llama"), dtype, "plain")
+    model = half(zoo_model("llama", small=True), dtype, "plain")
     prompts = sample_prompts()[:20:4]
     head = model.model.lm_head
     for item, found in zip(model.encode(prompts), score(model, prompts), strict=True):
@@ -50,20 +50,20 @@ def test_scores_are_those_of_the_hidden_states_in_float32(zoo_model: ZooFolder, 
 @pytest.mark.parametrize("name", ["gemma2", "cohere", "gpt-neox", "gptj"])
 def test_no_two_labels_are_rounded_into_one(zoo_model: ZooFolder, name: str) -> None:
     prompts = [prompt for prompt in sample_prompts() if len(prompt.continuations) > 1][:60]
-    model = half(zoo_model(name))
+    model = half(zoo_model(name, small=True))
     found = score(model, prompts)
     assert all(len(set(scores.tolist())) == len(scores) for scores in found)
     if name == "gemma2":  # or there would be nothing to be seen here
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("unslant.models.hf.engine.float32_output", lambda model: torch.inference_mode())
-            rounded = score(half(zoo_model(name), engine="plain"), prompts)
+            rounded = score(half(zoo_model(name, small=True), engine="plain"), prompts)
         assert any(len(set(scores.tolist())) < len(scores) for scores in rounded)
 
 
 @pytest.mark.parametrize("chunk", [1 << 24, 1000])
 def test_the_layer_is_itself_again_behind_the_block(zoo_model: ZooFolder, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr("unslant.models.hf.output._ELEMENTS", chunk)
-    model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2"), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2", small=True), dtype=torch.bfloat16)
     ids = torch.arange(40)[None]
     with torch.inference_mode():
         before = model(ids).logits
@@ -75,7 +75,7 @@ def test_the_layer_is_itself_again_behind_the_block(zoo_model: ZooFolder, monkey
     assert (before.dtype, wide.dtype) == (torch.bfloat16, torch.float32)
     torch.testing.assert_close(wide, before.float(), rtol=0, atol=0.2)
     assert "forward" not in vars(model.lm_head)
-    wide_model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2"))
+    wide_model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2", small=True))
     with float32_output(wide_model):
         assert "forward" not in vars(wide_model.lm_head)  # float32 is left as it is, to the bit
 
@@ -103,7 +103,7 @@ def test_an_output_layer_inside_an_adapter(zoo_model: ZooFolder, how: str) -> No
 
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None:
-    model = load(zoo_model("llama"), engine)
+    model = load(zoo_model("llama", small=True), engine)
     prompts = sample_prompts()[:24]
     for item in model.encode(prompts):
         with torch.no_grad():
@@ -114,26 +114,26 @@ def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None
 
 
 def test_agreement_with_float32_is_measured_on_the_run_and_told(zoo_model: ZooFolder, monkeypatch) -> None:
-    model = half(zoo_model("llama"))
+    model = half(zoo_model("llama", small=True))
     result = unslant.audit(model, QUESTIONS[:3], orders="cyclic")
     told = result.responses.meta["half_precision"]
     assert told["prompts"] == precision.PROMPTS
     assert 0 <= told["argmax"] <= 1
     assert 0 < told["mean"] < told["largest"] < 2
     encoded = model._sample
-    exact = dict(PlainEngine(load(zoo_model("llama")).model, 1024).score(encoded, Cost()))
+    exact = dict(PlainEngine(load(zoo_model("llama", small=True)).model, 1024).score(encoded, Cost()))
     found = dict(PlainEngine(model.model, 1024).score(encoded, Cost()))
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))
     # the copy in float32 has the weights as they were rounded, so it differs a little from the model as it was
     assert told["mean"] == pytest.approx(apart.mean(), rel=0.9)
     monkeypatch.setattr(precision, "_free_memory", lambda: 0)
     assert facts_of(model)["half_precision"] is None
-    assert "half_precision" not in facts_of(load(zoo_model("llama")))
+    assert "half_precision" not in facts_of(load(zoo_model("llama", small=True)))
 
 
 def test_agreement_counts_other_answers(zoo_model: ZooFolder, monkeypatch) -> None:
-    model = half(zoo_model("llama")).model
-    encoded = half(zoo_model("llama")).encode(sample_prompts()[:6])
+    model = half(zoo_model("llama", small=True)).model
+    encoded = half(zoo_model("llama", small=True)).encode(sample_prompts()[:6])
     scores = iter([[np.log([0.6, 0.4])] * 6, [np.log([0.6, 0.4])] * 4 + [np.log([0.4, 0.6])] * 2])
     monkeypatch.setattr(precision, "_scores", lambda model, encoded: next(scores))
     found = precision.agreement(model, encoded)
@@ -157,7 +157,7 @@ def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bo
     from unslant.debias.model_pass import run
     from unslant.models.hf.parallel import Segment, last_logits
 
-    model = half(zoo_model("gemma2"))
+    model = half(zoo_model("gemma2", small=True))
     encoded = model.encode(sample_prompts()[:6])
     found = run(model.model, encoded, tree=tree)
     assert found.hidden.dtype == torch.bfloat16

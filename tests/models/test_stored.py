@@ -66,8 +66,8 @@ def stop_after(model: ScoringModel, prompts: Sequence[Prompt], results: int) -> 
     scores.close()  # type: ignore[attr-defined]
 
 
-def test_five_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    kill_and_resume(zoo_model("llama"), tmp_path, kills=5, seed=1)
+def test_two_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    kill_and_resume(zoo_model("llama", small=True), tmp_path, kills=2, seed=1)
 
 
 @pytest.mark.slow
@@ -75,13 +75,13 @@ def test_five_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
     ("name", "engine", "kills"), [("fair", "tree", 50), ("llama", "tree", 20), ("llama", "plain", 10)]
 )
 def test_killed_at_random_moments(zoo_model: ZooFolder, tmp_path: Path, name: str, engine: str, kills: int) -> None:
-    folder = reference_path(name) if name in reference_names() else zoo_model(name)
+    folder = reference_path(name) if name in reference_names() else zoo_model(name, small=True)
     shares = kill_and_resume(folder, tmp_path, kills, seed=7, engine=engine)
     assert sum(0 < share < 1 for share in shares) > kills / 4, f"kills were not spread over the scoring: {shares}"
 
 
 def test_two_processes_share_a_store(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    folder, store = zoo_model("llama"), tmp_path / "store.sqlite3"
+    folder, store = zoo_model("llama", small=True), tmp_path / "store.sqlite3"
     start(folder, tmp_path / "own.sqlite3", tmp_path / "alone.parquet").finish()
     started = [start(folder, store, tmp_path / f"{i}.parquet", pause=0.01 * i) for i in range(3)]
     other = start(folder, store, tmp_path / "plain.parquet", engine="plain")
@@ -98,8 +98,8 @@ def test_two_processes_share_a_store(zoo_model: ZooFolder, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_scores_and_costs_are_those_without_a_store(zoo_model: ZooFolder, store: Store, prompts, engine) -> None:
-    bare = load(zoo_model("llama"), engine)
-    kept = StoredModel(load(zoo_model("llama"), engine), store)
+    bare = load(zoo_model("llama", small=True), engine)
+    kept = StoredModel(load(zoo_model("llama", small=True), engine), store)
     assert score(kept, prompts) == score(bare, prompts)
     assert counts(kept.cost) == counts(bare.cost)
     assert kept.recalled == 0
@@ -109,9 +109,9 @@ def test_scores_and_costs_are_those_without_a_store(zoo_model: ZooFolder, store:
 
 
 def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, prompts) -> None:
-    first = StoredModel(load(zoo_model("llama")), store)
+    first = StoredModel(load(zoo_model("llama", small=True)), store)
     expected = score(first, prompts)
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     again = StoredModel(model, store)
     assert score(again, prompts) == expected
     assert model.cost.forwards == 0
@@ -122,21 +122,21 @@ def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, p
 @pytest.mark.usefixtures("written_at_once")
 @pytest.mark.parametrize("ahead", [25, 35, None])
 def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: Store, prompts, ahead) -> None:
-    whole = load(zoo_model("llama"))
+    whole = load(zoo_model("llama", small=True))
     expected = score(whole, prompts)
-    stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 15)
-    behind = StoredModel(load(zoo_model("llama")), store)
+    stop_after(StoredModel(load(zoo_model("llama", small=True)), store), prompts, 15)
+    behind = StoredModel(load(zoo_model("llama", small=True)), store)
     scores = behind.score(prompts)
     found = [next(scores)]  # it has looked at what is there
     with Store(store.path) as opened:
-        other = StoredModel(load(zoo_model("llama")), opened)
+        other = StoredModel(load(zoo_model("llama", small=True)), opened)
         stop_after(other, prompts, len(prompts) if ahead is None else ahead)
     found += scores
     assert sorted(scored.index for scored in found) == list(range(len(prompts)))
     assert [scored.logprobs.tobytes() for scored in sorted(found, key=lambda scored: scored.index)] == expected
     if ahead is not None:
         assert counts(behind.cost) == counts(whole.cost)
-    last = StoredModel(load(zoo_model("llama")), store)
+    last = StoredModel(load(zoo_model("llama", small=True)), store)
     assert score(last, prompts) == expected
     assert last.recalled == len(prompts)
     with closing(sqlite3.connect(store.path)) as connection:
@@ -149,16 +149,16 @@ def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: St
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
 def test_an_interrupted_call_goes_on_bit_for_bit(zoo_model: ZooFolder, store: Store, prompts, name, engine) -> None:
-    whole = load(zoo_model(name), engine)
+    whole = load(zoo_model(name, small=True), engine)
     expected = score(whole, prompts)
     forwards = 0
     for stop in (1, 15, 25, 35):
-        model = load(zoo_model(name), engine)
+        model = load(zoo_model(name, small=True), engine)
         part = StoredModel(model, store)
         stop_after(part, prompts, stop)
         forwards += model.cost.forwards
         assert part.cost.forwards == forwards  # of all processes so far
-    model = load(zoo_model(name), engine)
+    model = load(zoo_model(name, small=True), engine)
     last = StoredModel(model, store)
     assert score(last, prompts) == expected
     assert counts(last.cost) == counts(whole.cost)
@@ -170,7 +170,7 @@ def test_a_call_that_ran_out_of_memory_goes_on_bit_for_bit(
     zoo_model: ZooFolder, tmp_path: Path, prompts, monkeypatch
 ) -> None:
     def small_memory() -> TransformersModel:
-        model = load(zoo_model("llama"), token_budget=200)
+        model = load(zoo_model("llama", small=True), token_budget=200)
         forward, passes = model.model.forward, []
 
         def limited(*args, input_ids, **kwargs):
@@ -194,15 +194,15 @@ def test_a_call_that_ran_out_of_memory_goes_on_bit_for_bit(
 
 @pytest.mark.usefixtures("written_at_once")
 def test_a_lost_state_only_costs_time(zoo_model: ZooFolder, store: Store, prompts) -> None:
-    expected = score(load(zoo_model("llama")), prompts)
-    stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 30)
+    expected = score(load(zoo_model("llama", small=True)), prompts)
+    stop_after(StoredModel(load(zoo_model("llama", small=True)), store), prompts, 30)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         assert connection.execute("DELETE FROM states").rowcount == 1
-    assert score(StoredModel(load(zoo_model("llama")), store), prompts) == expected
+    assert score(StoredModel(load(zoo_model("llama", small=True)), store), prompts) == expected
 
 
 def test_a_changed_model_is_asked_anew(zoo_model: ZooFolder, store: Store, prompts) -> None:
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     kept = StoredModel(model, store)
     prompts = prompts[:20]
     before = score(kept, prompts)
@@ -211,13 +211,17 @@ def test_a_changed_model_is_asked_anew(zoo_model: ZooFolder, store: Store, promp
     after = score(kept, prompts)
     assert kept.recalled == 0
     assert after != before
-    assert after == score(load_changed(zoo_model("llama")), prompts)
+    assert after == score(load_changed(zoo_model("llama", small=True)), prompts)
 
-    for other in (load(zoo_model("llama"), "plain"), load(zoo_model("gemma2")), half(zoo_model("llama"))):
+    for other in (
+        load(zoo_model("llama", small=True), "plain"),
+        load(zoo_model("gemma2", small=True)),
+        half(zoo_model("llama", small=True)),
+    ):
         found = StoredModel(other, store)
         score(found, prompts)
         assert found.recalled == 0
-    unchanged = StoredModel(load(zoo_model("llama")), store)
+    unchanged = StoredModel(load(zoo_model("llama", small=True)), store)
     assert score(unchanged, prompts) == before
     assert unchanged.recalled == len(prompts)
 
@@ -237,7 +241,7 @@ def half(folder: Path) -> TransformersModel:
 def test_an_adapter_switched_off_and_on_is_noticed(zoo_model: ZooFolder, store: Store, prompts) -> None:
     from peft import LoraConfig, get_peft_model
 
-    plain = load(zoo_model("llama"))
+    plain = load(zoo_model("llama", small=True))
     config = LoraConfig(r=1, init_lora_weights=False, target_modules=["q_proj", "v_proj"])
     adapted = TransformersModel(get_peft_model(plain.model, config), plain.tokenizer, "zoo", engine="tree")
     kept = StoredModel(adapted, store)
@@ -253,7 +257,7 @@ def test_an_adapter_switched_off_and_on_is_noticed(zoo_model: ZooFolder, store: 
 
 def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store: Store) -> None:
     question = present(QUESTIONS[2])
-    kept = StoredModel(load(zoo_model("llama")), store)
+    kept = StoredModel(load(zoo_model("llama", small=True)), store)
     for name in ("plain", "base-rate"):
         score(kept, Cloze(Writer(load_template(name))).prompts(question))
     assert kept.recalled == 0
@@ -265,22 +269,22 @@ def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store
 
 
 def test_prompts_of_another_call_are_taken_over(zoo_model: ZooFolder, store: Store, prompts) -> None:
-    first = StoredModel(load(zoo_model("llama")), store)
+    first = StoredModel(load(zoo_model("llama", small=True)), store)
     some = score(first, prompts[::2])
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     more = StoredModel(model, store)
     found = score(more, prompts)
     assert found[::2] == some
     assert more.recalled == more.taken_over == len(prompts[::2])
     assert model.cost.prompts == more.cost.prompts == len(prompts) - len(prompts[::2])
-    exact = score(load(zoo_model("llama")), prompts)
+    exact = score(load(zoo_model("llama", small=True)), prompts)
     for one, other in zip(found, exact, strict=True):
         np.testing.assert_allclose(np.frombuffer(one), np.frombuffer(other), rtol=0, atol=1e-4)
-    assert score(StoredModel(load(zoo_model("llama")), store), prompts) == found
+    assert score(StoredModel(load(zoo_model("llama", small=True)), store), prompts) == found
 
 
 def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    folder, store, out = zoo_model("llama"), tmp_path / "store.sqlite3", tmp_path / "out.parquet"
+    folder, store, out = zoo_model("llama", small=True), tmp_path / "store.sqlite3", tmp_path / "out.parquet"
     start(folder, tmp_path / "whole.sqlite3", tmp_path / "whole.parquet").finish()
     message = start(folder, store, out, largest_file=180_000).failure()
     assert message.startswith(f"{store}: cannot be written, the disk or a quota is full")
@@ -295,7 +299,7 @@ def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_mod
 
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_what_was_damaged_is_scored_again_and_nothing_else(zoo_model: ZooFolder, store: Store, prompts, engine) -> None:
-    model = load(zoo_model("llama"), engine)
+    model = load(zoo_model("llama", small=True), engine)
     before = score(StoredModel(model, store), prompts)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE scores SET checksum = checksum + 1 WHERE position IN (5, 6)")
@@ -327,11 +331,11 @@ def nobody() -> Iterator[None]:
 
 @pytest.mark.usefixtures("written_at_once")
 def test_a_store_made_read_only_stops_the_run_with_a_clear_error(zoo_model: ZooFolder, prompts) -> None:
-    model = load(zoo_model("llama"))
+    model = load(zoo_model("llama", small=True))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.sqlite3"
         with Store(path) as store:
-            stop_after(StoredModel(load(zoo_model("llama")), store), prompts, 30)
+            stop_after(StoredModel(load(zoo_model("llama", small=True)), store), prompts, 30)
         kept, _ = progress(path)
         path.chmod(0o444)
         path.parent.chmod(0o555)
@@ -346,7 +350,7 @@ def test_a_store_made_read_only_stops_the_run_with_a_clear_error(zoo_model: ZooF
         assert progress(path)[0] == kept
         with Store(path) as store:
             again = StoredModel(model, store)
-            assert score(again, prompts) == score(load(zoo_model("llama")), prompts)
+            assert score(again, prompts) == score(load(zoo_model("llama", small=True)), prompts)
             assert again.recalled == kept
 
 
@@ -389,5 +393,5 @@ def test_an_error_of_the_model_loses_nothing_that_came_before(store: Store) -> N
 
 def test_the_study_of_the_kill_test_is_one_that_could_go_wrong(zoo_model: ZooFolder) -> None:
     """Its scores differ with the batches they were computed in; a resumed run that cut them otherwise would show."""
-    one, other = (study(load(zoo_model("llama"), token_budget=budget), questions=4) for budget in (80, 300))
+    one, other = (study(load(zoo_model("llama", small=True), token_budget=budget), questions=4) for budget in (80, 300))
     assert one.table["logprobs"] != other.table["logprobs"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from tests.models.test_equality import variant
 from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
 from unslant.models.hf.tokenization import Encoder
@@ -31,7 +32,7 @@ TEXT = st.lists(
 _encoders: dict[str, Encoder] = {}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[variant(name) for name in NAMES])
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
         _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)), "allow")

@@ -4,16 +4,18 @@ Each is saved as a plain folder that ``AutoModelForCausalLM`` and ``AutoTokenize
 spread that makes attention sharp and logits unlike, and biases and norms are no longer ones and zeros: a wrong
 position, mask or parent shows in the numbers.
 
+Any can be had with the small vocabulary of the reference models, for tests of something other than tokens: most of the
+time that the others take is spent on their vocabularies.
+
 Sliding windows are 16 tokens, shorter than any real prompt. ``AutoTokenizer`` gives Qwen 2 models its own class, so
 those cut text by Qwen 2's rules with GPT-2's vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.models.zoo_tokenizers import TOKENIZERS, save_tokenizer
 
@@ -204,16 +206,16 @@ ZOO: dict[str, ZooEntry] = {
 }
 
 
-def build(name: str, folder: Path, tokenizer_cache: Path) -> Path:
+def build(name: str, folder: Path, tokenizer_cache: Path, small: bool = False) -> Path:
     """Build one model of :data:`ZOO`, save it with its tokenizer into ``folder`` (made if absent) and return that.
 
-    Built tokenizers are kept in ``tokenizer_cache``. Always the same weights for the same name. Skips the test if the
-    tokenizer's vocabulary file is not there.
+    With ``small`` it has the vocabulary of the reference models. Built tokenizers are kept in ``tokenizer_cache``.
+    Always the same weights for the same name. Skips the test if the tokenizer's vocabulary file is not there.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    entry = ZOO[name]
+    entry = replace(ZOO[name], tokenizer="reference") if small else ZOO[name]
     source = TOKENIZERS[entry.tokenizer]
     save_tokenizer(entry.tokenizer, folder, tokenizer_cache)
     config = AutoConfig.for_model(
@@ -236,5 +238,7 @@ def build(name: str, folder: Path, tokenizer_cache: Path) -> Path:
     return folder
 
 
-ZooFolder = Callable[[str], Path]
-"""Type of the fixture ``zoo_model``: the folder of a model by its name in :data:`ZOO`."""
+class ZooFolder(Protocol):
+    """The fixture ``zoo_model``: the folder of a model by its name in :data:`ZOO`, as :func:`build` makes it."""
+
+    def __call__(self, name: str, small: bool = False) -> Path: ...

@@ -20,6 +20,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import PreTrainedTokenizerFast
 
 from tests.conftest import SHARED_DATA
+from training import tokenizer
 
 TOKENIZER_DATA = SHARED_DATA / "tokenizers"
 CONTROL, USER_DEFINED = 3, 4  # GGUF token types
@@ -46,7 +47,8 @@ class TokenizerSource:
 
     Attributes:
         file: name in the folder of tokenizer data.
-        kind: ``spm`` (SentencePiece BPE with byte fallback), ``bytes`` (byte-level BPE) or ``json`` (ready-made).
+        kind: ``spm`` (SentencePiece BPE with byte fallback), ``bytes`` (byte-level BPE), ``json`` (ready-made) or
+            ``reference`` (that of the reference models, trained here: no file, and a vocabulary that loads at once).
         vocab_size: rows of the embedding that a model with this tokenizer has.
         bos_id, eos_id: the special tokens at the beginning and the end of a sequence.
         prefix_space: SentencePiece only: a text is read as if a space stood before it (Llama 2, not Gemma).
@@ -67,7 +69,7 @@ class TokenizerSource:
 
     @property
     def path(self) -> Path:
-        return TOKENIZER_DATA / self.file
+        return Path(tokenizer.__file__) if self.kind == "reference" else TOKENIZER_DATA / self.file
 
 
 TOKENIZERS: dict[str, TokenizerSource] = {
@@ -82,6 +84,7 @@ TOKENIZERS: dict[str, TokenizerSource] = {
     ),
     "phi-3": TokenizerSource("ggml-vocab-phi-3.gguf", "spm", 32064, 1, 32000, bos=True, rstrip=True),
     "phi-2": TokenizerSource("phi-2.tokenizer.json", "json", 50295, 50256, 50256),
+    "reference": TokenizerSource("", "reference", 1620, 1, 2),
 }
 
 
@@ -108,6 +111,8 @@ def save_tokenizer(name: str, folder: Path, cache: Path) -> None:
 def build_tokenizer(name: str) -> PreTrainedTokenizerFast:
     """One of :data:`TOKENIZERS` as a fast tokenizer, ready for ``save_pretrained``."""
     source = TOKENIZERS[name]
+    if source.kind == "reference":
+        return tokenizer.wrap(tokenizer.train_tokenizer())
     if source.kind == "json":
         raw = Tokenizer.from_file(str(source.path))
         raw.no_truncation()  # the file carries a limit of 2,048 that its maker did not set

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import unslant
 from tests.serving import Fault, FaultServer, completion
+from unslant.errors import InputError
 from unslant.studies.instruction_boundary.instruction_settings import present_setting
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 
@@ -75,23 +77,29 @@ def test_inspect_eval_runs_the_task_and_its_log_becomes_responses(tmp_path):
 
 
 def test_a_setting_that_does_not_exist_is_named(tmp_path):
-    done = inspect_eval(tmp_path, "http://127.0.0.1:9/v1", "-T", "settings=plain")
-    assert done.returncode != 0
-    assert "unknown setting 'plain'" in done.stdout + done.stderr
+    from inspect_ai import eval
+    from inspect_ai.model import get_model
 
-
-def test_the_command_line_asks_the_same(tmp_path):
-    """``unslant study instruction-boundary`` from its own process, and ``unslant report`` from what it wrote."""
-    (tmp_path / "home").mkdir()
-    with FaultServer(lambda _: Fault(body=completion("none"))).running() as server:
-        command = [str(INSPECT.with_name("unslant")), "study", "instruction-boundary", "words", "embedded"]
-        command += ["--base-url", server.url, "--settings", "vanilla", "--limit", "4", "--log-dir", "logs", "--quiet"]
-        command += ["--json", "r.json", "--responses", "r.parquet", "--html", "r.html"]
-        done = subprocess.run(
-            command, env=clean_environment(tmp_path, ""), cwd=tmp_path, capture_output=True, text=True, timeout=300
+    with pytest.raises(InputError, match="unknown setting 'plain'"):
+        eval(
+            "unslant/instruction_boundary",
+            model=get_model("mockllm/model"),
+            task_args={"settings": "plain"},
+            log_dir=str(tmp_path),
+            display="none",
         )
-    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_line_asks_the_same(tmp_path, monkeypatch):
+    """``unslant study instruction-boundary`` as typed, with the logs where it is typed."""
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(lambda _: Fault(body=completion("none"))).running() as server:
+        command = ["study", "instruction-boundary", "words", "embedded", "--base-url", server.url, "--quiet"]
+        command += ["--settings", "vanilla", "--limit", "4", "--log-dir", "logs"]
+        done = unslant(*command, "--json", "r.json", "--responses", "r.parquet", "--html", "r.html")
+    assert done.code == 0, done.err
     assert len(server.requests) == 8
+    assert list((tmp_path / "logs").iterdir())
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["statuses"] == {"ok": 4, "unparsed": 4}
     assert (tmp_path / "r.html").stat().st_size > 10_000

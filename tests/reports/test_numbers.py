@@ -47,7 +47,7 @@ def test_signs_tell_a_difference(value: float, digits: int) -> None:
 
 @given(FLOATS.filter(lambda v: abs(v) < 1e4))
 def test_a_relative_change_is_a_percentage(value: float) -> None:
-    text = number(value, METRICS["change"])
+    text = number(value, METRICS["change.relative"])
     assert text.endswith("\u00a0%")
     if not text.startswith(("<", ">")):
         assert abs(read(text[:-2]) - 100 * value) <= 0.5 + 1e-6 * abs(value)

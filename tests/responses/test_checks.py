@@ -58,7 +58,7 @@ def change(path: Path, column: str, row: int, value: Any) -> None:
         ("logprobs", [-1.0, 0.5, -1.0], "holds what is no natural-log probability: 0.5"),
         ("logprobs", [-1.0, float("nan"), -1.0], "holds what is no natural-log probability: nan"),
         ("logprobs", None, "is ok, but there is no answer"),
-        ("status", "fine", "is none of ok, unparsed, refused, censored, error"),
+        ("status", "fine", "is none of ok, unparsed, refused, error, censored"),
         ("answers", [1, 1], "holds the same twice"),
         ("answers", [7], "holds 7"),
         ("pinned", [-1], "holds -1"),

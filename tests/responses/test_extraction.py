@@ -129,6 +129,32 @@ def test_long_replies_are_read_in_time():
         assert extract_verdict(text).labels <= {"True", "False", "Unknown"}
 
 
+UNITS = (
+    "A) ",
+    "**",
+    "A. text ",
+    "wait ",
+    "The correct answer is A. ",
+    "A和",
+    "_",
+    '{"a":',
+    "so ",
+    "if A ",
+    "A isn't ",
+    "\n",
+)
+
+
+@given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3))
+@settings(max_examples=5)
+def test_long_replies_of_any_pattern_are_read_in_time(units):
+    """As above: time must not grow faster than the reply."""
+    unit = "".join(units)
+    reply = (unit * 100_000)[:100_000]
+    assert extract_labels(reply, "ABCD", ("text", "other text", "5", "7")).status in ("ok", "unparsed", "refused")
+    assert extract_verdict(reply).status in ("ok", "unparsed", "refused")
+
+
 def test_contents_of_an_answer():
     question = Question("q", "Which?", ("x", "y", "z"), frozenset({0}))
     shown = present(question, (2, 0, 1))

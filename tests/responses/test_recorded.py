@@ -13,7 +13,7 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.responses import Responses
-from unslant.responses.recorded import load_recorded
+from unslant.responses.importers.label_scores import load_recorded
 
 WIDE = """variant,prompting,subject,question_index,model,lp_A,lp_B,lp_C,correct_label,order
 MMLU,cf,x,0,M,-1,-2,-3,B,ABC

@@ -6,6 +6,7 @@ import json
 import random
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +147,11 @@ def _recorded(folder: Path, model: str) -> BaseRateResult:
     return base_rate_recorded(folder / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
 
 
-@pytest.mark.parametrize("model", ["GPT2", "LLaMa2-7B", "Mistral-7B"])
+def _slow(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("model", [_slow("GPT2"), _slow("LLaMa2-7B"), "Mistral-7B"])
 def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
     result = _recorded(shared_data, model)
     assert len(result.published) == 10
@@ -156,6 +161,7 @@ def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
     assert "Comparison with the paper's table 3" in result.summary(140, details=True)
 
 
+@pytest.mark.slow
 def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
     cloze = _recorded(shared_data, "GPT2").found["cloze"]
     assert cloze.rates is not None
@@ -167,7 +173,7 @@ def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("model", "cloze", "counterfactual"),
-    [("GPT2", 0.97, 0.65), ("Mistral-7B", 0.97, 0.51), ("LLaMa2-7B", 0.29, -0.12)],
+    [_slow("GPT2", 0.97, 0.65), ("Mistral-7B", 0.97, 0.51), _slow("LLaMa2-7B", 0.29, -0.12)],
 )
 def test_median_correlation_within_subjects_is_the_notebooks(
     shared_data: Path, model: str, cloze: float, counterfactual: float
@@ -185,12 +191,16 @@ def test_median_correlation_within_subjects_is_the_notebooks(
             assert within.median.note
 
 
-def test_hypotheses_on_the_papers_models(shared_data: Path) -> None:
+@pytest.mark.slow
+def test_hypotheses_on_gpt2_and_llama(shared_data: Path) -> None:
     assert _verdicts(_recorded(shared_data, "GPT2")) == {
         "H1": "holds", "H2": "holds", "H3": "partly", "H3, own base rates": "does not hold", "H4": "holds",
     }  # fmt: skip
     llama = _verdicts(_recorded(shared_data, "LLaMa2-7B"))
     assert (llama["H2"], llama["H3"]) == ("does not hold", "cannot be tested")
+
+
+def test_hypotheses_on_mistral(shared_data: Path) -> None:
     mistral = _recorded(shared_data, "Mistral-7B")
     assert _verdicts(mistral)["H3"] == "partly"
     turned = next(h for h in mistral.hypotheses if h.name == "H3, own base rates")
@@ -210,6 +220,7 @@ def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
     assert not any(cell.doubt for cell in result.found["cloze"].cells)
 
 
+@pytest.mark.slow
 def test_shortcuts_on_recorded_answers(shared_data: Path) -> None:
     questions = load_questions(shared_data / "mmlu_test.jsonl.gz")
     result = base_rate_recorded(_recorded(shared_data, "Mistral-7B").responses, questions)

@@ -36,7 +36,7 @@ def _nodes(sequences: Iterable[list[int]]) -> int:
 
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_cost_is_that_of_the_tree(zoo_model: ZooFolder, count: int) -> None:  # noqa: F811
-    model = _load(zoo_model("llama-deepseek"))
+    model = _load(zoo_model("llama", small=True))
     questions = _questions(count)
     writer = Writer(load_template("base-rate"))
     elicitations = [Cloze(writer), Counterfactual(writer)]
@@ -56,7 +56,7 @@ def test_cost_is_that_of_the_tree(zoo_model: ZooFolder, count: int) -> None:  # 
 
 
 def test_the_study_runs_on_a_loaded_model(zoo_model: ZooFolder) -> None:  # noqa: F811
-    model = _load(zoo_model("llama-deepseek"))
+    model = _load(zoo_model("llama", small=True))
     result = base_rate(model, _questions(12, (2, 3, 4)), shots=1, canary="very best")
     assert result.cost.tokens == model.cost.tokens
     assert result.found["cloze"].cells[0].accuracy["first"].n == 12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import Counter
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
 from unslant.studies.instruction_boundary.study import instruction_boundary
+from unslant.studies.readers import read_result
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 
@@ -388,6 +390,58 @@ def test_logs_are_read_again_with_todays_reader(run, tmp_path, monkeypatch):
     assert again.metrics.of("vanilla", "choice").accuracy.value == 1
 
 
+RIDDLE = "It is a riddle wrapped in a mystery."
+
+
+def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked_again(run, monkeypatch):
+    from unslant.responses.judge import JudgeReport
+    from unslant.studies.instruction_boundary import inspect_scorer
+
+    judged = []
+
+    def answer(request):
+        about = request["messages"][-1]["content"]
+        if not about.startswith("Below is somebody"):
+            return Fault(body=completion(RIDDLE))
+        judged.append(about)
+        return Fault(body=completion("Unknown" if "Unknown" in about else "NONE"))
+
+    monkeypatch.setattr(inspect_scorer, "validate", lambda _: JudgeReport(1, 1, ()))
+    judge = "inspect:openai-api/unslant/judge-later"
+    with FaultServer(answer).running() as server:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        assert run(server, ["vanilla"], 4).statuses == {"unparsed": 8}
+        asked = len(server.requests)
+        later = run(server, ["vanilla"], 4, judge=judge)
+        assert len(server.requests) - asked == len(judged)
+        assert sum(RIDDLE in about for about in judged) == 8
+        assert (later.asked_now, later.statuses) == (0, {"ok": 8})
+        assert later.metrics.of("vanilla", "judging").judged.value == 1
+        asked = len(server.requests)
+        assert run(server, ["vanilla"], 4, judge=judge).statuses == {"ok": 8}
+        assert run(server, ["vanilla"], 4).statuses == {"unparsed": 8}
+        assert len(server.requests) == asked
+
+
+def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
+    from unslant.studies.instruction_boundary import inspect_records
+
+    asked = asked_as(["vanilla"], 4)
+    with FaultServer(by_rule(asked)).running() as server, monkeypatch.context() as old:
+        old.setattr(inspect_records, "read_output", lambda *_: Extracted("unparsed"))
+        before = run(server, ["vanilla"], 4)
+    assert before.statuses == {"unparsed": 8}
+    before.to_parquet(tmp_path / "table.parquet")
+    again = read_result(tmp_path / "table.parquet")
+    assert again.statuses == {"ok": 8}
+    assert again.metrics.of("vanilla", "choice").accuracy.value == 1
+    bare = replace(before.responses, questions=())
+    bare.to_parquet(tmp_path / "bare.parquet")
+    told = read_result(tmp_path / "bare.parquet")
+    assert told.statuses == {"ok": 4, "unparsed": 4}
+    assert any("4 replies stand as they were read" in note and "--log-dir" in note for note in told.notes)
+
+
 def test_a_judges_reading_gives_way_to_the_patterns(run, monkeypatch):
     from unslant.responses.judge import JudgeReport
     from unslant.studies.instruction_boundary import inspect_scorer
@@ -445,8 +499,15 @@ def test_an_unknown_model_is_one_line(tmp_path):
         instruction_boundary("inspect:nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
 
 
-def test_the_authors_file_runs_end_to_end(tmp_path, shared_data):
+def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     """As published: a JSON list, numbered options, the answers under ``correct_answers``; asked of ``words``."""
+    looked_up = []
+
+    def refuse(host, *_, **__):
+        looked_up.append(host)
+        raise socket.gaierror("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     lines = (shared_data / "instruction_boundary_mcq.jsonl").read_text("utf-8").splitlines()
     by_form = {1: [], 0: [], 2: []}
     for one in map(json.loads, lines):
@@ -482,6 +543,7 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data):
     ]
     ran = unslant(*command, *more)
     assert ran.code == 0, ran.err
+    assert looked_up == []  # a local model needs no network
     written = json.loads((tmp_path / "numbers.json").read_text())
     assert [(row["setting"], row["kind"]) for row in written["settings"]] == [
         ("vanilla", "choice"), ("conformity-dense", "choice"), ("few-shot:none=1", "choice"),

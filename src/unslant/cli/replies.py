@@ -107,21 +107,23 @@ def _ask_judge(model: ChatModel, found: list[RecordedReply]) -> tuple[JudgeRepor
 
 def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
     """Status, rule and number of replies: the statuses in their order, the most frequent rule first."""
-    from unslant.responses import STATUSES
+    from unslant.responses import REPLY_STATUSES
 
     found = Counter((one.status, one.rule) for one in read)
-    return sorted(((*key, n) for key, n in found.items()), key=lambda row: (STATUSES.index(row[0]), -row[2], row[1]))
+    return sorted(
+        ((*key, n) for key, n in found.items()), key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1])
+    )
 
 
 def _numbers(read: Sequence[Extracted], report: JudgeReport | None, failed: int) -> dict[str, Any]:
     """The summary for JSON; shares are of all replies, with a Wilson interval."""
     import unslant
     from unslant.metrics.estimate import wilson
-    from unslant.responses import STATUSES
+    from unslant.responses import REPLY_STATUSES
 
     statuses = Counter(one.status for one in read)
     n = len(read)
-    estimates = {status: wilson(statuses[status] / n, n) for status in STATUSES}
+    estimates = {status: wilson(statuses[status] / n, n) for status in REPLY_STATUSES}
     return {
         "unslant": unslant.__version__,
         "n": n,

@@ -80,6 +80,7 @@ def order_scores(
         labels_reversed=_view(groups, questions, LABELS_REVERSED),
         both_reversed=_view(groups, questions, BOTH_REVERSED),
         labels_shifted=_view(groups, questions, LABELS_SHIFTED),
+        n_rows=sum(len(rows.ok) for rows in groups.values()),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,

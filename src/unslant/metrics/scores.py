@@ -172,6 +172,7 @@ class OrderScores(QuestionArrays):
         labels_reversed: options as listed, labels from last to first.
         both_reversed: both.
         labels_shifted: options as listed, labels from the second on, the first at the bottom.
+        n_rows: rows looked at.
         n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
         n_censored: those of them whose best label may be one that a server did not return.
         n_bounds: label scores that are only upper bounds.
@@ -187,6 +188,7 @@ class OrderScores(QuestionArrays):
     labels_reversed: View
     both_reversed: View
     labels_shifted: View
+    n_rows: int = 0
     n_failed: int = 0
     n_censored: int = 0
     n_bounds: int = 0

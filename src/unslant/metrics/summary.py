@@ -29,7 +29,8 @@ class Counts:
 
     Attributes:
         questions: all questions with any response looked at.
-        failed_rows: responses that are not answers; never counted as wrong.
+        rows: responses looked at.
+        failed_rows: those of them that are not answers; never counted as wrong.
         censored_rows: those of them whose best label may be one that a server did not return.
         bounded_scores: label scores that are only upper bounds, because a server did not return the label.
         incomplete: questions left out of all order metrics because an order is missing or failed.
@@ -37,11 +38,13 @@ class Counts:
         no_right_option, several_right: the first are left out of all accuracies, both out of RStd, RSD and CKLD.
         with_pinned: questions with options that keep their place.
         immovable: complete questions with a single order; left out of PBM, consistency and preference.
+        one_order: questions shown in a single order though they have more.
         sampled_orders: questions shown in a sample of their orders.
         by_options: questions per option count.
     """
 
     questions: int
+    rows: int
     failed_rows: int
     censored_rows: int
     bounded_scores: int
@@ -51,6 +54,7 @@ class Counts:
     several_right: int
     with_pinned: int
     immovable: int
+    one_order: int
     sampled_orders: int
     by_options: Mapping[int, int]
 
@@ -155,6 +159,7 @@ def _counts(scores: OrderScores) -> Counts:
     sizes, numbers = np.unique(scores.n_options, return_counts=True)
     return Counts(
         questions=len(scores),
+        rows=scores.n_rows,
         failed_rows=scores.n_failed,
         censored_rows=scores.n_censored,
         bounded_scores=scores.n_bounds,
@@ -164,6 +169,7 @@ def _counts(scores: OrderScores) -> Counts:
         several_right=int((answers > 1).sum()),
         with_pinned=int(scores.pinned.any(axis=1).sum()),
         immovable=int((counts == 1).sum()),
+        one_order=int(((counts == 1) & (orders > 1)).sum()),
         sampled_orders=int(((counts > 0) & (counts < orders)).sum()),
         by_options={int(n): int(number) for n, number in zip(sizes, numbers, strict=True)},
     )

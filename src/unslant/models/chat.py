@@ -181,8 +181,11 @@ def inspect_model(address: Address) -> Any:
 
 
 def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
+    from inspect_ai.model import ModelInfo, set_model_info
+
     from unslant.models.hf.loading import check_complete, locate, with_adapter
 
+    set_model_info("hf/local", ModelInfo())  # else inspect looks for a model "local" on the Hub to know its limits
     chosen = {"device": options.device, "dtype": options.dtype}
     arguments: dict[str, Any] = {key: value for key, value in chosen.items() if value != "auto"}
     folder = locate(name)

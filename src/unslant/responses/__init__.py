@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from unslant.responses.checks import STATUSES
-from unslant.responses.recorded import load_recorded
+from unslant.responses.checks import REPLY_STATUSES, STATUSES
+from unslant.responses.importers.label_scores import load_recorded
 from unslant.responses.table import SCHEMA, Response, Responses, text_ranks
 
 if TYPE_CHECKING:
     from unslant.responses.extraction import Extracted, chosen_contents, extract, extract_labels, extract_verdict
 
 __all__ = [
+    "REPLY_STATUSES",
     "SCHEMA",
     "STATUSES",
     "Extracted",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from unslant.responses.label_words import any_of
-from unslant.responses.mentions import BOTH, LABEL, LABELLED, NOT_ANY, ONE, characters
+from unslant.responses.mentions import BOTH, LABEL, LABELLED, MASKED, NOT_ANY, ONE, characters
 from unslant.responses.reply_text import FIELD
 
 _I = re.IGNORECASE
@@ -19,7 +19,8 @@ END = r"(?= ?(?:[.!)⟧]|\n|\Z))"
 
 _AND = r"\b(?:and|as well as|together with|along with|plus|und|sowie|et|y|e)\b"
 JOINED = (
-    rf"(?: ?(?:[,;/&+|、]|{_AND}|[和与及]) ?(?:(?:{_AND}|&) )?(?:(?:also|the|an?|options?|choices?) ){{0,2}}"
+    rf"(?: ?(?:[,/&+|、]|{_AND}|[和与及]) ?(?:(?:{_AND}|&) )?(?:(?:also|the|an?|options?|choices?|las?|los|les?"
+    rf"|die) ){{0,2}}"
     rf"| (?={LABELLED})|(?={LABELLED}))"
 )
 SUBJECT = rf"{ONE}(?:{JOINED}{ONE}){{0,25}}"
@@ -29,7 +30,8 @@ _VERB = " " + any_of(
 )
 _LINE_END = r"(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))"
 LISTED = (
-    rf"{ONE}(?:(?! ?[,;] ?(?:and )?{SUBJECT}{_VERB}\b){JOINED}{ONE}(?! (?:is|was|has|does)\b)){{0,25}}"
+    rf"{ONE}(?:(?! ?[,;] ?(?:and )?{SUBJECT}{_VERB}\b)(?:{JOINED}| ?; ?(?:and )?){ONE}(?! (?:is|was|has"
+    rf"|does)\b)){{0,25}}"
     rf"(?:[.,;-]{{0,3}} ?\n ?{ONE}{_LINE_END}){{0,25}}"
 )
 """The same as an answer: no member is the subject of what follows; further ones may stand on lines of their own."""
@@ -49,7 +51,7 @@ RIGHT = (
     )
     + ")"
 )
-_WRONG = rf"(?:wrong|incorrect|false|not {RIGHT})"
+_WRONG = rf"(?:wrong|incorrect|false|not {RIGHT}|ruled out|eliminated|excluded)"
 _NAMED = rf"(?: ?\(?(?:{EITHER})\)?)?"
 _GIVEN = r"(?: (?:above|listed|given|provided|shown|presented|here))*"
 _OF_THEM = (
@@ -79,6 +81,9 @@ NONE_STATED = re.compile(
     rf"|them)(?: \w{{1,12}})? are {_WRONG}|\b(?:neither|not one|not any) of (?:the|these) (?:\w{{1,12}} )?{_OPTION}"
     rf"|(?:\bnot|n't) (?:(?:a|any|one) (?:single )?{RIGHT} {_OPTION}|(?:think|believe) (?:that )?any of (?:the|these"
     rf"|them)\b[^.\n]{{0,30}}{RIGHT})|\A(?:no,? )?there (?:isn't|is not|aren't|are not) (?:one|any)\b(?! \w)"
+    rf"|\b(?:correct|right) (?:answers?|options?|choices?) (?:is|are|was)(?: not|n't) (?:given|listed|provided"
+    rf"|available"
+    rf"|present|shown|included)\b(?! (?:by|in the (?:passage|text|question|premises))\b)"
     rf"|{_OPTION}[^.\n]{{0,40}} (?:do|does)(?:n't| not) (?:include|contain|list|have|show) (?:the|a|any) (?:correct"
     rf"|right)|\b(?:answer|(?:correct|right) \w{{2,20}})\b[^.\n]{{0,60}} (?:is|are|was)(?: not"
     rf"|n't) (?:actually )?{_LISTED_ANYWHERE}|{_NONE_ELSEWHERE}",
@@ -96,7 +101,7 @@ ALL_BUT = re.compile(
     rf"\b(?:all|every ?(?:thing|one)?|any)(?: of)?(?: the| these| them)?(?: \w{{1,12}})?(?: {_OPTION})?"
     rf"(?P<before> (?:is|are) (?:correct|right|true|wrong|incorrect|false))?,?"
     rf" (?:except(?: for)?|but|apart from|other than|besides) (?:for )?(?:option )?(?P<said>{EITHER})"
-    rf"(?: (?:is|are) (?P<after>{RIGHT}|{_WRONG})|(?P<alone>[ .!]*\Z))",
+    rf"(?: (?:is|are|(?:can|could|may) be) (?P<after>{RIGHT}|{_WRONG})|(?P<alone>[ .!]*\Z))",
     _I,
 )
 """Every option but these: "all except B are correct", "everything but B is wrong"."""
@@ -142,9 +147,12 @@ _GAP = rf"(?:(?:(?!\b(?:but|so|and|while|than|because)\b)[^.,;:\n?!{NOT_ANY}]){{
 CUE = (
     rf"(?:\b{_NOUN}(?:\((?:s|es)\))?{_GAP} ?(?:\b{_COPULA}\b|=|->|→)|\b(?:(?:correct|right|best|final) {_NOUN}"
     rf"|{_NOUN}[^.,;:\n{NOT_ANY}]{{0,60}} (?:correct|right|best))[^.,;:\n?!{NOT_ANY}]{{0,60}}:"
+    rf"|\bthere (?:is|are) (?:only |exactly )?(?:one|two|three|four|five)(?: of them| such \w{{2,12}})?:"
     rf"|\b(?:the |my |our )(?:correct|right|best|final|true)(?: (?:answers?|options?|choices?))?,?(?= {LABELLED})"
     rf"|\b(?:(?:richtige?n?|korrekte?n?)? ?(?:antwort(?:en)?|lösung|option)|richtig|korrekt) (?:ist|lautet|sind|lauten"
     rf"|wäre)|\b(?:réponses?|options?|choix)(?: (?:correctes?|exactes?|justes?|finales?))? (?:est|sont|serait)"
+    rf"|\b(?:es|son|sind|sont) (?:correct[aoe]?s?|richtig|vraie?s?|verdader[ao]s?)(?= (?:las?|les?|el|los"
+    rf"|die)? ?{LABELLED})"
     rf"|\b(?:respuestas?|opci[oó]n(?:es)?|soluci[oó]n)(?: (?:correctas?|finales?|adecuadas?))? (?:es|son|sería)"
     rf"|(?:答案|选项|選項|答え|正解|选择|选)(?:应该|应|就)?(?:是|为|選|选|は)?|故选|应选|所以选|而是)"
 )
@@ -197,8 +205,9 @@ CALLED_ANSWER = re.compile(
 _MARKED = characters(LABEL, BOTH)
 CONCLUDED = re.compile(
     rf"(?:\b(?:so|thus|therefore|hence|consequently|in conclusion|ie,?|namely|donc|por lo tanto"
-    rf"|(?:it|this|that)(?:'s| is| must be| has to be| should be)(?: therefore| thus| clearly)?)[ ,:]{{1,3}}"
-    rf"|(?:→|->|=>) ?)(?:(?:it|this)(?:'s| is| must be) |the |option |only |both |clearly )*(?P<said>{LISTED})(?:{END}"
+    rf"|(?:it|this|that)(?:'s| is| was| must be| has to be| should be)(?: therefore| thus| clearly)?)[ ,:]{{1,3}}"
+    rf"|(?:→|->|=>) ?|\bnot {characters(MASKED)},? but (?:rather )?)(?:(?:it|this)(?:'s| is| must be) |the |option "
+    rf"|only |both |clearly )*(?P<said>{LISTED})(?:{END}"
     rf"|(?=,? (?:because|since|as|for|which|given|that (?:is|are))\b))"
     rf"|{BEGIN}[^.!?\n{NOT_ANY}]{{0,300}}\b(?:is|are|be) (?P<marked>{_MARKED}(?:{JOINED}{_MARKED}){{0,25}}){END}",
     _I,
@@ -229,7 +238,8 @@ RETRACTED = re.compile(
 # --------------------------------------------------------------------------------------------------- judged one by one
 
 _CALLED = any_of(
-    "correct right true accurate valid acceptable yes likely probable richtig korrekt vrai correct[ao]s? "
+    "correct right true accurate valid acceptable yes likely probable richtig korrekt vraie?s? correct[aoe]?s? "
+    "exacte?s? justes? "
     "verdader[ao]s? (?:the_)?(?:best|closest|nearest|strongest) an?_(?:valid|correct|right|acceptable)_(?:answer"
     "|option|choice) 正确 对 "
     "(?:the_)?most_(?:likely|appropriate|accurate|suitable|plausible|correct|probable|reasonable"
@@ -237,7 +247,7 @@ _CALLED = any_of(
 )
 CALLED_RIGHT = re.compile(
     rf"(?P<said>{SUBJECT})[ )]{{0,2}}(?:(?:[:(-]|->|→) ?(?:(?:this |it )?(?:is|are) |it's )?"
-    r"|\. (?=(?:true|correct|yes|right)[ .!]{0,3}(?:\n|\Z))|\.? ?(?=\(correct\))|\? ?"
+    r"|\. (?=(?:true|correct|yes|right)[ .!]{0,3}(?:\n|\Z))|\.? ?(?=\(correct\))|\? ?|[都均]?是?(?=正确|对的)"
     r"| (?:(?:is|are|was|were|seems?|appears?|looks?|must be|would be|holds?|ist|sind|est|sont|es|son) ){1,2})"
     r"(?:(?:the|both|all|also|most likely|probably|clearly|definitely|only|indeed|therefore|thus|likely|each|certainly"
     rf"|in fact|the only|\() ?){{0,3}}{_CALLED}(?!\w)(?! ?(?:/|or|only|if|when|unless)\b)",
@@ -259,6 +269,23 @@ MARKED_WRONG = re.compile(
     rf"{_MARKED_LINE}(?:\(incorrect\)|[.:;-] (?:this is )?(?:incorrect|false|wrong|not correct|no))[ .!]*$", _IM
 )
 """Lines about an option that end in a judgement of it."""
+
+NOT_ANY_OF_THEM = re.compile(
+    r"(?:(?!\b(?:i|we|if)\b)[^.,;\n]){0,80}(?:n't|\bnot) (?:\w+ ){0,3}any of (?:these|those|them|the (?:options"
+    r"|choices|answers))"
+    r"\b[^,;\n]*\Z",
+    _I,
+)
+NONE_FIRST = re.compile(r"\W*none(?: of (?:them|these|those|the (?:above|options|answers)))?[,;:-] ?\w", _I)
+COUNTS = {"two": 2, "both": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+ALL_OF_THEM = re.compile(
+    r"\W*(?:yes,? )?all (?:of (?:them|these|those|the options|the answers)|(?P<n>two|three|four|five"
+    r"|six)(?: of (?:them|these))?"
+    r"(?: options| answers)?) (?:are|apply|fit)\b(?! (?:not|wrong|incorrect|false|un|in|the same"
+    r"|possible))[^,;\n]{0,40}\Z",
+    _I,
+)
+"""Replies that name no option and say that none is right, or all; and the numbers that "all four" may hold."""
 
 REFUSAL = re.compile(
     r"\b(?:i|we)(?: am|'m)? ?(?:sorry|afraid)\b|\bi apologi[sz]e\b|\b(?:i|we) (?:can't|can ?not|could not|won't"

@@ -31,6 +31,7 @@ from unslant.responses.mentions import AMBIGUOUS, ANY, BARE, BOTH, CONFLICT, LAB
 from unslant.responses.option_texts import OptionTexts, Token, end_of, tokens
 from unslant.responses.reply_text import option_text, plain
 
+_OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-Z]\. [A-Z][a-z]")
 """A name goes on: "A. A. Milne"."""
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
@@ -44,9 +45,8 @@ _LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choi
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_LONG_RUN = re.compile(
-    rf"((?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?){{60}})(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or )?)+"
-)
+_IN_RUN = rf"(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or |[和与及或])?)"
+_LONG_RUN = re.compile(rf"({_IN_RUN}{{60}}){_IN_RUN}+")
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
 
@@ -73,6 +73,14 @@ def collapser(labels: tuple[str, ...], options: tuple[str, ...]) -> Collapser:
     return Collapser(labels, options)
 
 
+def _unnumbered(texts: list[str]) -> list[str]:
+    """The texts without the numbers before them, where they are numbered from 0 or 1 on."""
+    parts = [_OWN_NUMBER.match(text) for text in texts]
+    numbers = [int(part[1]) for part in parts if part]
+    counted = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
+    return [part[2] for part in parts if part] if counted else texts
+
+
 class Collapser:
     """Collapses replies to one presentation.
 
@@ -83,7 +91,8 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
-        texts = [option_text(option) for option in options[: len(labels)]]
+        shown_texts = [option_text(option) for option in options[: len(labels)]]
+        texts = shown_texts if any(label.isdigit() for label in labels) else _unnumbered(shown_texts)
         self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
         shown = [plain(label).strip() for label in labels]
@@ -93,13 +102,20 @@ class Collapser:
         self._index = folded if self._fold else {label: i for i, label in enumerate(shown)}
         self._shown = frozenset(shown)
         self._numbered = any(label.isdigit() for label in shown)
+        self._own_number: re.Pattern[str] | None = None
+        if texts != shown_texts:
+            numbers = (
+                rf"{re.escape(shown.removesuffix(own))}(?={re.escape(own)})"
+                for shown, own in zip(shown_texts, texts, strict=True)
+            )
+            self._own_number = re.compile(rf"(?<![\w.])(?:{'|'.join(numbers)})", re.IGNORECASE)
         alternatives = [re.escape(label) for label in sorted(shown, key=len, reverse=True) if label]
         letters = "".join(label for label in shown if len(label) == 1 and label.isascii() and label.isupper())
         alternatives += [f"(?-i:[{letters}]{{2,}})"] if letters else []
         # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]| ?[=×*])",
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -107,6 +123,8 @@ class Collapser:
         """``text`` with one character in place of every mention."""
         for lines, line in self._broken:
             text = text.replace(lines, line)
+        if self._own_number is not None:
+            text = self._own_number.sub("", text)
         found = tokens(text)
         reply = _Reply(text, found, [token.start for token in found], dict(self._labels(text)))
         pieces, done = [], 0
@@ -202,6 +220,8 @@ class Collapser:
         owners = self.options.containing(part.group()) if part else frozenset()
         if part is not None and owners:
             return part.end(), mention(option, BOTH if option in owners else CONFLICT)
+        if part is not None and not below and "," not in gap.group() and self.options.nearer(part.group(), option):
+            return part.end(), mention(option, CONFLICT)
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from unslant.responses.answer_patterns import (
@@ -26,6 +27,7 @@ from unslant.responses.mentions import (
     ONE,
     TEXT,
     WORD,
+    characters,
     kind_of,
     mentions,
     options_of,
@@ -39,6 +41,9 @@ _CUED = tuple(
     (rule, re.compile(cue + SLOT, _IM))
     for rule, cue in (("answer field", FIELD_CUE), ("cue", CUE), ("choice", CHOOSING))
 )
+_LISTING = "options listed"
+_NEAR = 40
+"""Characters between two answers, or after the last, that hold no reasoning."""
 _SAID = (("called the answer", CALLED_ANSWER), ("conclusion", CONCLUDED), ("correction", CORRECTED))
 
 _LEAD = (
@@ -58,6 +63,23 @@ _BARE_SENTENCE = re.compile(
     rf"|thus):) {_LEAD}{SLOT}{_TAIL}",
     _I,
 )
+_AFTER_COLON = re.compile(rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(LABEL, BARE, BOTH)})[ .!]*$")
+_RULED_OUT = re.compile(r"\b(?:rul|eliminat|exclu|except|not\b|wrong|incorrect|false|between|option\b)", _I)
+_LEADING_UP = re.compile(
+    r"\b(?:so|thus|therefore|hence|finally|conclusion|final|actually|however|but|wait|no|instead|sorry|summary|overall"
+    r"|mean|meant|that is)\b",
+    _I,
+)
+_NOT_SHOWN = re.compile(
+    rf"(?:{FIELD_CUE}|\banswer is)[ :]{{0,3}}\n{{0,2}}[(\[\"']{{0,2}}(?:[A-Za-z]"
+    rf"|[IVXivx]{{1,4}})[)\]\"']{{0,2}}[.⟧]?\s{{0,3}}(?:\n|\Z)",
+    _IM,
+)
+HEDGED_MORE = re.compile(
+    rf"{ANY},? (?:and |or |plus )?(?:possibly|maybe|perhaps|potentially)(?: also)? (?:the |an? )?{ANY}", _I
+)
+"""A further option that is only considered."""
+_HOWEVER = re.compile(rf"\b(?:however|but)\b[^.\n]{{0,80}}\b(?:can|could|may|might) also be\b[^.\n]{{0,20}}({ANY})", _I)
 _CONDITIONAL = re.compile(r"\W{0,3}(?:if|provided|unless|assuming)\b", _I)
 _ONE_OF_SEVERAL = re.compile(r"\b(?:another|second|additional|other) (?:correct|right|valid|possible)", _I)
 _ALSO = re.compile(r"\b(?:also|too|as well)\b", _I)
@@ -77,7 +99,11 @@ def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
     """The last answer that is said to be one, unless others contradict it."""
     claims = sorted(_claims(reading))
     claims += _last_line(reading, claims)
-    standing = [claim for claim in claims if claim.start >= reading.retracted()]
+    unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
+    if unknown > max((claim.start for claim in claims), default=-1):
+        raise Unreadable("label that was not shown")
+    retracted = reading.retracted()
+    standing = [claim for claim in claims if claim.start >= retracted]
     if claims and not standing:
         raise Unreadable("retracted")
     if not standing:
@@ -88,7 +114,16 @@ def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
     return _with_additions(reading, last, chosen), last.rule
 
 
-def _claims(reading: Reading) -> Iterator[_Claim]:
+def _claims(reading: Reading) -> list[_Claim]:
+    claims = list(_all_claims(reading))
+    listings = [claim for claim in claims if claim.rule == _LISTING]
+    claims = [claim for claim in claims if claim.rule != _LISTING]
+    if listings and not any(claim.start >= listings[-1].end for claim in claims):
+        raise Unreadable("options listed")
+    return claims
+
+
+def _all_claims(reading: Reading) -> Iterator[_Claim]:
     cued: set[int] = set()
     for rule, pattern in _CUED:
         for match in pattern.finditer(reading.text):
@@ -117,7 +152,7 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
         end += len(line) + 1
     said, end = (below, end) if len(below) > len(inline) else (inline, match.end())
     if len(options_of(said)) == reading.n > 1 and all(kind_of(one) == BOTH for one in said):
-        raise Unreadable("options listed")
+        rule = _LISTING
     return _Claim(match.start(), end, rule, said)
 
 
@@ -132,6 +167,14 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
             told = set(map(kind_of, mentions(match["slot"]))) & {TEXT, WORD}
             if not told or len(reading.asserted(LABEL, BOTH, TEXT)) == 1:
                 yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
+            return
+        match = _AFTER_COLON.search(line)
+        if (
+            match is not None
+            and not _RULED_OUT.search(line)
+            and not any(claim.end > start + match.start() for claim in claims)
+        ):
+            yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
         return
     before = next((line for line in reversed(above) if line.strip()), "")
     told = set(map(kind_of, mentions(match["slot"]))) & {BOTH, TEXT, WORD}
@@ -150,6 +193,16 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     Unreadable: if the claims leave open which one is meant, or what the last one names.
     """
     text, last = reading.text, claims[-1]
+    cues = [claim for claim in claims if claim.rule == "cue"]
+    anew = any(
+        options_of(mentions(one.said)) != options_of(mentions(other.said))
+        and not _LEADING_UP.search(text, max(one.end, other.start - 60), other.end)
+        and (
+            other.start - one.end < _NEAR or len(text) - last.end > _NEAR
+        )  # else the last follows from what is between
+        for one, other in pairwise(cues)
+    )
+    however = _HOWEVER.search(text, last.end)
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
     marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == FIELD}
     if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
@@ -157,6 +210,9 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     if (
         len(marked) > 1
         or len(different) > 2
+        or (anew and last.rule == "cue")
+        or HEDGED_MORE.match(text, last.end - 1)
+        or (however is not None and not options_of(however[1]) <= chosen)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
         or _ANOTHER_LABEL.match(text, last.end)

@@ -14,7 +14,7 @@ def any_of(phrases: str) -> str:
 
 _JOINING = (
     "and or because since as is are seems but only alone plus together along so then rather instead not "
-    "und oder ist weil et ou est car y o es porque"
+    "nor it isn aren wasn weren doesn und oder ist weil et ou est car y o es porque"
 ).split()
 _VERBS = (
     "was were due given with appears looks remains would must should could can cannot does do has will if too also "

@@ -17,7 +17,19 @@ from unslant.responses.answer_patterns import (
     SUBJECT,
 )
 from unslant.responses.label_words import any_of
-from unslant.responses.mentions import MASKED, NOT_ANY, ONE, TEXT, WORD, WRONG, characters, mention, option_of
+from unslant.responses.mentions import (
+    BARE,
+    LABEL,
+    MASKED,
+    NOT_ANY,
+    ONE,
+    TEXT,
+    WORD,
+    WRONG,
+    characters,
+    mention,
+    option_of,
+)
 
 _I = re.IGNORECASE
 _SAID = f"(?P<said>{EITHER})"
@@ -39,7 +51,8 @@ _NOT = r"(?:not|n't|cannot|never|nicht|no|ne|pas|(?:ca|is|are|was|does|do|wo|wou
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot(?! (?:only|just|merely|simply)\b)|n't|\b(?:cannot|never|nor|neither|rather than|instead of"
     r"|except(?: for)?|excluding|other than|unlike|apart from|eliminat(?:e|es|ed|ing)\b|rul(?:es?|ed|ing) out"
-    r"|reject\w{0,4}|discard\w{0,4}|dismiss\w{0,4}|exclud\w{1,4}|cross\w{0,3} out|without|nicht|pas|no es|n'est pas)"
+    r"|avoid(?:s|ed|ing)?|reject\w{0,4}|discard\w{0,4}|dismiss\w{0,4}|exclud\w{1,4}|cross\w{0,3} out|without|nicht"
+    r"|pas|no es|n'est pas)"
     r"|不是|不选|排除)(?: ?(?:think|believe|choose|pick|select|go with|consider) )?(?: ?"
     + any_of(
         "be being the a an all any of either both options? choices? answers? letter by that it is it's as correct "
@@ -70,7 +83,8 @@ _WRONG_AFTER = re.compile(
     r"|final )*"
     + any_of(
         "correct right true valid accurate answers? options? choices? fit apply match work hold make_sense suitable "
-        "likely appropriate applicable best the_best possible relevant plausible richtig korrekt correct[ao]s? bonne "
+        "likely appropriate applicable best the_best possible relevant plausible supported mentioned stated richtig "
+        "korrekt correct[ao]s? bonne "
         "it this_one"
     )
     + r"(?!\w)(?! (?:only|just)\b))| ?\? ?(?:no|nope|wrong|incorrect)\b|\. \(incorrect\)|是?(?:错误|不正确|错的|不对))",
@@ -84,6 +98,11 @@ _TEXT_DENIED = re.compile(
     _I,
 )
 """Option texts of which something is denied: "Paris is not in Norway"."""
+
+_LABEL_DENIED = re.compile(
+    rf"{_SAID}[\])]? {_BE}{{1,2}}(?:{_ADVERBS} )?{_NOT}\b(?! (?:only|just|merely|simply|necessarily)\b)", _I
+)
+"""Labels of whose options something is denied: "B is not prime"."""
 
 _HEDGED_BEFORE = re.compile(
     rf"\b(?:perhaps|maybe|possibly|potentially|(?:might|may|could|can)(?: also| well)? be|not (?:\w{{1,12}} )?sure"
@@ -127,6 +146,7 @@ REPORTED = re.compile(
     r"(?:thought|said|picked|chose|considered|assumed|believed|guessed)|at first(?: glance| sight)?"
     r"|my (?:first|initial) (?:thought|guess|instinct|answer|choice|reaction)|it is tempting"
     r"|(?:some|many|one|people|students|you|someone)(?: people| students)? (?:may|might|would|could) "
+    r"(?:think|say|choose|pick|argue|answer|believe|assume)|(?:some|many|most) (?:people|students|others) "
     r"(?:think|say|choose|pick|argue|answer|believe|assume)|a common (?:mistake|misconception|error) is)\b"
     r"[^.;!?\n]{0,200}?(?=[.;!?\n]|,? but\b|\Z)",
     _I,
@@ -153,6 +173,7 @@ def masked(text: str) -> str:
     """A collapsed reply with every mention that is called wrong, or not asserted, turned into one that says so."""
     for pattern, kind in _MASKS:
         text = _mask(text, pattern, kind)
+    text = _mask(text, _LABEL_DENIED, MASKED, characters(LABEL, BARE))
     return _mask(text, _TEXT_DENIED, MASKED, characters(TEXT, WORD))
 
 

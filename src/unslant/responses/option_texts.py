@@ -150,6 +150,17 @@ class OptionTexts:
         said = f" {' '.join(_kept(found))} "
         return frozenset(o for o, own in enumerate(self._stems) if is_telling(found) and said in f" {' '.join(own)} ")
 
+    def nearer(self, text: str, option: int) -> bool:
+        """Whether a few words are all of another option's text, at least two of them, and none of ``option``'s."""
+        said = {token.stem for token in tokens(text) if is_telling([token])}
+        owners = [o for o, stems in enumerate(self._stems) if said <= set(stems)]
+        return len(said) > 1 and bool(owners) and not said & set(self._stems[option])
+
+    def reordered(self, text: str) -> frozenset[int]:
+        """Options of the words of ``text``, in whatever order."""
+        said = sorted(_kept(tokens(text)))
+        return frozenset(o for o, own in enumerate(self._stems) if said and sorted(own) == said)
+
     def told_apart(self, text: str) -> frozenset[int]:
         """The option all of whose own words ``text`` has, where it has no word that only other options have."""
         said = {token.stem for token in tokens(text)}

@@ -9,15 +9,17 @@ reads it:
    the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
 2. ``all but``: "all except B are correct".
 3. ``called right``: options called right, one by one or marked so ("A: correct", "C is right").
+   ``one by one``: options of which something is said that is denied of the others.
 4. ``line``: lines that are nothing but an answer.
 5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
 6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
-7. ``none stated``: a sentence that no option is right, or every option called wrong.
+7. ``none stated``: a sentence that no option is right, or every option called wrong; ``all stated``: all are right.
 8. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
 9. ``option text``: the option whose text the first sentence to name one asserts.
-10. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
-11. ``both``: "both of them do", where one option begins so.
-12. ``only mention``: the only label in a short reply.
+10. ``numbers``: "23 and 29 are prime", "150 minutes".
+11. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
+12. ``both``: "both of them do", where one option begins so.
+13. ``only mention``: the only label in a short reply.
 
 What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, whatever else might be made of it.
 """
@@ -27,9 +29,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from unslant.responses.answer_patterns import ALL_BUT, CALLED_RIGHT, FITS, MARKED_RIGHT, NONE_STATED, REFUSAL, SUBJECT
+from unslant.responses.answer_patterns import (
+    ALL_BUT,
+    ALL_OF_THEM,
+    CALLED_RIGHT,
+    COUNTS,
+    FITS,
+    JOINED,
+    MARKED_RIGHT,
+    NONE_FIRST,
+    NONE_STATED,
+    NOT_ANY_OF_THEM,
+    REFUSAL,
+    SUBJECT,
+)
 from unslant.responses.collapse import collapser
-from unslant.responses.explicit_answers import BARE_LINE, explicit
+from unslant.responses.explicit_answers import BARE_LINE, HEDGED_MORE, explicit
 from unslant.responses.extracted import Extracted
 from unslant.responses.label_words import BOTH_TEXT
 from unslant.responses.masks import CONCEDED
@@ -40,6 +55,7 @@ from unslant.responses.mentions import (
     BOTH,
     CONFLICT,
     LABEL,
+    LABELLED,
     MASKED,
     ONE,
     TEXT,
@@ -65,6 +81,9 @@ _OPENING = re.compile(
     r"| (?:because|since|as|for|due|given|but|although|though|while)\b)",
     _I,
 )
+_SAID_OF = re.compile(rf"(?P<said>{SUBJECT})[)]? (?:is|are) (?P<what>(?!wrong|incorrect|false|not)\w{{3,20}})\b", _I)
+_HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
+_BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
 _STATEMENT_VERDICT = re.compile(r"\bstatement (?:\d|[iv]{1,3})\W{1,4}(?:is )?(true|false)\b")
 _SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", _I)
 _UNSURE = re.compile(
@@ -82,6 +101,14 @@ _CONTRAST = re.compile(
     r"|than|compared|(?:and )?not)\b.*|^unlike\b[^,\n]{0,200},",
     _I,
 )
+_WHY_WRONG = re.compile(rf"({characters(WRONG)}[^\n]*?),? (?:because|since|as)\b.*")
+_TAKEN_BACK = re.compile(r"[.!?] (?:actually|wait|correction|hold on|oops|sorry)\b|\bon second thoughts?\b", _I)
+_NUMBERS = re.compile(
+    rf"(?:only |both |(?:just "
+    rf"|about )?(?:the )?(?:numbers? )?){{0,2}}(?P<said>{characters(WORD)}(?:{JOINED}{characters(WORD)}){{0,9}})"
+    r"(?: (?:is|are)(?: (?!wrong|incorrect|false)\w{1,20}){1,4}| \w{1,12}){0,1}[.!]?\Z",
+    _I,
+)
 _IN_SERIES = re.compile(rf"\w,? (?:and|or) {ONE}|{ONE},? (?:and|or) (?:the )?\w|\bboth\b", _I)
 _ASIDE = re.compile(r"\b(?:about|between|like|such as|than|of|from|to|with) (?:both )?(?:the |an? )?\Z", _I)
 _CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", _I)
@@ -92,6 +119,8 @@ _COMES_TO = re.compile(
     rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:(?:the|an?|approximately|about|called"
     rf"|only) )*({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z"
 )
+_NOT_ANOTHER = re.compile(rf",? (?:and |but )?not (?:\w{{1,12}} ){{0,2}}{ANY}(?=\W*\Z)", _I)
+_EQUATION = re.compile(rf"[=≈] ?({characters(TEXT, WORD)}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 
 
@@ -105,6 +134,8 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
+    answer = re.match(r"A: [(\[]?(\w{1,4})[)\].]*(?:\n|\Z)", text)
+    text = f"Answer{text[1:]}" if answer and answer[1] in labels else text
     reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
     try:
         found = next((found for rule in RULES if (found := rule(reading)) is not None), None)
@@ -128,7 +159,9 @@ def all_but(reading: Reading) -> Found:
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
         return None
     named = options_of(mentions(match["said"], *range(MASKED + 1)))
-    wrong = re.search(r"\b(?:wrong|incorrect|false|not)\b", f"{match['before']} {match['after']}", _I)
+    wrong = re.search(
+        r"\b(?:wrong|incorrect|false|not|ruled|eliminated|excluded)\b", f"{match['before']} {match['after']}", _I
+    )
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
 
@@ -143,12 +176,34 @@ def called_right(reading: Reading) -> Found:
     return (right, "called right") if right else None
 
 
+def one_by_one(reading: Reading) -> Found:
+    """Options of which the same is said, where it is denied of others: "B is prime. A and C are not."."""
+    said = [
+        (options_of(mentions(match["said"])), match["what"].casefold()) for match in _SAID_OF.finditer(reading.text)
+    ]
+    right = frozenset().union(*(options for options, _ in said))
+    every = options_of(re.findall(ANY, reading.text))
+    denied = options_of(mentions(reading.text, MASKED))
+    if (
+        not right
+        or not denied
+        or mentions(reading.plain, TEXT, WORD)
+        or len({what for _, what in said}) > 1
+        or right | denied != every
+        or right & denied
+    ):
+        return None
+    return (right, "one by one") if len(reading.text) <= _SHORT else None
+
+
 def bare_lines(reading: Reading) -> Found:
     """Lines that are nothing but an answer, where they agree."""
     runs: list[list[tuple[int, str]]] = []
     apart = True
+    headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
+    headings = headings if len(headings) > 1 else set()
     for number, line in enumerate(reading.text.split("\n")):
-        match = BARE_LINE.match(line)
+        match = None if number in headings else BARE_LINE.match(line)
         if match is not None:
             runs += [[]] if apart else []
             runs[-1].append((number, match["slot"]))
@@ -191,6 +246,8 @@ def opening(reading: Reading) -> Found:
     if (
         not (reading.listed() <= chosen or reading.set_apart(chosen))
         or not options_of(mentions(same_line, LABEL, BOTH)) <= chosen
+        or not options_of(_BEFORE_COLON.findall(same_line)) <= chosen
+        or HEDGED_MORE.match(reading.text, match.end("said") - 1)
         or (len(chosen) == reading.n > 1 and kinds == {BOTH})
     ):
         raise Unreadable("options listed")
@@ -216,6 +273,12 @@ def none_stated(reading: Reading) -> Found:
         return reading.none(), "none stated"
     if len(reading.asserted(WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
+    if len(reading.plain) <= _SHORT and not re.search(ANY, reading.plain):
+        if NOT_ANY_OF_THEM.match(reading.plain) or NONE_FIRST.match(reading.plain):
+            return reading.none(), "none stated"
+        every = ALL_OF_THEM.match(reading.plain)
+        if every and COUNTS.get((every["n"] or "").casefold(), reading.n) == reading.n:
+            return reading.chosen(""), "all stated"
     return None
 
 
@@ -223,7 +286,12 @@ def concluded(reading: Reading) -> Found:
     """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
     cue = _CUT_OFF.search(reading.text)
     sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
-    last = sentences[-1]
+    last = _NOT_ANOTHER.sub("", sentences[-1])
+    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= _SHORT else None
+    if equation is not None and not re.search(LABELLED, reading.text):
+        return reading.chosen(equation[1]), "conclusion"
+    if cue is not None and len(options_of(mentions(reading.text, WORD))) > 1:
+        return None
     draws = cue is not None or _CONCLUDES.match(last) is not None
     for kinds in ((LABEL, BOTH), (TEXT,)) if draws else ():
         said = mentions(last, *kinds)
@@ -243,8 +311,10 @@ def option_text(reading: Reading) -> Found:
     if reading.asserted(CONFLICT) or len(reading.listed()) > 1:
         return None
     late = False
+    if reading.asserted(TEXT, BOTH) and _TAKEN_BACK.search(reading.text):
+        raise Unreadable("retracted")
     for whole in _SENTENCE_END.split(reading.text):
-        sentence = _CONTRAST.sub(lambda match: match["rest"] or "", whole)
+        sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
         said = mentions(sentence, TEXT, BOTH, LABEL)
         if said and {kind_of(one) for one in said} != {LABEL}:
             chosen = options_of(said)
@@ -258,7 +328,7 @@ def option_text(reading: Reading) -> Found:
 
 def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
-    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])])
+    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]).rpartition(", but ")[2]
     if _NEGATED.search(before):
         return False
     chosen = options_of(said)
@@ -281,10 +351,22 @@ def part_of_text(reading: Reading) -> Found:
     found = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
     word = re.match(r"\W*(yes|no)\b", text, _I)
     found = found or (options.beginning(word[1]) if word else frozenset())
+    found = found or options.reordered(text)
     found = found or frozenset().union(*(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip("."))))
     if not found and not (_NEGATED.search(text) or text.endswith("?")):
         found = options.told_apart(CONCEDED.sub("", text))
     return (found, "part of text") if len(found) == 1 else None
+
+
+def numbers(reading: Reading) -> Found:
+    """Numbers that are options, where a short reply is no more than these, with a unit, or says what they are."""
+    match = _NUMBERS.match(reading.text)
+    chosen = options_of(mentions(match["said"])) if match else frozenset()
+    if not chosen or len(chosen) == reading.n or _NEGATED.search(reading.text):
+        return None
+    if options_of(re.findall(ANY, reading.text)) != chosen:
+        return None
+    return (chosen, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in chosen) else None
 
 
 def both(reading: Reading) -> Found:
@@ -310,12 +392,14 @@ RULES: tuple[Callable[[Reading], Found], ...] = (
     explicit,
     all_but,
     called_right,
+    one_by_one,
     bare_lines,
     opening,
     statement_verdicts,
     none_stated,
     concluded,
     option_text,
+    numbers,
     part_of_text,
     both,
     only_mention,

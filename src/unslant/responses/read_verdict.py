@@ -20,7 +20,7 @@ from unslant.questions.question import JudgingQuestion
 from unslant.responses.answer_patterns import BEGIN, FIELD_CUE, REFUSAL, RETRACTED
 from unslant.responses.extracted import Extracted
 from unslant.responses.label_words import any_of
-from unslant.responses.masks import QUESTION, REPORTED
+from unslant.responses.masks import CONCEDED, QUESTION, REPORTED
 from unslant.responses.mentions import characters, mention, mentions, option_of, options_of
 from unslant.responses.reading import Unreadable
 from unslant.responses.reply_text import FIELD, before_next_question, clean
@@ -111,6 +111,7 @@ _OPENING = re.compile(
     rf"(?P<said>{_WORD})[\"')\]]{{0,2}}(?= ?(?:[.,;:!\n-]|\Z|\b(?:because|since|as|for|the)\b))",
     _I,
 )
+_AT_ONCE = re.compile(rf" ?: ?({characters(SAID)})")
 _SURE = re.compile(r"[ ,]{1,2}i(?:'m| am) (?:\w+ )?(?:sure|certain|confident|positive)\b", _I)
 _STATED = re.compile(
     rf"\b{_STATEMENT}(?: [^.,;:\n{_NOT_ANY}]{{0,60}}?)? ?{_BE}[ \"'(]{{0,3}}{_ADVERBS}[\"'(]?(?P<said>{_ANY})"
@@ -127,8 +128,9 @@ def extract_verdict(reply: str) -> Extracted:
     if not text:
         return Extracted("unparsed", rule="empty")
     collapsed = collapse_verdicts(before_next_question(text))
-    for mask in (_CONDITION, QUESTION, REPORTED, _PREMISE):
+    for mask in (_CONDITION, QUESTION, REPORTED, CONCEDED):
         collapsed = mask.sub(lambda match: re.sub(_ANY, "…", match.group()), collapsed)
+    collapsed = _PREMISE.sub(lambda match: re.sub(_WORD, "…", match.group()), collapsed)  # it may say too little
     try:
         found = next((found for rule in RULES if (found := rule(collapsed)) is not None), None)
     except Unreadable as why:
@@ -202,6 +204,8 @@ def stated(text: str) -> Found:
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
     if _SURE.match(text, opening.end()):
         return None
+    at_once = _AT_ONCE.match(text, opening.end())
+    verdicts |= {option_of(at_once[1])} if at_once else set()
     open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
     if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
         raise Unreadable("contradiction")

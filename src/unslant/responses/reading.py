@@ -24,7 +24,11 @@ from unslant.responses.mentions import (
 )
 
 _NONE = re.compile(NONE, re.IGNORECASE)
+_SO_TOO = re.compile(rf"({ONE}) is( [\w ]{{1,30}}),? and so is ({ONE})", re.IGNORECASE)
+"""What is said of one option, and then of another."""
+_OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
 _OPENED_LINE = re.compile(rf"^[ \"'(]{{0,4}}({ONE})")
+_ENDED = re.compile(rf"(?:[.!?)\]\"'⟧:;]|{ANY}|\b(?:no|yes|correct|incorrect|right|wrong|true|false))\Z", re.IGNORECASE)
 _JOINED_FIELDS = re.compile(r"⟧ ?(?:,|and|&) ?⟦")
 _QUOTATION = re.compile(rf'"[^"\n{NOT_ANY}]{{12,200}}"')
 
@@ -52,7 +56,8 @@ class Reading:
         self.labels = shown.labels
         self.options = shown.options
         self.n = len(shown.labels)
-        self.plain = _QUOTATION.sub(_unquoted, _JOINED_FIELDS.sub(", ", shown.collapse(reply)))
+        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", shown.collapse(reply)))
+        self.plain = _QUOTATION.sub(_unquoted, collapsed)
         self.text = masked(self.plain)
 
     def chosen(self, said: str, *, as_label: bool = True) -> frozenset[int]:
@@ -102,7 +107,12 @@ class Reading:
     def set_apart(self, chosen: frozenset[int]) -> bool:
         """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line stands
         between, or they go back to an earlier option."""
-        opened = [self.opening(line) for line in self.text.split("\n") if line.strip()]
+        opened = [
+            match and match[1]
+            for line in self.text.split("\n")
+            if line.strip()
+            for match in [_OPENED_BY_ANY.match(line)]
+        ]
         if opened[0] is None or option_of(opened[0]) not in chosen:
             return False
         first = next((k for k, one in enumerate(opened) if one and option_of(one) not in chosen), None)
@@ -114,7 +124,7 @@ class Reading:
 
     def complete(self) -> bool:
         """Whether the reply ends as sentences and answers do."""
-        return re.search(rf"[.!?)\]\"'⟧:;]\Z|{ANY}\Z", self.text) is not None
+        return _ENDED.search(self.text) is not None
 
     def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
         """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""

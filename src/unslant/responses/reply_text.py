@@ -44,6 +44,7 @@ _LATEX = (
 )
 _BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
 _TAG = re.compile(r"<(final_?answer|answer|final|choice|verdict|label)>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
+_NEXT_TAG = re.compile(r"</(final_?answer|answer|final|choice)>\s{0,5}(?:,|and)?\s{0,5}<\1>", re.IGNORECASE)
 _KEY = (
     r"(?:(?:final|correct|my|chosen|selected|best)?[_ ]?(?:answers?|choices?|options?|labels?|letters?|selections?)"
     r"|answer_\w{1,12}|selected|chosen|verdict|prediction|result|judge?ment|conclusion)"
@@ -70,7 +71,7 @@ def clean(reply: str) -> str:
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
-    text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", text)
+    text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
     return _shortened(_tidy(_without_markdown(_shortened(text))))
 
 

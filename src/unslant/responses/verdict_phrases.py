@@ -68,7 +68,7 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
             rf"\b{_NOT} (?:(?:have|provide|give|contain|offer|get) )?(?:us )?(?:with )?(?:enough|sufficient|adequate"
             rf"|any)(?: \w+)? "
             rf"{_INFORMATION}\b(?:[^.\n]{{0,120}}\b(?:whether|if|to){_REST})?",
-            rf"\b(?:insufficient|inadequate|lack of"
+            rf"\b(?:insufficient|inadequate|lack(?:s|ing)?(?: of| the)?"
             rf"|too little)(?: \w+)? {_INFORMATION}\b(?:[^.\n]{{0,120}}\b(?:whether|if|to){_REST})?",
             rf"{_DO_NOT} {_SAYS}{_REST}|\bno (?:\w+ )?(?:information|mention|indication|data|details?|way (?:of"
             rf"|to)){_REST}",
@@ -93,6 +93,8 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
         SAID,
         (
             r"\bwhether\b[^.,;\n]{0,120}",
+            r"\bi(?:'m| am)? (?:can't|cannot|can not|unable to|not able to) (?:judge|assess|evaluate|verify) (?:that"
+            r"|this)\b",
             r"\b(?:not )?true,?\s?(?:/|or|,|and|\|)\s?false\b(?:,?\s?(?:(?:/|or|,|and|\|)\s?){1,2}(?:un\w+|neither))?",
             r"\b(?:true|false),? (?:false|true),? or un\w+",
             r"\b(?:can|could|may|might)(?: also| well| still)? be (?:true|false|correct|incorrect|right"
@@ -116,6 +118,9 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
         FALSE,
         SAID,
         (
+            r"\bnicht (?:wahr|richtig|korrekt)\b|\b(?:n'est )?pas (?:vraie?|correcte?|exacte?)\b|\bno es (?:verdader"
+            r"|ciert|correct)[ao]\b"
+            r"|(?:\bnot|n't) the case that\b|\bimpossible (?:that|for)\b[^.,\n]{0,80}\b(?:true|correct)\b",
             rf"(?:\b(?:can|could|does|do|must|would)(?: {_NOT}|n't)|(?:\b|(?=n't)){_NOT}|\bcannot|\bcan't)"
             rf"(?: \w+ly)? (?:be )?(?:an? |the )?(?:\w+ly )?{_RIGHT}\b",
             r"\b(?:untrue|false|incorrect|inaccurate|falsch|unwahr|faux|fausse|fals[ao])\b|错误|假(?!设)|不正确|不对",
@@ -134,6 +139,7 @@ _PHRASES: tuple[tuple[int | None, int, tuple[str, ...]], ...] = (
         (
             r"\b(?:accurate|proved|proven|entailed|right|valid|holds|supported|is (?:implied|confirmed))\b",
             r"\b(?:(?:conclusion|statement|it|claim) follows(?! (?:that|the))|follows (?:logically|directly|from)"
+            r"|does (?:indeed |logically |in fact )?follow\b"
             r"|logically follows)\b",
             r"\b(?:entails?|proves?|supports?|implies|imply|confirms?|establish(?:es)?) (?:the|this) "
             r"(?:conclusion|statement|claim|hypothesis|proposition)\b",

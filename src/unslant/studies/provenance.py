@@ -71,6 +71,19 @@ def asked_about(meta: Mapping[str, Any], *more: str) -> str:
     return ": ".join(filter(None, (about, ", ".join(filter(None, more)))))
 
 
+def logged_lines(meta: Mapping[str, Any]) -> list[str]:
+    """What is to be known of answers that another harness logged."""
+    logged = meta.get("logged")
+    if not isinstance(logged, Mapping):
+        return []
+    told = {
+        "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
+        "words": "Answers were read from the logged replies by unslant's own reader.",
+    }
+    found = [told[str(logged["scores"])]] if logged.get("scores") in told else []
+    return found + [f"Not used: {count:,} ({reason})." for reason, count in dict(logged.get("dropped", {})).items()]
+
+
 def skipped_lines(meta: Mapping[str, Any]) -> list[str]:
     """Lines skipped when the questions were loaded."""
     loading = meta.get("loading")

@@ -37,7 +37,7 @@ STUDIES = {
     "contamination": Study("contamination", ("contamination",)),
     "debias": Study("debias", ("debias",)),
     "probe": Study("probe", ("probe",)),
-    "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of"),
+    "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of_table"),
     "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
 }
 """Studies by name, as in the metadata of their responses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from unslant.questions import MathQuestion, Question, load_math, load_questions
 
 REASONS = {"no option is right", "the answer is not a number"}
 ALL = 100_000
-SHARE = 6_000
+SHARE = 2_500
 
 
+@cache
 def sets_of(folder: Path) -> list[tuple[Question | MathQuestion, ...]]:
     loaded: list[tuple[Question | MathQuestion, ...]] = []
     for path in sorted(folder.glob("*.jsonl*")):

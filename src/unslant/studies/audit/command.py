@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from unslant.studies import options as o
@@ -24,17 +23,22 @@ def audit(
 
     Without arguments, audits the reference model prefers-a on the embedded questions.
 
+    With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
+    your own) in place of asking a model; files of one model and the same questions in several orders belong together.
+
     Examples:
+      unslant audit --log samples_mmlu_2026-11-21.jsonl
       unslant audit org/name questions.jsonl --html report.html
       unslant audit my-model mmlu --base-url http://127.0.0.1:8080/v1 --limit 500
     """
-    from unslant.studies.audit.comparison import AuditComparison
-    from unslant.studies.audit.result import AuditResult
-    from unslant.studies.recording import report_logs, run_study
-
     if log:
-        report_logs(log, AuditResult, outputs, partial(AuditComparison.of, files=[path.stem for path in log]))
+        from unslant.studies.audit.logs import audit_logs
+        from unslant.studies.outputs import check_outputs, write_outputs
+
+        check_outputs(outputs)
+        write_outputs(audit_logs(log, settings.fields), outputs)
     else:
         from unslant.studies.audit.study import audit as run
+        from unslant.studies.recording import run_study
 
         run_study(run, model, questions, settings, models, outputs, store)

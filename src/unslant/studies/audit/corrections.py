@@ -55,6 +55,8 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
     PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
     orders may lack them. A method that can answer less than :data:`LEAST_SHARE` of the questions has no accuracy.
     """
+    if scores.order_counts.max(initial=0) < 2:
+        return ()
     voted = measures.vote_accuracy
     found = {"vote": _Corrected(np.nan_to_num(voted), scores.order_counts, ~np.isnan(voted))}
     if not scores.pinned.all(axis=1).all():

@@ -15,15 +15,18 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
-from unslant.studies.provenance import asked_about, cost_lines, counted, settings_rows, skipped_lines
+from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
 
 MOST_ORDERS = 24
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+MANY_FAILED = 0.05
+"""Share of responses without an answer above which the headline tells of it."""
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
+ONE_ORDER = "one order: whether the order matters cannot be known"
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
@@ -68,11 +71,16 @@ def headline(metrics: Metrics) -> str:
         for i, (metric, value, said) in enumerate(found)
         if value.defined
     ]
+    counts = metrics.counts
+    failed = f"no answer in {counts.failed_rows:,} of {counts.rows:,} responses" if counts.failed_rows else ""
     if not written:
-        return "Nothing could be measured"
+        return f"Nothing could be measured{': ' * bool(failed)}{failed}"
     chance = f"chance {number(means.chance, METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
+    parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
+    if failed and counts.failed_rows > MANY_FAILED * counts.rows:
+        parts.append(failed)
     if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
     return "; ".join(parts)
@@ -113,6 +121,9 @@ def notes(result: AuditResult) -> list[str]:
         (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
         (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
     ]
+    one_order = counts.one_order == counts.questions
+    if one_order:
+        sentences = sentences[1:4]
     mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
     return [
         *(
@@ -135,6 +146,15 @@ def notes(result: AuditResult) -> list[str]:
             else []
         ),
         *counted(sentences),
+        *(
+            [
+                "Every question was shown in one order. To know whether the order matters, ask again in several: "
+                "unslant audit MODEL QUESTIONS."
+            ]
+            if one_order
+            else []
+        ),
+        *logged_lines(result.meta),
         *(
             [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]
             * (least == least)

@@ -87,11 +87,11 @@ def base_rate_recorded(
     """The same study from recorded log-probabilities, without a model.
 
     Args:
-        source: one or several files of one model for :func:`unslant.responses.recorded.load_recorded`, including those
-            written by :meth:`BaseRateResult.to_parquet`, or a table of responses.
+        source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those of
+            :meth:`BaseRateResult.to_parquet`, or a table of responses.
         questions: the texts for the shortcut controls. Recorded ids may be the last parts of the questions' ids
             (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
-        model, fields: see :func:`~unslant.responses.recorded.load_recorded`.
+        model, fields: see unslant.responses.load_recorded.
 
     Raises:
         InputError: if a file cannot be used, or the questions are not the recorded ones.

@@ -66,21 +66,31 @@ def read_rows(logs: str | Path | Iterable[EvalLog]) -> list[Response]:
 def read_keyed(
     logs: str | Path | Iterable[EvalLog], identity: Mapping[str, object] | None = None
 ) -> dict[Key, Response]:
-    """As :func:`read_rows`, by request, from logs with this ``identity`` (see ``build_task``).
+    """As :func:`read_rows`, by request, from logs with this ``identity`` (see ``build_task``), whatever their judge.
 
-    The last reply counts; any reply outweighs a failure.
+    The last reply counts; any reply outweighs a failure. Only the readings of the judge in ``identity`` are taken over.
     """
     rows: dict[Key, Response] = {}
     for log in read_logs(logs):
         made_with = (log.eval.metadata or {}).get("unslant")
-        if made_with is None or (identity is not None and made_with != identity):
+        if made_with is None or (identity is not None and {**made_with, "judge": None} != {**identity, "judge": None}):
             continue
+        judged = identity is None or made_with.get("judge") == identity.get("judge")
         for sample in log.samples or []:
-            row = _row(sample)
+            row = _row(sample, judged)
             key = (row.question_id, row.item, str(sample.metadata["digest"]), row.repeat)
-            if key not in rows or row.status != "error":
+            if key not in rows or _weight(row) >= _weight(rows[key]):
                 rows[key] = row
     return rows
+
+
+def _weight(row: Response) -> tuple[bool, bool]:
+    return row.status != "error", row.elicitation == JUDGED
+
+
+def open_reply(row: Response) -> bool:
+    """Whether a judge may still be asked about a reply."""
+    return row.elicitation != JUDGED and needs_judge(Extracted(row.status)) and bool((row.raw or "").strip())
 
 
 def read_output(output: ModelOutput, presentation: Presentation) -> Extracted:
@@ -99,9 +109,9 @@ def _declined(output: ModelOutput) -> bool:
     return any(getattr(part, "refusal", None) for part in output.message.content)
 
 
-def _row(sample: EvalSample) -> Response:
+def _row(sample: EvalSample, judge: bool) -> Response:
     """The reply is read again, so that old logs profit from a newer reader; a judge's reading in the log stands where
-    the patterns still find nothing."""
+    the patterns still find nothing, if ``judge``."""
     metadata = sample.metadata
     score = (sample.scores or {}).get(SCORER)
     presentation = from_metadata(metadata)
@@ -109,7 +119,7 @@ def _row(sample: EvalSample) -> Response:
     if score and not sample.error:  # without a score the sample did not come to its end
         told = score.metadata or {}
         read = read_output(sample.output, presentation)
-        judged = bool(told.get("judged")) and needs_judge(read)
+        judged = judge and bool(told.get("judged")) and needs_judge(read)
         if judged:
             read = Extracted(str(told["status"]), frozenset(told["labels"]), "judge")
     return Response(

@@ -60,12 +60,16 @@ def build_task(
     judge: str | Model | None = None,
     polisher: str | Model | None = None,
     identity: Mapping[str, object] | None = None,
+    recorded: Mapping[str, str] | None = None,
 ) -> Task:
-    """A task over samples; its ``identity`` is stored in the log, and only logs with the same one are combined."""
+    """A task over samples, some with ``recorded`` replies (by sample id), which are only read.
+
+    Its ``identity`` is stored in the log; logs are combined where it is the same but for the judge.
+    """
     return Task(
         name="instruction_boundary",
         dataset=MemoryDataset(list(samples), name="instruction_boundary"),
-        solver=generate_reply(polisher),
+        solver=generate_reply(polisher, recorded),
         scorer=boundary_answer(judge),
         config=GenerateConfig(temperature=temperature, max_tokens=max_tokens),
         metadata={"unslant": dict(identity or {})},

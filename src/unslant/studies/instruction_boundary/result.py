@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unslant.responses import Responses
+from unslant.asking import GENERATE
+from unslant.presentations import Presentation, ShownOption
+from unslant.questions import JudgingQuestion, Question
+from unslant.responses import Response, Responses, chosen_contents, extract
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
 from unslant.studies.result import RecordedResult
 
@@ -66,3 +69,40 @@ def result_of(responses: Responses) -> BoundaryStudy:
         if len(runs) > 1
         else {},
     )
+
+
+def result_of_table(responses: Responses) -> BoundaryStudy:
+    """As :func:`result_of`, from a stored table, whose replies are read again with today's reader.
+
+    As from the logs, a judge's reading stands where the patterns still find nothing. So do all readings of choices in
+    a table without the texts of its questions, with a note.
+    """
+    texts = {question.id: question for question in responses.questions}
+    rows = [_read_again(row, texts.get(row.question_id)) for row in responses.rows()]
+    found = result_of(replace(Responses.from_rows(rows, responses.meta), questions=responses.questions))
+    kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
+    if not kept:
+        return found
+    told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
+    again = f"to read them again, repeat the run with its --log-dir {found.log_dir}".rstrip()
+    return replace(found, notes=(f"{told}; {again}",))
+
+
+def _readable(row: Response, question: Question | None) -> bool:
+    return row.labels == JudgingQuestion.VERDICTS or question is not None
+
+
+def _read_again(row: Response, question: Question | None) -> Response:
+    if not row.raw or row.status == "error" or not _readable(row, question):
+        return row
+    options = question.options if question else JudgingQuestion.VERDICTS
+    shown = tuple(
+        ShownOption(label, options[code] if code >= 0 else "", code)
+        for label, code in zip(row.labels, row.contents, strict=True)
+    )
+    presentation = Presentation(row.question_id, row.kind, "", shown, row.answers)
+    read = extract(row.raw, presentation)
+    if row.elicitation != GENERATE and read.status == "unparsed":
+        return row
+    chosen = chosen_contents(read, presentation)
+    return replace(row, status=read.status, chosen=chosen, elicitation=GENERATE)

@@ -16,7 +16,7 @@ from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
 from unslant.models.options import Address, GenerateOptions, ModelOptions
 from unslant.presentations import parse_labels
-from unslant.questions import EMBEDDED
+from unslant.questions import EMBEDDED, Question
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.plan import plan, setting_names
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
@@ -47,7 +47,7 @@ def instruction_boundary(
         settings, options: what is asked: a
             :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
             (``names=["vanilla"]``, ``log_dir="logs"``, ``limit=60``, ...), or both. What was asked before in the same
-            way, with a reply in ``log_dir``, is not asked again.
+            way, with a reply in ``log_dir``, is not asked again; a judge that is added reads the replies there.
         models: how the model is run.
         generate: how its replies are generated; temperature 0.5 and 2048 tokens unless given. ``temperatures`` among
             the settings goes before its temperature: every request is made at each of them (P3, section 4.4).
@@ -91,12 +91,18 @@ def instruction_boundary(
     asked_now = 0
     for run, temperature in enumerate(temperatures):
         of_run = identity | {"temperature": temperature}
-        done = {key for key, row in inspect.read_keyed(log_dir, of_run).items() if row.status != "error"}
-        missing = [inspect.to_sample(*wanted[key], repeat=key[3]) for key in wanted if key not in done]
-        if missing:
+        done = {key: row for key, row in inspect.read_keyed(log_dir, of_run).items() if row.status != "error"}
+        left = [key for key in wanted if key not in done or (judge and inspect.open_reply(done[key]))]
+        samples = {key: inspect.to_sample(*wanted[key], repeat=key[3]) for key in left}
+        recorded = {str(samples[key].id): str(done[key].raw) for key in left if key in done}
+        missing = len(left) - len(recorded)
+        if left:
+            asked_model = (
+                address if missing or judge is None else judge
+            )  # nothing is asked of a model that is not needed
             at = replace(asked_by, temperature=temperature)
-            _ask(address, missing, at, judge, polisher, of_run, log_dir, show)
-        asked_now += len(missing)
+            _ask(asked_model, list(samples.values()), at, judge, polisher, of_run, log_dir, show, recorded)
+        asked_now += missing
         kept = inspect.read_keyed(log_dir, of_run)
         rows += [replace(kept[key], run=run) for key in wanted if key in kept]
     meta = {
@@ -116,7 +122,8 @@ def instruction_boundary(
     errors = sum(row.status == "error" for row in rows)
     if errors:
         notes.append(f"{errors:,} requests got no reply and are left out; start again to repeat them")
-    measured = result_of(Responses.from_rows(rows, meta))
+    texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
+    measured = result_of(replace(Responses.from_rows(rows, meta), questions=tuple(texts.values())))
     return replace(measured, asked_now=asked_now, notes=tuple(notes))
 
 
@@ -138,6 +145,7 @@ def _ask(
     identity: Mapping[str, object],
     log_dir: Path,
     show: bool,
+    recorded: Mapping[str, str],
 ) -> None:
     from inspect_ai import eval as evaluate
 
@@ -151,6 +159,7 @@ def _ask(
         judge=judge and inspect_model(judge),
         polisher=polisher and inspect_model(polisher),
         identity=identity,
+        recorded=recorded,
     )
     try:
         logs = evaluate(

@@ -27,6 +27,7 @@ from unslant.files import MAX_CELLS, decoded, read_bytes, read_parquet
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.nvr import NVR
+from unslant.responses.importers.registry import Head
 from unslant.responses.table import SCHEMA, Responses
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -60,6 +61,15 @@ class _Rows:
     present: Bools
     """(R, N) whether the label is an option at all, scored or not."""
     unique: dict[str, list[str]] = field(default_factory=dict)
+
+
+def recognises(head: Head) -> bool:
+    names = sorted(head.names)
+    return not head.first and any(_columns_like(name, names) for name in FIELDS["logprob"])
+
+
+def read(path: Path, fields: Mapping[str, str]) -> Responses:
+    return load_recorded(path, fields=fields)
 
 
 def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, model: str | None = None) -> Responses:

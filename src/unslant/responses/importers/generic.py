@@ -1,0 +1,193 @@
+"""A table for anybody: JSON lines, CSV or Parquet with a row for each page that a model was shown.
+
+``id``, ``answer`` (label, or place from 0), and one of ``logprobs`` or ``probs`` (a number for each place, from the
+top), ``chosen`` (label or place) and ``reply`` (a text, read as unslant reads replies). If wanted ``labels`` (else A,
+B, ...), ``options`` (texts as shown), ``order`` (for each place, the index of its option in the file), ``question``,
+``subject`` and ``model``. Lists may be JSON or separated by ``|``. ``probs`` with a list for every order of the
+options, in lexicographic order, is a whole set of pages in one row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from math import factorial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.errors import InputError
+from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.questions.formats import read_records
+from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.registry import Head
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "qid", "idx", "doc_id"),
+    "answer": ("answer", "gold", "target", "ideal", "correct", "label"),
+    "labels": ("labels", "labels_shown"),
+    "options": ("options", "choices"),
+    "order": ("order", "permutation"),
+    "logprobs": ("logprobs", "log_probs", "label_logprobs"),
+    "probs": ("probs", "probabilities"),
+    "chosen": ("chosen", "choice", "prediction", "pred"),
+    "reply": ("reply", "response", "completion", "output"),
+    "question": ("question", "stem", "input"),
+    "subject": ("subject", "category"),
+    "model": ("model", "model_name"),
+}
+"""Field -> names it is found under, tried in turn."""
+_ANSWERS = ("logprobs", "probs", "chosen", "reply")
+
+
+def recognises(head: Head) -> bool:
+    names = set(head.first["data"]) if _is_wrapped(head.first) else set(head.names)
+
+    def there(key: str) -> bool:
+        return bool(names & ({head.fields[key]} if key in head.fields else set(FIELDS[key])))
+
+    return there("id") and any(map(there, _ANSWERS))
+
+
+def _is_wrapped(record: Mapping[str, Any]) -> bool:
+    return isinstance(record.get("data"), Mapping)
+
+
+def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+    unknown = sorted(set(fields) - set(FIELDS))
+    if unknown:
+        raise InputError(f"unknown field {unknown[0]!r} for a table of pages; use one of {', '.join(FIELDS)}")
+    by_model: dict[str, list[Logged]] = {}
+    words = True
+    for record in read_records(path, [name for names in FIELDS.values() for name in names]):
+        if record.problem:
+            raise InputError.at(record.place, record.problem)
+        data = record.data["data"] if _is_wrapped(record.data) else record.data
+        row = _Row(data, fields, record.place)
+        pages = row.pages()
+        words &= pages[0].logprobs is None
+        by_model.setdefault(str(row.get("model") or path.stem), []).extend(pages)
+    scores = "words" if words else "labels"
+    return [Log(model, "a table of pages", scores, tuple(pages), path.stem) for model, pages in by_model.items()]
+
+
+class _Row:
+    """One record, by field."""
+
+    def __init__(self, data: Mapping[str, Any], fields: Mapping[str, str], place: str) -> None:
+        self.data, self.place = data, place
+        self.names = {
+            key: next((name for name in ((fields[key],) if key in fields else usual) if name in data), "")
+            for key, usual in FIELDS.items()
+        }
+
+    def get(self, key: str) -> Any:
+        name = self.names[key]
+        return self.data[name] if name else None
+
+    def fail(self, key: str, reason: str) -> InputError:
+        return InputError.at(self.place, reason, field=self.names[key] or key)
+
+    def listed(self, key: str) -> list[Any]:
+        """A list, from JSON text or texts with bars between them where it is written so."""
+        found = self.get(key)
+        if isinstance(found, str) and found.strip():
+            text = found.strip()
+            try:
+                found = json.loads(text) if text.startswith("[") else text.split("|")
+            except ValueError:
+                raise self.fail(key, f"{text!r} is no list: write JSON, or values with | between them") from None
+        if found in (None, ""):
+            return []
+        if not isinstance(found, Sequence):
+            raise self.fail(key, f"{found!r} is no list")
+        return list(found)
+
+    def numbers(self, key: str) -> Floats | None:
+        found = self.listed(key)
+        if not found:
+            return None
+        try:
+            values = np.array(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise self.fail(key, f"{found!r} are no numbers") from None
+        if key == "probs":
+            if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-6)).all():
+                raise self.fail(key, "holds what is no probability, 0 to 1")
+            with np.errstate(divide="ignore"):
+                return np.minimum(np.log(values), 0.0)
+        if not (values <= 1e-4).all():
+            raise self.fail(key, "holds what is no natural-log probability: above 0, or no number")
+        return np.minimum(values, 0.0)
+
+    def pages(self) -> list[Logged]:
+        """One, or all orders of a row that holds them."""
+        if self.get("id") in (None, ""):
+            raise self.fail("id", "is missing")
+        options = tuple(map(str, self.listed("options")))
+        logprobs = next((found for key in ("logprobs", "probs") if (found := self.numbers(key)) is not None), None)
+        n = len(options) or (logprobs.shape[-1] if logprobs is not None else 0) or len(self.listed("labels"))
+        labels = tuple(map(str, self.listed("labels"))) or labels_for(ALPHABETS["A"], n)
+        common: dict[str, Any] = {
+            "id": str(self.get("id")),
+            "labels": labels,
+            "place": self.place,
+            "question": str(self.get("question") or ""),
+            "subject": str(self.get("subject") or ""),
+        }
+        if n < 2 or len(labels) != n:
+            raise self.fail(
+                "labels", f"{len(labels)} labels for {n} options; give labels, options or a number for each"
+            )
+        if logprobs is not None and logprobs.ndim == 2:
+            if logprobs.shape != (factorial(n), n):
+                raise self.fail(
+                    "probs", f"holds {len(logprobs)} lists; {factorial(n)}, one for each order, can be read"
+                )
+            right = self.place_of("answer", labels)
+            return [
+                Logged(
+                    answers=frozenset({order.index(right)}),
+                    options=tuple(options[i] for i in order) if options else (),
+                    order=order,
+                    logprobs=row,
+                    **common,
+                )
+                for order, row in zip(permutations(range(n)), logprobs, strict=True)
+            ]
+        common |= {"answers": frozenset({self.place_of("answer", labels)}), "options": options, "order": self.order(n)}
+        if logprobs is not None:
+            if logprobs.shape != (n,):
+                raise self.fail("logprobs", f"holds {len(logprobs)} numbers for {n} options")
+            return [Logged(logprobs=logprobs, **common)]
+        if self.get("chosen") not in (None, ""):
+            return [Logged(chosen=frozenset({self.place_of("chosen", labels)}), **common)]
+        reply = self.get("reply")
+        return [Logged.of_reply(None if reply is None else str(reply), **common)]
+
+    def order(self, n: int) -> tuple[int, ...] | None:
+        found = self.listed("order")
+        if not found:
+            return None
+        try:
+            order = tuple(int(i) for i in found)
+        except (TypeError, ValueError):
+            order = ()
+        if sorted(order) != list(range(n)):
+            raise self.fail("order", f"{found!r} does not name every option, 0 to {n - 1}, once")
+        return order
+
+    def place_of(self, key: str, labels: Sequence[str]) -> int:
+        """A place, given as a label or counted from 0."""
+        found = self.get(key)
+        text = str(found).strip()
+        if text in labels:
+            return list(labels).index(text)
+        if text.isdigit() and int(text) < len(labels) and not any(label.isdigit() for label in labels):
+            return int(text)
+        raise self.fail(
+            key, f"{found!r} is none of the labels {', '.join(labels)}, nor a place, 0 to {len(labels) - 1}"
+        )

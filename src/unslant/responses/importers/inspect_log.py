@@ -1,0 +1,83 @@
+"""Logs of inspect_ai (``.eval``, ``.json``), read with inspect_ai itself (``pip install 'unslant[inspect]'``).
+
+Answers are read from the reply, not from the score. After ``dataset.shuffle_choices`` a sample holds the options as
+shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when
+it logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unslant.errors import InputError
+from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.page_text import options_on_page
+from unslant.responses.importers.registry import Head
+
+_SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
+
+
+def recognises(head: Head) -> bool:
+    return {"header.json", "_journal/start.json"} & head.names != set() or {"eval", "samples", "status"} <= head.names
+
+
+def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise InputError.at(path, "is a log of inspect; to read it: pip install 'unslant[inspect]'") from None
+    log = read_eval_log(str(path), resolve_attachments=True)
+    pages = []
+    dropped: Counter[str] = Counter()
+    for sample in log.samples or []:
+        if not sample.choices:
+            dropped["samples that are no multiple choice"] += 1
+            continue
+        pages.append(_page(sample, f"{path}, sample {sample.id} of epoch {sample.epoch}"))
+    if log.status != "success":
+        dropped[f"samples that a log of status {log.status!r} may lack"] += log.eval.dataset.samples or 0
+        dropped[f"samples that a log of status {log.status!r} may lack"] -= len(log.samples or [])
+    if not pages:
+        raise InputError.at(path, "holds no multiple-choice samples")
+    return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, dropped)]
+
+
+def _page(sample: Any, place: str) -> Logged:
+    choices = tuple(map(str, sample.choices))
+    labels = labels_for(ALPHABETS["A"], len(choices))
+    right = [sample.target] if isinstance(sample.target, str) else list(sample.target)
+    texts = [choices[labels.index(label)] for label in right if label in labels]
+    failed = sample.error is not None or sample.output is None or not sample.output.choices
+    shown, reply = choices, None if failed else sample.output.completion
+    explanations = [score.explanation or "" for score in (sample.scores or {}).values()]
+    if told := next((text for text in explanations if text.startswith(_SHUFFLED)), None):
+        page, _, reply = told.rpartition(_REPLY)
+        shown = options_on_page(page, labels)
+        if sorted(shown) != sorted(choices):
+            raise InputError.at(
+                place,
+                "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
+                "(dataset.shuffle_choices), and log again",
+            )
+    return Logged.of_reply(
+        reply,
+        labels=labels,
+        options=shown,
+        id=str(sample.id),
+        answers=frozenset(k for k, text in enumerate(shown) if text in texts),
+        place=place,
+        question=_question(sample),
+        subject=str((sample.metadata or {}).get("subject", "")),
+    )
+
+
+def _prompt(sample: Any) -> str:
+    return "\n".join(message.text for message in sample.messages if message.role == "user")
+
+
+def _question(sample: Any) -> str:
+    return sample.input if isinstance(sample.input, str) else _prompt(sample)

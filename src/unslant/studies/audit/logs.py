@@ -1,0 +1,39 @@
+"""The audit of answers that were logged before, by unslant or another harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from unslant.errors import InputError
+from unslant.responses.importers import load_logs
+from unslant.studies.audit.comparison import AuditComparison
+from unslant.studies.audit.result import AuditResult, result_of
+
+
+def audit_logs(
+    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> AuditResult | AuditComparison:
+    """Everything that logged answers tell, without a model; nothing of PyTorch is needed.
+
+    Args:
+        logs: files of any format that :mod:`unslant.responses.importers` knows. Those of one model are joined.
+        fields: field -> column or key, for tables of your own.
+
+    Returns:
+        One audit, or the comparison of several models' (or of several tables that unslant wrote).
+
+    Raises:
+        InputError: naming a file that cannot be read or is another study's.
+    """
+    paths = [logs] if isinstance(logs, str | Path) else list(logs)
+    tables = load_logs(paths, fields)
+    for table in tables:
+        study = str(table.meta.get("study", "audit"))
+        if study != "audit":
+            raise InputError(f"{', '.join(map(str, paths))}: holds responses of the study {study}; use: unslant report")
+    results = [result_of(table) for table in tables]
+    if len(results) == 1:
+        return results[0]
+    named = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
+    return AuditComparison.of(results, files=named)
