@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-PARTS = ("readers", "writers")
-"""Modules of this package, in the order of the table."""
+PARTS = ("numbers", "readers", "writers", "scale")
+"""Modules of this package."""
+APART = ("readers", "scale")
+"""Those that work in processes of their own, and so at the same time as the others; they end the table."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,6 @@ def odd_names(options: Options) -> Row:
 def rows(options: Options) -> Iterator[Row]:
     if options.wants("readers", "names that are no files"):
         yield odd_names(options)
-    for reader in READERS.values():
-        if options.wants("readers", reader.name):
-            yield attack("readers", reader, options)
+    wanted = [reader for reader in READERS.values() if options.wants("readers", reader.name)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda reader: attack("readers", reader, options), wanted)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
+from operator import length_hint
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import softmax
 
 from unslant.arrays import Floats, are_logprobs
@@ -16,11 +20,12 @@ from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
-from unslant.responses import Response, Responses, chosen_contents, extract
+from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
 
 __all__ = [
-    "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask", "ask_for_replies",
-    "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row", "score_all",
+    "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
+    "ask_for_replies", "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row",
+    "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
@@ -29,8 +34,8 @@ Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | Non
 """From a reply to its status and the content codes it chooses (None if it is no answer)."""
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
-
-
+AT_ONCE = 1 << 14
+"""Prompts that are written, scored and turned into rows before the next ones are."""
 _FIRST_LOOK = 50
 """Prompts after which a model is given up most of whose label scores are bounds; and once more at the end."""
 
@@ -41,29 +46,68 @@ def no_progress(phase: str, done: int, total: int) -> None:
 
 def ask(
     model: ScoringModel,
-    asked: Sequence[Asked],
+    asked: Iterable[Asked],
     elicitations: Sequence[Elicitation],
     *,
-    meta: Mapping[str, object] | None = None,
     progress: Progress = no_progress,
+    presentations: int = 0,
 ) -> Responses:
-    """Score every presentation under every elicitation; equal prompts are scored once.
+    """Score every presentation under every elicitation.
+
+    Presentations are read, scored and turned into rows in portions of about :data:`AT_ONCE` prompts, whole questions
+    each, so that what is held beside the table does not grow with it. Within a portion, equal prompts are scored once.
+
+    Args:
+        presentations: how many there are, about, where ``asked`` has no length; for the progress only.
 
     Returns:
         One row per presentation and elicitation, elicitation by elicitation, presentations in the order given.
     """
-    shown = [presentation for _, presentation in asked]
-    prompts = [[elicitation.prompts(presentation) for presentation in shown] for elicitation in elicitations]
-    distinct = list(dict.fromkeys(prompt for rows in prompts for row in rows for prompt in row))
-    scored = dict(zip(distinct, _try_all(model, distinct, progress, "scoring"), strict=True))
-    return Responses.from_rows(
-        (
-            _scored_row(question, presentation, way, [scored[prompt] for prompt in row])
-            for way, rows in zip(elicitations, prompts, strict=True)
-            for (question, presentation), row in zip(asked, rows, strict=True)
-        ),
-        meta,
-    )
+    expected = presentations or length_hint(asked)
+    tables: list[list[pa.Table]] = [[] for _ in elicitations]
+    seen = done = total = 0
+    for portion in _portions(asked, elicitations):
+        distinct = list(dict.fromkeys(prompt for *_, ways in portion for prompts in ways for prompt in prompts))
+        seen += len(portion)
+        ahead = done + len(distinct)
+        total = ahead if seen >= expected else max(ahead, round(ahead * expected / seen))
+        scored = _try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
+        done = ahead
+        found = dict(zip(distinct, scored, strict=True))
+        for k, (elicitation, made) in enumerate(zip(elicitations, tables, strict=True)):
+            rows = (
+                _scored_row(question, presentation, elicitation, [found[prompt] for prompt in ways[k]])
+                for question, presentation, ways in portion
+            )
+            made.append(Responses.from_rows(rows).table)
+        pa.default_memory_pool().release_unused()
+    if done < total:
+        progress("scoring", done, done)
+    return Responses(pa.concat_tables([SCHEMA.empty_table(), *chain.from_iterable(tables)]))
+
+
+_Written = tuple[Question, Presentation, list[list[Prompt]]]
+"""A presentation, and its prompts under every elicitation."""
+
+
+def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation]) -> Iterator[list[_Written]]:
+    portion: list[_Written] = []
+    prompts = 0
+    for question, presentation in asked:
+        if prompts >= AT_ONCE and question.id != portion[-1][0].id:
+            yield portion
+            portion, prompts = [], 0
+        ways = [elicitation.prompts(presentation) for elicitation in elicitations]
+        portion.append((question, presentation, ways))
+        prompts += sum(map(len, ways))
+    if portion:
+        yield portion
+
+
+def _shifted(progress: Progress, phase: str, before: int, total: int, done: int) -> None:
+    """Progress of a call that is a part of the phase."""
+    if done or not before:
+        progress(phase, before + done, total)
 
 
 def score_all(
@@ -74,7 +118,7 @@ def score_all(
     Raises:
         ModelError: if a prompt got none.
     """
-    scored = _try_all(model, prompts, progress, phase)
+    scored = _try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
     failed = [result for result in scored if result.logprobs is None]
     if failed:
         raise ModelError(
@@ -84,7 +128,7 @@ def score_all(
     return [result.logprobs for result in scored if result.logprobs is not None]
 
 
-def _try_all(model: ScoringModel, prompts: Sequence[Prompt], progress: Progress, phase: str) -> list[Scored]:
+def _try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[int], None]) -> list[Scored]:
     """What came of every prompt, in their order; what is no log-probability is a failure.
 
     Raises:
@@ -92,12 +136,12 @@ def _try_all(model: ScoringModel, prompts: Sequence[Prompt], progress: Progress,
     """
     scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
     bounded = labels = 0
-    progress(phase, 0, len(prompts))
+    report(0)
     for done, result in enumerate(model.score(prompts), start=1):
         if result.logprobs is not None and not are_logprobs(result.logprobs):
             result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         scored[result.index] = result
-        progress(phase, done, len(prompts))
+        report(done)
         bounded, labels = bounded + len(result.bounds), labels + len(prompts[result.index].continuations)
         if done in (_FIRST_LOOK, len(prompts)) and 2 * bounded > labels:
             raise ModelError(
@@ -116,11 +160,13 @@ def _scored_row(
     if failed:
         return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
-    marks = [
-        np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
-        for found, one in zip(logprobs, scored, strict=True)
-    ]
-    bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
+    bounds: tuple[int, ...] = ()
+    if any(result.bounds for result in scored):
+        marks = [
+            np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
+            for found, one in zip(logprobs, scored, strict=True)
+        ]
+        bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
     found = elicitation.read(presentation, logprobs)
     return Response.scored(question, presentation, elicitation.name, found, bounds)
 

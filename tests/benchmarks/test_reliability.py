@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reliability import Options, Row
+from benchmarks.reliability import Options, Row, numbers
 from benchmarks.reliability.__main__ import main, write
 from benchmarks.reliability.fuzz import Reader, attack, one
 from benchmarks.reliability.readers import READERS
+from unslant.models.stored import StoredModel
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -50,3 +51,20 @@ def test_the_table_stands_between_its_marks(tmp_path: Path):
     assert text.endswith("after\n")
     with pytest.raises(SystemExit):
         main(["--cases", "many"])
+
+
+QUICK = ("stored scores damaged", "another model at a served address", "no log-probabilities from a server")
+
+
+@pytest.mark.parametrize("name", [*QUICK, "labels that begin one another", "model changed in memory"])
+def test_no_number_is_wrong_in_silence(name: str):
+    (row,) = numbers.rows(Options(cases=100, seed=7, only=(f"numbers/{name}",)))
+    assert row.attempts >= 1
+    assert row.examples == []
+
+
+def test_a_store_that_did_not_look_would_be_found_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(StoredModel, "_still_right", lambda *_: True)
+    (row,) = numbers.rows(Options(cases=1000, seed=7, only=("numbers/another model at a served address",)))
+    assert 0 < row.failures < row.attempts
+    assert "scores of the model that was there before" in row.examples[0]

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sqlite3
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +67,15 @@ def run_ids(unslant: Run) -> list[str]:
 
 def test_an_interrupted_audit_is_gone_on_with(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
     serve(Model())
-    assert unslant("audit", "m", questions, "--no-store", "--responses", "whole.parquet", "-q").code == 0
+    assert (
+        unslant(
+            "audit", "m", questions, "--no-store", "--responses", "whole.parquet", "--html", "whole.html", "-q"
+        ).code
+        == 0
+    )
 
     first = serve(Model(prompts_left=20))
-    stopped = unslant("audit", "m", questions, "--responses", "out.parquet", "--json", "out.json")
+    stopped = unslant("audit", "m", questions, "--responses", "out.parquet", "--json", "out.json", "--html", "out.html")
     assert stopped.code == 130
     (run,) = run_ids(unslant)
     assert f"unslant runs resume {run}" in stopped.err
@@ -81,6 +91,7 @@ def test_an_interrupted_audit_is_gone_on_with(unslant: Run, serve, questions, tm
     assert unslant("runs", "resume", run[:5]).code == 0
     assert not {prompt.text for prompt in first.seen[:20]} & {prompt.text for prompt in second.seen}
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert (tmp_path / "out.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
     assert (tmp_path / "out.json").is_file()
     assert run_ids(unslant) == [run]
     assert "done" in unslant("runs", "list").out
@@ -211,3 +222,85 @@ def test_a_folder_that_is_gone(unslant: Run, serve, questions, tmp_path: Path, m
     refused = unslant("runs", "resume", run)
     assert refused.code == 2
     assert str(gone) in refused.err
+
+
+def test_a_run_under_way_is_resumed_by_taking_it_over(unslant: Run, serve, questions, unslant_home: Path) -> None:
+    serve(Model())
+    first = unslant("audit", "m", questions)
+    (run,) = run_ids(unslant)
+    with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE runs SET status = 'running', host = 'elsewhere', process = 1")
+    for refused in (unslant("runs", "resume", run), unslant("runs", "remove", run), unslant("runs", "remove", "--all")):
+        assert refused.code == 2
+        assert "process 1 on elsewhere" in refused.err
+        assert f"unslant runs take-over {run}" in refused.err
+    again = serve(Model())
+    taken = unslant("runs", "take-over", run[:4])
+    assert taken.code == 0, taken.err
+    assert taken.out == first.out
+    assert again.seen == []
+    assert " done " in unslant("runs", "list").out
+
+
+STUBBORN = """
+import sys, time
+import unslant.models.hf.loading
+from tests.cli.test_runs import Model
+
+class Slow(Model):
+    def score(self, prompts):
+        try:
+            for scored in super().score(prompts):
+                yield scored
+                print("scoring", flush=True)
+                time.sleep(0.05)
+        finally:
+            while "stubborn" in sys.argv[2]:
+                print("cleaning up", flush=True)
+                try:
+                    time.sleep(600)
+                except KeyboardInterrupt:
+                    pass
+
+unslant.models.hf.loading.load_model = lambda *_, **__: Slow()
+from unslant.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def slow() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a command in a process of its own, with a model that takes its time, and waits until that is asked."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> subprocess.Popen[str]:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+            command = [sys.executable, "-c", STUBBORN, *arguments]
+            process = stack.enter_context(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+            )
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "scoring\n"
+            return process
+
+        yield start
+
+
+def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions, slow) -> None:
+    for command in (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN")):
+        process = slow(*(run_ids(unslant)[0] if word == "RUN" else word for word in command))
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == 130, told
+        assert "continue with: unslant runs resume" in told
+        assert "stopped" in unslant("runs", "list").out
+
+
+def test_a_second_ctrl_c_ends_it_whatever_it_does(questions, slow) -> None:
+    process = slow("audit", "stubborn", questions)
+    process.send_signal(signal.SIGINT)
+    assert "cleaning up\n" in iter(process.stdout.readline, "")
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130

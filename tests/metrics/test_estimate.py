@@ -199,7 +199,7 @@ def test_resamples_vary_as_much_as_the_mean_does(strata: int) -> None:
     """Also with two questions a subject, where plain resampling within subjects would see half of the variance."""
     values = np.random.default_rng(0).random(400)
     sampling = Sampling(400, [f"s{i % strata}" for i in range(400)])
-    weights = sampling.weights(4000, 0)
+    weights = sampling.weights(sampling.draws(4000, 0))
     assert weights.sum(axis=1) == pytest.approx(np.full(4000, 400), rel=1e-5)
     means = (weights @ values) / 400
     assert means.var() == pytest.approx(float(sampling.variance((values - values.mean()) / 400)), rel=0.1)

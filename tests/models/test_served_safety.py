@@ -133,6 +133,19 @@ def test_another_model_at_the_same_address_and_name_is_asked_everything(store: S
         assert not same_scores(np.log([0.4, 0.5]), np.log([0.2, 0.25]))
 
 
+def test_a_server_that_changes_once_stored_scores_were_used_fails_the_run(store: Store) -> None:
+    behind = Behind()
+    with serving(behind) as server:
+        scores(StoredModel(served(server.url), store))
+        model = StoredModel(served(server.url), store)
+        scores(model, PROMPTS[:10])
+        behind.share = lambda number: 0.7 - number / 40
+        with pytest.raises(ModelError, match="run the same command again"):
+            scores(model, PROMPTS[10:])
+        again = scores(StoredModel(served(server.url), store))
+    assert share(again[3]) == pytest.approx(behind.share(3), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     "change",
     [

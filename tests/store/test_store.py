@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import unslant.store.runs
 from unslant import InputError
 from unslant.store import Kept, Store, StoreError, default_path
+from unslant.store.runs import LEASE
 from unslant.store.scores import digest
 
 IDENTITY = {"model": "m", "weights": "0"}
@@ -188,11 +192,36 @@ def test_runs_are_told_apart_by_command_and_folder(store: Store, tmp_path: Path)
         store.runs.get("zz")
 
 
-def test_a_process_that_is_gone_was_killed(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
+def test_a_run_that_nothing_is_heard_of_was_interrupted(store: Store, tmp_path: Path, host: str) -> None:
+    run = store.runs.start(["audit"], tmp_path, "m")
+    for seconds, status in ((LEASE - 5, "running"), (LEASE + 1, "interrupted")):
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            # beyond the largest process id
+            connection.execute(
+                "UPDATE runs SET host = ?, process = ?, updated = ?", (host, 2**22 + 1, time.time() - seconds)
+            )
+        assert store.runs.get(run).status == status
+        assert store.runs.get(run).where == f"process {2**22 + 1} on {host}"
+
+
+def test_a_run_at_work_gives_signs_of_life_and_no_more_once_it_has_ended(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unslant.store.runs, "HEARTBEAT", 0.01)
     run = store.runs.start(["audit"], tmp_path, "m")
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("UPDATE runs SET process = ?", (2**22 + 1,))  # beyond the largest process id
-    assert store.runs.get(run).status == "killed"
+        connection.execute("UPDATE runs SET updated = 0")
+    assert store.runs.get(run).status == "interrupted"
+    stop = store.runs.keep_alive(run)
+    while not store.runs.get(run).updated:
+        time.sleep(0.01)
+    assert store.runs.get(run).status == "running"
+    store.runs.end(run, "stopped")
+    ended = store.runs.get(run).updated
+    time.sleep(0.1)
+    assert store.runs.get(run).updated == ended
+    stop()
 
 
 def test_a_run_counts_what_its_last_start_asked_for(store: Store, tmp_path: Path) -> None:

@@ -186,3 +186,9 @@ def test_the_result_is_plain_json():
     found = boat_metrics(table(row("a", "vanilla", True), row("a", "boat:0", False), row("a", "only:LR", True)))
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert json.loads(text)["drop"]["value"] == 1.0
+
+
+def test_an_intervention_that_there_is_none_is_refused_with_its_question():
+    odd = row("q7", "only:OS", True, interventions=("\u202e",))
+    with pytest.raises(InputError, match=r"question 'q7': interventions: '\\u202e' is not one of "):
+        boat_metrics(table(row("q7", "vanilla", True), odd))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -48,6 +53,43 @@ app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, rem
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
+@contextmanager
+def second_interrupt_kills() -> Iterator[None]:
+    """The first Ctrl-C lets the block end in order; a second ends the process at once, with code 130.
+
+    Python sees a signal between two of its instructions only; a thread hears of it also while compiled code runs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    hears, tells = os.pipe()
+    os.set_blocking(tells, False)
+
+    def listen() -> None:
+        left = 2
+        while told := os.read(hears, 1):
+            left -= told[0] == signal.SIGINT
+            if not left:
+                os._exit(130)
+        os.close(hears)
+
+    before = signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
+    threading.Thread(target=listen, daemon=True).start()
+    _only_here()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(tells)
+
+
+@functools.cache
+def _only_here() -> None:
+    """Processes forked off do not tell of their signals where this one does."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+
 def main() -> None:
     """Entry point: user errors become one line and exit code 2, failed outputs exit code 5."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -57,7 +99,8 @@ def main() -> None:
     try:
         command, given, *_ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
         check_files(given.arguments)
-        command(*given.args, **given.kwargs)
+        with second_interrupt_kills():
+            command(*given.args, **given.kwargs)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(5 if isinstance(error, OutputError) else 2)

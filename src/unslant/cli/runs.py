@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
@@ -60,7 +61,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
         ("model", found.model),
         ("questions", f"{found.questions} ({found.questions_digest})" if found.questions else ""),
         ("started", _when(found.started)),
-        ("last active", _when(found.updated)),
+        ("last active", f"{_when(found.updated)}, {found.where}"),
     ]
     for identity in found.models:
         rows += [(f"model's {key}", value) for key, value in identity.items() if value]
@@ -74,22 +75,49 @@ def resume(run: RunId, /, *, store: o.Store = None) -> None:
     Examples:
       unslant runs resume 3f9c
     """
+    found = _found(run, store)
+    if found.status == "running":
+        _refuse(found)
+    _repeat(found)
+
+
+def take_over(run: RunId, /, *, store: o.Store = None) -> None:
+    """Resume a run that is listed as running, when its process is gone or out of reach.
+
+    If that process still runs, nothing breaks: both score, and each uses what the other has stored.
+
+    Examples:
+      unslant runs take-over 3f9c
+    """
+    _repeat(_found(run, store))
+
+
+def _found(run: str, store: Path | None) -> Run:
+    with Store(store, read_only=True) as opened:
+        return opened.runs.get(run)
+
+
+def _refuse(run: Run) -> NoReturn:
+    ago = max(0.0, time.time() - run.updated)
+    raise InputError(
+        f"run {run.id} is running ({run.where}, last heard of {ago:.0f} s ago); stop it first, or, if that process is "
+        f"gone, take it over with: unslant runs take-over {run.id}"
+    )
+
+
+def _repeat(run: Run) -> None:
+    if run.status == "damaged":
+        raise InputError(f"run {run.id}: its record is damaged; mend that first with: {run.message}")
+    try:
+        os.chdir(run.folder)
+    except OSError as error:
+        problem = f"the folder of run {run.id} cannot be entered ({error.strerror})"
+        raise InputError.at(run.folder, problem) from None
     from unslant.cli import app
 
-    with Store(store, read_only=True) as opened:
-        found = opened.runs.get(run)
-    if found.status == "running":
-        raise InputError(f"run {found.id} is running")
-    if found.status == "damaged":
-        raise InputError(f"run {found.id}: its record is damaged; mend that first with: {found.message}")
-    try:
-        os.chdir(found.folder)
-    except OSError as error:
-        problem = f"the folder of run {found.id} cannot be entered ({error.strerror})"
-        raise InputError.at(found.folder, problem) from None
-    print(f"unslant {shlex.join(found.command)}", file=sys.stderr)
-    sys.argv = [sys.argv[0], *found.command]
-    app(list(found.command), exit_on_error=False, print_error=False)
+    print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
+    sys.argv = [sys.argv[0], *run.command]
+    app(list(run.command), exit_on_error=False, print_error=False)
 
 
 def remove(
@@ -110,9 +138,9 @@ def remove(
         pass  # fails unless the store exists
     with Store(store) as opened:
         found = {run.id: run for run in map(opened.runs.get, runs)}
-        busy = [run.id for run in (opened.runs.all() if everything else found.values()) if run.status == "running"]
-        if busy:
-            raise InputError(f"run {busy[0]} is running: stop it first")
+        for run in opened.runs.all() if everything else found.values():
+            if run.status == "running":
+                _refuse(run)
         if everything:
             opened.runs.clear()
         for run in found.values():
@@ -170,11 +198,11 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
-group = App(name="runs", help="List, show, resume, remove, export or repair recorded runs.")
+group = App(name="runs", help="List, show, resume, take over, remove, export or repair recorded runs.")
 register(
     group,
     {
-        name.rstrip("_"): f"unslant.cli.runs:{name}"
-        for name in ("list_", "show", "resume", "remove", "export", "repair")
+        name.rstrip("_").replace("_", "-"): f"unslant.cli.runs:{name}"
+        for name in ("list_", "show", "resume", "take_over", "remove", "export", "repair")
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +144,13 @@ class Bootstrap:
         return Estimate(value, low, high, n, f"Agresti-Coull {sampling.words}", confidence, note)
 
     @cached_property
-    def _weights(self) -> NDArray[np.float32]:
-        return self.sampling.weights(self.resamples, self.seed)
+    def _draws(self) -> NDArray[np.integer[Any]]:
+        return self.sampling.draws(self.resamples, self.seed)
 
     def totals(self, features: Floats) -> Floats:
         """Column totals of ``features`` (Q, F) in every resample: (R, F)."""
         step = max(1, _CHUNK // max(1, self.n_questions))
-        rows = (self._weights[r : r + step].astype(np.float64) for r in range(0, self.resamples, step))
+        rows = (self.sampling.weights(self._draws[r : r + step]) for r in range(0, self.resamples, step))
         return np.concatenate([weights @ features for weights in rows])
 
     def statistic(

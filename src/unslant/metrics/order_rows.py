@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ def labels_at(role: int, n: int) -> Ints:
     return (np.arange(n) + (role == LABELS_SHIFTED)) % n
 
 
+Codes = NDArray[np.integer[Any]]
+
+
 @dataclass(frozen=True)
 class OrderRows:
     """R rows of the questions with n options.
@@ -40,7 +44,7 @@ class OrderRows:
 
     question: Ints
     role: Ints
-    contents: Ints
+    contents: Codes
     by_position: Floats
     ok: Bools
     decided: Ints | None = None
@@ -109,11 +113,18 @@ def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
     return result
 
 
+_ROWS_AT_ONCE = 1 << 17
+
+
 def _by_content(rows: OrderRows, which: NDArray[np.intp]) -> tuple[Floats, Ints]:
     """Probability and position of every content, (R, n) each, for the rows ``which``."""
-    contents = rows.contents[which]
-    positions = np.argsort(contents, axis=1)
-    return np.take_along_axis(rows.by_position[which], positions, axis=1), positions
+    shape = len(which), rows.contents.shape[1]
+    probs, positions = np.empty(shape), np.empty(shape, np.int64)
+    for start in range(0, len(which), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        positions[some] = np.argsort(rows.contents[which[some]], axis=1)
+        probs[some] = np.take_along_axis(rows.by_position[which[some]], positions[some], axis=1)
+    return probs, positions
 
 
 def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int) -> View:
@@ -124,16 +135,19 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
     labels = positions.copy()
     decided = np.zeros(size, np.int64) if any(rows.decided is not None for rows in groups.values()) else None
     for n, rows in groups.items():
-        expected = np.tile(np.arange(n), (len(rows.question), 1))
-        if role in (REVERSE, BOTH_REVERSED):
-            expected = reversed_contents(questions, n)[rows.question]
-        matches = (rows.contents == expected).all(axis=1)
         own = rows.role == role
+        looked_at = np.flatnonzero(own | (rows.role == ORDER) if role in (GIVEN, REVERSE) else own)
+        expected: Ints = np.arange(n)
+        if role in (REVERSE, BOTH_REVERSED):
+            expected = reversed_contents(questions, n)[rows.question[looked_at]]
+        matches = np.zeros_like(own)
+        matches[looked_at] = (rows.contents[looked_at] == expected).all(axis=1)
         if (own & ~matches).any():
             row = int(np.flatnonzero(own & ~matches)[0])
+            wanted = np.broadcast_to(expected, (len(looked_at), n))[np.searchsorted(looked_at, row)]
             raise InputError(
                 f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[role]!r}: shows its options in "
-                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in expected[row])}"
+                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in wanted)}"
             )
         shared = (rows.role == ORDER) & matches if role in (GIVEN, REVERSE) else np.zeros_like(own)
         for source in (shared, own):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
-from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
+from unslant.metrics.order_rows import ROLES, Codes, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, QuestionArrays
 from unslant.responses.table import Response, Responses
 
@@ -30,28 +31,76 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     """
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
-    table = responses.where(elicitation=elicitation, kind=ROLES).table
-    table = table.filter(pa.compute.equal(table["repeat"], 0))
-    if table.num_rows == 0:
+    known: dict[str, _OfQuestion] = {}
+    same: dict[Any, Any] = {}  # few different values: one object each
+    for piece in _pieces(responses.table, elicitation):
+        first: dict[str, int] = {}
+        for i, name in enumerate(piece["question_id"].to_pylist()):
+            if name not in known:
+                first.setdefault(name, i)
+        rows = piece.select(_OF_QUESTION).take(pa.array(first.values(), pa.int64())).to_pydict().values()
+        for name, *values in zip(first, *rows, strict=True):
+            kept = (tuple(value) if isinstance(value, list) else value for value in values)
+            known[name] = tuple(same.setdefault(value, value) for value in kept)
+    if not known:
         raise InputError(_nothing_to_read(responses, elicitation))
-    unique, first, codes = np.unique(
-        np.asarray(table["question_id"].to_pylist(), dtype=object).astype(str), return_index=True, return_inverse=True
-    )
+    ids = tuple(sorted(known))
     passages = {question.id: question.context for question in responses.questions}
-    questions = _questions(table.take(pa.array(first)).to_pylist(), tuple(str(i) for i in unique), passages)
-    role = np.asarray([ROLES.index(name) for name in table["kind"].to_pylist()])
-    vocabulary, label_lists = _encoded_labels(table)
-    groups, label_rows = {}, {}
-    for n in map(int, np.unique(questions.n_options)):
-        rows = np.flatnonzero(questions.n_options[codes] == n)
-        groups[n] = _rows_of(table, n, rows, codes[rows], role[rows], questions, label_lists[0])
-        label_rows[n] = label_lists[1][label_lists[0][rows][:, None] + np.arange(n)]
-    labels = _standard_labels(groups, label_rows, questions, vocabulary)
+    questions = _questions([known.pop(name) for name in ids], ids, passages)
+    place = {name: q for q, name in enumerate(ids)}
+    vocabulary: dict[str, int] = {}
+    found: dict[int, list[tuple[dict[str, Any], Codes]]] = {int(n): [] for n in np.unique(questions.n_options)}
+    n_censored = n_bounds = 0
+    for piece in _pieces(responses.table, elicitation):
+        codes = _encoded(piece["question_id"], place)
+        role = _encoded(piece["kind"], {name: role for role, name in enumerate(ROLES)})
+        offsets, labels = _lists(piece["labels"])
+        labels = _encoded(labels, vocabulary)
+        for n, own in found.items():
+            rows = np.flatnonzero(questions.n_options[codes] == n)
+            made = _rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets)
+            own.append((dict(vars(made)), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
+        n_censored += piece["status"].to_pylist().count("censored")
+        n_bounds += len(_lists(piece["bounds"])[1])
+    pa.default_memory_pool().release_unused()
+    label_rows = {n: np.concatenate([labels for _, labels in own]) for n, own in found.items()}
+    groups = {n: _joined([fields for fields, _ in own]) for n, own in found.items()}
+    standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
+    del found, label_rows
     return replace(
-        order_scores(questions, groups, tuple(vocabulary[code] for code in labels), elicitation),
-        n_censored=table["status"].to_pylist().count("censored"),
-        n_bounds=len(_lists(table["bounds"])[1]),
+        order_scores(questions, groups, tuple(list(vocabulary)[code] for code in standard), elicitation),
+        n_censored=n_censored,
+        n_bounds=n_bounds,
     )
+
+
+_ROWS_AT_ONCE = 1 << 17
+_OF_QUESTION = ["n_options", "answers", "pinned", "text_ranks", "subject"]
+_OfQuestion = tuple[Any, ...]
+"""The values of these columns."""
+
+
+def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
+    """The rows that are looked at, some at a time: no copy of a long table is made."""
+    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+        piece = table.slice(start, _ROWS_AT_ONCE)
+        kept = pc.and_(pc.equal(piece["elicitation"], elicitation), pc.is_in(piece["kind"], pa.array(ROLES)))
+        if (piece := piece.filter(pc.and_(kept, pc.equal(piece["repeat"], 0)))).num_rows:
+            yield piece
+
+
+def _joined(parts: list[dict[str, Any]]) -> OrderRows:
+    """One OrderRows of the fields of several, which are given up one by one."""
+    names = ("question", "role", "contents", "by_position", "ok", "mass")
+    return OrderRows(**{name: np.concatenate([part.pop(name) for part in parts]) for name in names})
+
+
+def _encoded(column: Any, codes: dict[str, int]) -> Ints:
+    """The code of every text; those that have none yet get the next."""
+    encoded = (_array(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+    own = [codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()]
+    found: Ints = np.asarray(own, np.int64)[np.asarray(encoded.indices)]
+    return found
 
 
 def _nothing_to_read(responses: Responses, elicitation: str) -> str:
@@ -61,33 +110,31 @@ def _nothing_to_read(responses: Responses, elicitation: str) -> str:
     return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
 
 
-def _questions(first_rows: list[dict[str, Any]], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
-    n_options = np.asarray([row["n_options"] for row in first_rows], np.int64)
+def _questions(known: list[_OfQuestion], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
+    n_options = np.asarray([n for n, *_ in known], np.int64)
     width = int(n_options.max())
     answers = np.zeros((len(ids), width), bool)
     pinned = np.zeros((len(ids), width), bool)
     ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
-    for q, row in enumerate(first_rows):
-        answers[q, [a for a in row["answers"] if a >= 0]] = True
-        pinned[q, list(row["pinned"])] = True
-        if row["text_ranks"]:
-            ranks[q, : row["n_options"]] = row["text_ranks"]
-    subjects, contexts = tuple(row["subject"] for row in first_rows), tuple(passages.get(i, "") for i in ids)
+    for q, (n, right, fixed, text_ranks, _) in enumerate(known):
+        answers[q, [a for a in right if a >= 0]] = True
+        pinned[q, list(fixed)] = True
+        if text_ranks:
+            ranks[q, :n] = text_ranks
+    subjects, contexts = tuple(subject for *_, subject in known), tuple(passages.get(i, "") for i in ids)
     return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
+
+
+def _array(column: pa.ChunkedArray) -> Any:
+    array = column.combine_chunks()
+    # combine_chunks keeps a chunked array where it has no chunk at all
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 def _lists(column: pa.ChunkedArray) -> tuple[Ints, Any]:
     """Offsets (R + 1,) and flat values of a column of lists (a null list has no values)."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps a chunked array where it has no chunk at all
-        array = pa.concat_arrays(array.chunks)
+    array = _array(column)
     return np.asarray(array.offsets, np.int64), array.values
-
-
-def _encoded_labels(table: pa.Table) -> tuple[list[str], tuple[Ints, Ints]]:
-    offsets, values = _lists(table["labels"])
-    encoded = values.dictionary_encode()
-    return encoded.dictionary.to_pylist(), (offsets, np.asarray(encoded.indices, np.int64))
 
 
 def _rows_of(
@@ -102,9 +149,9 @@ def _rows_of(
     content_offsets, content_values = _lists(table["contents"])
     lengths = np.diff(content_offsets)[rows]
     at = content_offsets[rows][:, None] + np.arange(n)
-    flat = np.asarray(content_values, np.int64)
+    flat = np.asarray(content_values, np.int16)
     right = lengths == n
-    contents = np.full((len(rows), n), -1)
+    contents = np.full((len(rows), n), -1, np.int16)
     contents[right] = flat[at[right]]
     right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
     right &= (np.asarray(table["n_options"])[rows] == n) & (np.diff(label_offsets)[rows] == n)
@@ -119,7 +166,7 @@ def _rows_of(
     return OrderRows(question, role, contents, by_position, ok, mass=mass)
 
 
-def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Ints) -> tuple[Floats, Bools, Floats]:
+def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Codes) -> tuple[Floats, Bools, Floats]:
     """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold.
 
     Labels of which only an upper bound is known hold nothing for sure, so the last counts the others alone.
@@ -160,7 +207,7 @@ def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:
 
 
 def _standard_labels(
-    groups: Mapping[int, OrderRows], label_rows: Mapping[int, Ints], questions: QuestionArrays, vocabulary: list[str]
+    groups: Mapping[int, OrderRows], label_rows: Mapping[int, Codes], questions: QuestionArrays, vocabulary: list[str]
 ) -> Ints:
     """The label sequence of the rows in standard sequence; all must agree, shorter ones being its beginning."""
     longest = np.empty(0, np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ Codes = NDArray[np.intp]
 LEAST_UNITS = 5
 """Units that a stratum needs to be one of its own."""
 _KEPT = 100
+_DRAWN_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -114,20 +116,31 @@ class Sampling:
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
         return t, 2 * stdtr(n - 1, -np.abs(t))
 
-    def weights(self, resamples: int, seed: int) -> NDArray[np.float32]:
-        """(R, Q) weights of the questions in bootstrap resamples, each row summing to about Q.
-
-        From each stratum of n units n-1 are drawn with replacement, and each counts n/(n-1) times (Rao and Wu 1988),
-        which makes the bootstrap's variance of a mean that of :meth:`variance`.
-        """
+    def draws(self, resamples: int, seed: int) -> NDArray[np.integer[Any]]:
+        """(R, U) how often each unit is drawn in bootstrap resamples: n-1 times from each stratum of n units."""
         rng = np.random.default_rng(seed)
-        drawn = np.empty((resamples, len(self._whole.stratum)), np.float32)
-        row = np.arange(resamples)[:, None]
+        drawn = np.empty((resamples, len(self._whole.stratum)), np.uint8)
         for h, size in enumerate(self._whole.sizes.tolist()):
-            picks = rng.integers(size, size=(resamples, size - 1)) + row * size
-            counts = np.bincount(picks.ravel(), minlength=resamples * size).reshape(resamples, size)
-            drawn[:, self._whole.stratum == h] = counts * (size / (size - 1))
-        return drawn[:, self._whole.unit] if self.clustered else drawn
+            own = np.flatnonzero(self._whole.stratum == h)
+            some = max(1, _DRAWN_AT_ONCE // size)
+            for start in range(0, resamples, some):
+                n = min(some, resamples - start)
+                picks = rng.integers(size, size=(n, size - 1)) + np.arange(n)[:, None] * size
+                counts = np.bincount(picks.ravel(), minlength=n * size).reshape(n, size)
+                if counts.max() > np.iinfo(drawn.dtype).max:
+                    drawn = drawn.astype(np.int64)
+                drawn[start : start + n, own] = counts
+        return drawn
+
+    def weights(self, draws: NDArray[np.integer[Any]]) -> Floats:
+        """(R, Q) weights of the questions, each row summing to about Q, from rows of :meth:`draws`.
+
+        A unit counts n/(n-1) times for each draw (Rao and Wu 1988), which makes the bootstrap's variance of a mean that
+        of :meth:`variance`.
+        """
+        sizes = self._whole.sizes[self._whole.stratum]
+        found: Floats = (draws * (sizes / (sizes - 1))).astype(np.float32).astype(np.float64)
+        return found[:, self._whole.unit] if self.clustered else found
 
     def _deviations(self, residuals: Floats, kept: Bools | None, group: _Grouping) -> Floats:
         """Unit totals less the mean of their stratum."""

@@ -21,6 +21,7 @@ from unslant.metrics.ties import credit
 
 Unit = Literal["nats", "shares"]
 
+_AT_ONCE = 10_000  # questions
 LEAST = 1e-6
 """Probabilities count as at least this much, so that one that is 0 does not outweigh all others."""
 
@@ -100,8 +101,9 @@ def _group(block: Block, own: NDArray[np.intp], free: NDArray[np.intp], views: l
     m = len(free)
     rank = np.zeros(block.n, np.int64)
     rank[free] = np.arange(m)
-    values = _measured(block.probs[own][:, :, free], unit)
-    places = rank[block.positions[own][:, :, free]]
+    cells = np.ix_(own, np.arange(block.k), free)
+    values = _measured(block.probs[cells], unit)
+    places = rank[block.positions[cells]]
     content, slots, kept, leaked = _two_way(values, places)
     pages, designs = [slots], [_both(np.eye(block.n)[free], kept)]
     rows = block.index[own]
@@ -150,9 +152,13 @@ def _two_way(values: Floats, places: Ints) -> tuple[Floats, Floats, Floats, Floa
         (Q, M, M) what of them gets into the contents (nothing, where every content stands everywhere equally often).
     """
     size, k, m = values.shape
-    by_place = np.take_along_axis(values, np.argsort(places, axis=2), axis=2)
-    sums = np.concatenate([values.sum(axis=1), by_place.sum(axis=1)], axis=1)
-    counts = (places[..., None] == np.arange(m)).sum(axis=1)
+    sums, counts = np.empty((size, 2 * m)), np.empty((size, m, m), np.int64)
+    for start in range(0, size, _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        value, place = values[some], places[some]
+        by_place = np.take_along_axis(value, np.argsort(place, axis=2), axis=2)
+        sums[some] = np.concatenate([value.sum(axis=1), by_place.sum(axis=1)], axis=1)
+        counts[some] = (place[..., None] == np.arange(m)).sum(axis=1)
     if (counts * m == k).all():
         return sums[:, :m] / k, sums[:, m:] / k, np.eye(m) - 1 / m, np.zeros((size, m, m))
     normal = np.zeros((size, 2 * m, 2 * m))

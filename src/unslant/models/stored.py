@@ -34,7 +34,7 @@ class StoredModel:
 
     Nobody can look into a :class:`~unslant.models.base.RemoteModel`. It is asked who it is, and :data:`ASKED_AGAIN` of
     the prompts that the store knows are put to it again; if one answer differs (:func:`same_scores`), everything stored
-    of that model is dropped and asked anew.
+    of that model is dropped and asked anew (or, where an earlier call has given some of it out, the call fails).
 
     ``cost`` is what the scores have cost whenever they were computed, in this process or before; prompts taken over
     from *other* calls cost nothing.
@@ -95,7 +95,8 @@ class StoredModel:
 
         Raises:
             StoreError: if the store cannot be written, or what is asked for is damaged; the rest is kept.
-            ModelError: if a remote model does not answer, or ``offline`` and a prompt is not in the store.
+            ModelError: if a remote model does not answer, or has changed since an earlier call, or ``offline`` and a
+                prompt is not in the store.
         """
         model = self.model_asked
         identity = self._identity = self._identified()
@@ -104,6 +105,11 @@ class StoredModel:
             found = self.store.open_pass(identity, keys, self.run)
             if is_remote(model) and not self._still_right(found, prompts):
                 self.store.forget(identity)
+                if self.recalled:
+                    raise ModelError(
+                        f"{self.name}: the server no longer gives the scores that are stored of it, some of which this "
+                        "run has used; they have been dropped: run the same command again"
+                    )
                 found = self.store.open_pass(identity, keys, self.run)
             yield from _Call(self, found).score(prompts)
             return

@@ -85,6 +85,11 @@ def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[s
     return tuple(template.render("cloze.continuation", label=label) for label in labels)
 
 
+@lru_cache(maxsize=64)
+def _cue(template: PromptTemplate) -> str:
+    return template.render("cloze.cue")
+
+
 @dataclass(frozen=True)
 class Cloze:
     """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt per presentation."""
@@ -95,7 +100,7 @@ class Cloze:
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         continuations = _continuations(template, presentation.labels)
-        prompt = self.writer.prompt(presentation, template.render("cloze.cue"), continuations)
+        prompt = self.writer.prompt(presentation, _cue(template), continuations)
         return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:

@@ -8,7 +8,7 @@ nothing but word a question. Texts of questions are values, never template sourc
 from __future__ import annotations
 
 import tomllib
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from operator import attrgetter
 from pathlib import Path
@@ -174,7 +174,12 @@ class PromptTemplate(Checked):
             return presentation.instruction
         own = alphabetical([option.label for option in presentation.shown])
         none = (presentation.none_label,) if presentation.none_label else ()
-        return self.render("instruction", labels=(*own, *none), none_label=presentation.none_label)
+        return _instruction(self, (*own, *none), presentation.none_label)
+
+
+@lru_cache(maxsize=4096)
+def _instruction(template: PromptTemplate, labels: tuple[str, ...], none_label: str) -> str:
+    return template.render("instruction", labels=labels, none_label=none_label)
 
 
 _BARE_SAMPLE: dict[str, object] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -78,9 +79,11 @@ class Response:
 
         If a label that is only bounded may be the best, the status is ``censored``.
         """
-        exact = np.delete(logprobs, bounds)
-        told = not bounds or (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
-        status = "ok" if told else "censored"
+        status = "ok"
+        if bounds:
+            exact = np.delete(logprobs, bounds)
+            if not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max()):
+                status = "censored"
         return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
 
     @classmethod
@@ -101,7 +104,7 @@ class Response:
             subject=question.subject,
             source=question.source,
             interventions=presentation.interventions,
-            text_ranks=text_ranks(question.options),
+            text_ranks=_ranks(question.options),
             **answer,
         )
 
@@ -141,6 +144,9 @@ def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
     return tuple(ordered.index(option) for option in options)
 
 
+_ranks = lru_cache(maxsize=64)(text_ranks)
+
+
 @dataclass(frozen=True)
 class Responses:
     """A table of responses (``table`` follows ``SCHEMA``), what is known about the run (``meta``, JSON-able), and the
@@ -152,15 +158,13 @@ class Responses:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Response], meta: Mapping[str, object] | None = None) -> Responses:
-        columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-        for row in rows:
-            for name, values in columns.items():
-                value = getattr(row, name)
-                if isinstance(value, frozenset):
-                    value = sorted(value)
-                elif isinstance(value, tuple):
-                    value = list(value)
-                values.append(value)
+        made = list(rows)
+        columns: dict[str, list[object]] = {}
+        for name, kind in _KINDS.items():
+            values = [getattr(row, name) for row in made]
+            if kind.startswith("frozenset"):
+                values = [None if value is None else sorted(value) for value in values]
+            columns[name] = values
         return cls(pa.table(columns, schema=SCHEMA), dict(meta or {}))
 
     def __len__(self) -> int:

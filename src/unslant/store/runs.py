@@ -6,19 +6,26 @@ import json
 import os
 import socket
 import sqlite3
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, without_user_info
+from unslant.errors import InputError, UnslantError, without_user_info
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
 
 _COLUMNS = "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated"
+
+
+HEARTBEAT = 10.0
+"""Seconds between two signs of life of a run."""
+LEASE = 60.0
+"""Seconds without one after which a run counts as interrupted, on whatever host it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +35,13 @@ class Run:
     Attributes:
         id: eight letters; the first few are enough to name it.
         command: the arguments, without the program's name.
-        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``killed`` (it is gone
-            without having said so) or ``damaged`` (its record in the store; ``message`` is the command to mend it).
+        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``interrupted`` (no sign of
+            life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command to mend
+            it).
+        where: process and host of its last start.
         done, total: prompts scored, and prompts asked for so far.
-        started, updated: seconds since 1970.
+        started, updated: seconds since 1970; while a run is at work, ``updated`` is renewed every :data:`HEARTBEAT`
+            seconds.
     """
 
     id: str
@@ -42,6 +52,7 @@ class Run:
     questions_digest: str
     status: str
     message: str
+    where: str
     started: float
     updated: float
     done: int
@@ -80,6 +91,21 @@ class Runs:
         """Say what the run is asked."""
         with self._database.transaction() as connection:
             connection.execute("UPDATE runs SET questions = ?, questions_digest = ? WHERE id = ?", (name, digest, run))
+
+    def keep_alive(self, run: str) -> Callable[[], None]:
+        """Give signs of life of a run, from a thread, until the function returned is called."""
+        ended = threading.Event()
+
+        def beat() -> None:
+            with suppress(UnslantError), closing(Database(self._database.path)) as database:
+                while not ended.wait(HEARTBEAT):
+                    with suppress(StoreError), database.transaction() as connection:
+                        connection.execute(
+                            "UPDATE runs SET updated = ? WHERE id = ? AND status = 'running'", (time.time(), run)
+                        )
+
+        threading.Thread(target=beat, daemon=True).start()
+        return ended.set
 
     def end(self, run: str, status: str, message: str = "") -> None:
         """Note how the run ended."""
@@ -176,14 +202,14 @@ class Runs:
             "ORDER BY id",
             (values["id"],),
         ).fetchall()
-        host, process = values.pop("host"), values.pop("process")
+        values["where"] = f"process {values.pop('process')} on {values.pop('host')}"
         if values["id"] != _id(values["folder"], values["command"]):
             values |= {"status": "damaged", "message": f"unslant runs remove {values['id']}", "command": "[]"}
         elif any(checksum(*some) != check for *some, check in passes):
             values |= {"status": "damaged", "message": "unslant runs repair"}
             passes = []
-        elif values["status"] == "running" and host == socket.gethostname() and not _alive(process):
-            values["status"] = "killed"
+        elif values["status"] == "running" and time.time() - values["updated"] > LEASE:
+            values["status"] = "interrupted"
         values["command"] = tuple(without_user_info(word) for word in json.loads(values["command"]))
         identities = dict.fromkeys(identity for _, identity, *_ in passes)
         return Run(
@@ -215,13 +241,3 @@ def vouch_for_responses(connection: sqlite3.Connection) -> None:
             "UPDATE runs SET checksum = ?, made_of = ? WHERE id = ?",
             (checksum(responses), _made_of(connection, run), run),
         )
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from unslant.asking import AT_ONCE
+
 if TYPE_CHECKING:
     from unslant.models import ScoringModel
 
@@ -55,12 +57,12 @@ class ProgressView:
     def __call__(self, phase: str, done: int, total: int) -> None:
         """Report that ``done`` of a phase's ``total`` prompts are done."""
         task = self._tasks.get(phase)
-        if task is None or done == 0 or done < task.completed or task.total != total or task.finished:
+        if task is None or done == 0 or done < task.completed or (task.finished and task.total == total):
             if task is not None:
                 self.bar.remove_task(task.id)
             number = self.bar.add_task(phase, total=total, model=self.model, before=_count(self.model, "recalled"))
             task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
-        self.bar.update(task.id, completed=done)
+        self.bar.update(task.id, completed=done, total=total)
         ends = done == total > 0 and phase not in self._ended
         if ends:
             self._ended.add(phase)
@@ -84,16 +86,17 @@ def facts(task: Task) -> list[str]:
         found.append(f"done in {_duration(seconds)}")
     elif rate:
         found.append(f"{_duration((total - done) / rate)} left")
-    saving = _fewer_tokens(model, total)
+    begun = min(total, -(-done // AT_ONCE) * AT_ONCE)  # tokens are counted a portion at a time, ahead
+    saving = _fewer_tokens(model, begun)
     found += [f"{saving:.1f}x fewer tokens"] if saving else []
     return [*found, *filter(None, [getattr(model, "waiting", "")])]
 
 
-def _fewer_tokens(model: ScoringModel | None, total: int) -> float:
+def _fewer_tokens(model: ScoringModel | None, counted: int) -> float:
     """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
     if model is None or not model.cost.tokens:
         return 0.0
-    asked = max(total - _count(model, "taken_over"), model.cost.prompts, 1)
+    asked = max(counted - _count(model, "taken_over"), model.cost.prompts, 1)
     return model.cost.tokens_plain * (model.cost.prompts / asked) / model.cost.tokens
 
 

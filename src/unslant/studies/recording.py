@@ -103,6 +103,7 @@ class Recording:
         self.progress = progress
         self._store, self._offline = store, offline
         self._run = ""
+        self._stop_beating: Callable[[], None] = lambda: None
         self._models: list[ScoringModel] = []
 
     def loader(
@@ -127,6 +128,7 @@ class Recording:
     def _begin(self, store: Store, model: str, questions: QuestionSet[Any] | None) -> None:
         if not self._run:
             self._run = store.runs.start(sys.argv[1:], Path.cwd(), model)
+            self._stop_beating = store.runs.keep_alive(self._run)
             if questions is not None:
                 store.runs.note_questions(self._run, questions.name, questions.digest)
 
@@ -161,5 +163,6 @@ class Recording:
         self._end("done")
 
     def _end(self, status: str, message: str = "") -> None:
+        self._stop_beating()
         if self._store is not None and self._run:
             self._store.runs.end(self._run, status, message)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +58,30 @@ def audit(
     alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
     found = chosen.sampled(_question_set(questions, chosen))
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
-    asked: list[Asked] = []
+    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
+    shapes: dict[tuple[int, tuple[int, ...]], int] = {}  # presentations of a question; refused here, not on the way
     for question in found:
-        examples = chooser.of(question)
-        asked += [
-            (question, presentation.with_shots(examples))
-            for presentation in audit_presentations(question, chosen.orders, alphabet, seed)
-        ]
-    for n in sorted({len(question.options) for question in found}):
-        asked += control_presentations(n, alphabet, seed=seed)
+        shape = len(question.options), question.pinned
+        shapes[shape] = shapes.get(shape) or len(shown(question))
+        chooser.of(question)
+    elicitation = Cloze(writer)
+
+    def asked() -> Iterator[Asked]:
+        for question in found:
+            examples = chooser.of(question)
+            for presentation in shown(question):
+                yield question, presentation.with_shots(examples)
+        for n in sorted({len(question.options) for question in found}):
+            yield from control_presentations(n, alphabet, seed=seed)
+
     asker = opened(model)
     before = asker.cost.copy()
-    elicitation = Cloze(writer)
-    responses = ask(asker, asked, [elicitation], progress=progress)
+    about_all = sum(shapes[len(question.options), question.pinned] for question in found)
+    responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
+    first = next(asked(), None)
     meta = {
         **about("audit", found, chosen.recorded(), asker, before),
-        "example_prompt": elicitation.prompts(asked[0][1])[0].as_text() if asked else "",
+        "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
     }
     return result_of(with_meta(responses, meta, found))
 

@@ -21,7 +21,7 @@ from unslant.arrays import Floats, Jsonable
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap, Estimate, choose
 from unslant.presentations import NONE
-from unslant.presentations.interventions import BOAT, ONLY, VANILLA
+from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
 from unslant.responses import Response, Responses
 
 
@@ -171,6 +171,8 @@ class Outcomes:
             if row.kind not in (VANILLA, BOAT, ONLY):
                 continue
             name = row.question_id
+            if unknown := sorted(set(row.interventions) - NAMES.keys()):
+                raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
             subjects.setdefault(name, row.subject)
             condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
             hit = correct(row)
