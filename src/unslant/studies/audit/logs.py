@@ -31,8 +31,8 @@ def audit_logs(
     for table in tables:
         study = str(table.meta.get("study", "audit"))
         if study != "audit":
-            named = ", ".join(map(str, paths))
-            raise InputError(f"{named}: contains responses of the study {study}; this command reads those of audit")
+            files = ", ".join(map(str, paths))
+            raise InputError(f"{files}: contains responses of the study {study}; this command reads those of audit")
     results = [result_of(table) for table in tables]
     if len(results) == 1:
         return results[0]
