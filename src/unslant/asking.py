@@ -80,6 +80,7 @@ def ask(
                 for question, presentation, ways in portion
             )
             made.append(Responses.from_rows(rows).table)
+        del portion, distinct, scored, found, rows  # before the next portion is made
         pa.default_memory_pool().release_unused()
     if done < total:
         progress("scoring", done, done)

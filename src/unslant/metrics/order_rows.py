@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
-from unslant.metrics.scores import Block, OrderScores, QuestionArrays, View
+from unslant.metrics.scores import Block, OrderScores, Places, QuestionArrays, View
 
 ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
 """Kinds of presentation that order metrics look at."""
@@ -23,9 +22,6 @@ def labels_at(role: int, n: int) -> Ints:
     if role in (LABELS_REVERSED, BOTH_REVERSED):
         return np.arange(n)[::-1]
     return (np.arange(n) + (role == LABELS_SHIFTED)) % n
-
-
-Codes = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,9 @@ class OrderRows:
         mass: (R,) probability that all labels hold together, of the whole vocabulary; nan where it is not known.
     """
 
-    question: Ints
-    role: Ints
-    contents: Codes
+    question: Places
+    role: Places
+    contents: Places
     by_position: Floats
     ok: Bools
     decided: Ints | None = None
@@ -116,10 +112,10 @@ def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
 _ROWS_AT_ONCE = 1 << 17
 
 
-def _by_content(rows: OrderRows, which: NDArray[np.intp]) -> tuple[Floats, Ints]:
+def _by_content(rows: OrderRows, which: NDArray[np.intp]) -> tuple[Floats, Places]:
     """Probability and position of every content, (R, n) each, for the rows ``which``."""
     shape = len(which), rows.contents.shape[1]
-    probs, positions = np.empty(shape), np.empty(shape, np.int64)
+    probs, positions = np.empty(shape), np.empty(shape, np.int16)
     for start in range(0, len(which), _ROWS_AT_ONCE):
         some = slice(start, start + _ROWS_AT_ONCE)
         positions[some] = np.argsort(rows.contents[which[some]], axis=1)
@@ -137,9 +133,9 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
     for n, rows in groups.items():
         own = rows.role == role
         looked_at = np.flatnonzero(own | (rows.role == ORDER) if role in (GIVEN, REVERSE) else own)
-        expected: Ints = np.arange(n)
+        expected: Places = np.arange(n)
         if role in (REVERSE, BOTH_REVERSED):
-            expected = reversed_contents(questions, n)[rows.question[looked_at]]
+            expected = reversed_contents(questions, n).astype(np.int16)[rows.question[looked_at]]
         matches = np.zeros_like(own)
         matches[looked_at] = (rows.contents[looked_at] == expected).all(axis=1)
         if (own & ~matches).any():

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.errors import InputError
-from unslant.metrics.order_rows import ROLES, Codes, OrderRows, labels_at, order_scores
-from unslant.metrics.scores import OrderScores, QuestionArrays
+from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
+from unslant.metrics.scores import OrderScores, Places, QuestionArrays
 from unslant.responses.table import Response, Responses
 
 
@@ -49,7 +49,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     questions = _questions([known.pop(name) for name in ids], ids, passages)
     place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
-    found: dict[int, list[tuple[dict[str, Any], Codes]]] = {int(n): [] for n in np.unique(questions.n_options)}
+    found: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}
     n_censored = n_bounds = 0
     for piece in _pieces(responses.table, elicitation):
         codes = _encoded(piece["question_id"], place)
@@ -163,10 +163,10 @@ def _rows_of(
             "another name"
         )
     by_position, ok, mass = _probabilities(table, rows, contents)
-    return OrderRows(question, role, contents, by_position, ok, mass=mass)
+    return OrderRows(question.astype(np.int32), role.astype(np.int8), contents, by_position, ok, mass=mass)
 
 
-def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Codes) -> tuple[Floats, Bools, Floats]:
+def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) -> tuple[Floats, Bools, Floats]:
     """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold.
 
     Labels of which only an upper bound is known hold nothing for sure, so the last counts the others alone.
@@ -207,7 +207,7 @@ def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:
 
 
 def _standard_labels(
-    groups: Mapping[int, OrderRows], label_rows: Mapping[int, Codes], questions: QuestionArrays, vocabulary: list[str]
+    groups: Mapping[int, OrderRows], label_rows: Mapping[int, Places], questions: QuestionArrays, vocabulary: list[str]
 ) -> Ints:
     """The label sequence of the rows in standard sequence; all must agree, shorter ones being its beginning."""
     longest = np.empty(0, np.int64)

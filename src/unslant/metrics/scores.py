@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.ties import choose
 from unslant.questions.question import Question
 from unslant.responses.table import text_ranks
+
+Places = NDArray[np.integer[Any]]
+"""Places of options, of the millions: in few bytes each."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Block:
     index: NDArray[np.intp]
     ids: tuple[str, ...]
     probs: Floats
-    positions: Ints
+    positions: Places
     answers: Bools
     pinned: Bools
     text_ranks: Ints
@@ -56,9 +60,9 @@ class Block:
         return int(self.probs.shape[1])
 
     @cached_property
-    def contents(self) -> Ints:
+    def contents(self) -> Places:
         """(Q, K, n) content at each position: the inverse of ``positions``."""
-        return np.argsort(self.positions, axis=2)
+        return np.argsort(self.positions, axis=2).astype(np.int16)
 
     @cached_property
     def chosen(self) -> Ints:
