@@ -192,3 +192,5 @@ def test_an_intervention_that_there_is_none_is_refused_with_its_question():
     odd = row("q7", "only:OS", True, interventions=("\u202e",))
     with pytest.raises(InputError, match=r"question 'q7': interventions: '\\u202e' is not one of "):
         boat_metrics(table(row("q7", "vanilla", True), odd))
+    with pytest.raises(InputError, match=r"question 'q7': interventions: none is named"):
+        boat_metrics(table(row("q7", "vanilla", True), row("q7", "only:OS", True)))

@@ -173,6 +173,8 @@ class Outcomes:
             name = row.question_id
             if unknown := sorted(set(row.interventions) - NAMES.keys()):
                 raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
+            if row.kind == ONLY and not row.interventions:
+                raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
             subjects.setdefault(name, row.subject)
             condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
             hit = correct(row)
