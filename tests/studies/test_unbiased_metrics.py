@@ -183,7 +183,9 @@ def test_other_responses_are_refused():
 def test_the_result_is_plain_json():
     import json
 
-    found = boat_metrics(table(row("a", "vanilla", True), row("a", "boat:0", False), row("a", "only:LR", True)))
+    found = boat_metrics(
+        table(row("a", "vanilla", True), row("a", "boat:0", False), row("a", "only:LR", True, interventions=("LR",)))
+    )
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert json.loads(text)["drop"]["value"] == 1.0
 
