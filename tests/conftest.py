@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background, whose children could not be stopped
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("unslant", deadline=None)  # no test asserts a time
 settings.load_profile("unslant")

@@ -377,8 +377,7 @@ def test_labels_that_begin_one_another_are_refused_before_anything_is_asked() ->
 
 
 CHILD = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background has it ignored
+import sys
 from unslant.models.served import ServedModel
 from unslant.prompts import Prompt
 print("asking", flush=True)

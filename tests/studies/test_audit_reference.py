@@ -107,6 +107,7 @@ def estimates(value: object) -> list[dict]:
     return [e for v in value for e in estimates(v)] if isinstance(value, list) else []
 
 
+@pytest.mark.slow
 def test_a_random_model_is_not_above_chance_and_holds_nothing_on_labels(
     shared_data: Path,
     tmp_path: Path,

@@ -112,6 +112,7 @@ def test_labels_are_scored_as_they_are_said(url, study):
     assert best == known
 
 
+@pytest.mark.slow
 def test_inspect_eval_against_the_server(url, tmp_path):
     done = inspect_eval(tmp_path, url, "-T", "limit=8", "-T", "temperature=0", "--max-tokens", "24")
     assert done.returncode == 0, done.stdout + done.stderr

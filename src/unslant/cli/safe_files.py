@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.files import exists
 
 OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "save_model"})
 """Names of options that say where to write."""
@@ -24,6 +23,8 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the option and the file.
     """
+    from unslant.files import exists
+
     found = list(_named(arguments))
     taken = {
         os.path.realpath(text): f"is {_option(name)} too, and would be lost"

@@ -15,7 +15,7 @@ from unslant.questions import MathQuestion, Question, load_math, load_questions
 
 REASONS = {"no option is right", "the answer is not a number"}
 ALL = 100_000
-SHARE = 2_500
+SHARE = 1_000
 
 
 @cache
