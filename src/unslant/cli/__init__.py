@@ -95,6 +95,8 @@ def main() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    # threads that spin while they wait make small models twenty times slower where other processes want the cores
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         command, given, *_ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
