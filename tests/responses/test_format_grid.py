@@ -60,7 +60,7 @@ NONE = (
     "I would choose none of them.",
     "None of these options is right.",
 )
-SAYS_NONE = re.compile(r"\s*(?:none|neither)\b", re.IGNORECASE)
+SAYS_NONE = re.compile(r"\s*(?:\d+[.)]\s*)?(?:none|neither)\b", re.IGNORECASE)
 LISTS_NUMBERS = re.compile(r"[\d, ]+")
 AWKWARD = re.compile(
     r"\s*(?:none|not|no|false|true|both|all|neither|nothing)\b|.*[\[{|#*_$]|\s*[-+.\d]|\W*\Z", re.I | re.S
