@@ -106,7 +106,7 @@ def _spoilt(rng: random.Random, table: pa.Table) -> pa.Table:
     if kind < 5 and n:
         try:
             rows = table[name].to_pylist()
-        except (pa.ArrowException, ValueError):  # an odd column of before, which Python has no values for
+        except (pa.ArrowException, OverflowError, ValueError):  # an odd column that Python has no values for
             return table
         for _ in range(rng.choice((1, 1, n))):
             row = rng.randrange(n)
