@@ -32,8 +32,8 @@ def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
         preference: broadcastable to ``probs`` (..., n): the position, if the first label shown wins ties; minus the
             position, if the last; the rank of the option's text, if ties must not depend on order.
     """
-    last = np.iinfo(np.int64).max
-    chosen: NDArray[np.intp] = np.where(tied(probs), preference.astype(np.int64), last).argmin(axis=-1)
+    last = preference.dtype.type(np.iinfo(preference.dtype).max)
+    chosen: NDArray[np.intp] = np.where(tied(probs), preference, last).argmin(axis=-1)
     return chosen
 
 

@@ -114,6 +114,7 @@ def write_table(
 
     def write(file: IO[bytes]) -> None:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        pa.default_memory_pool().release_unused()
 
     if isinstance(path, str | Path):
         write_atomically(path, write)
