@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Set
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -21,6 +22,17 @@ ROUNDING = 1e-6
 def are_logprobs(values: Floats) -> bool:
     """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
     return bool((np.isfinite(values) & (values <= ROUNDING)).all())
+
+
+def release_memory() -> None:
+    """Give memory that is free back to the system, where the C library can (glibc's keeps it by itself)."""
+    import ctypes
+
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError, TypeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Jsonable:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import softmax
 
-from unslant.arrays import Floats, are_logprobs
+from unslant.arrays import Floats, are_logprobs, release_memory
 from unslant.errors import InputError, ModelError
 from unslant.metrics import OrderScores
 from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
@@ -81,7 +81,7 @@ def ask(
             )
             made.append(Responses.from_rows(rows).table)
         del portion, distinct, scored, found, rows  # before the next portion is made
-        pa.default_memory_pool().release_unused()
+        release_memory()
     if done < total:
         progress("scoring", done, done)
     return Responses(pa.concat_tables([SCHEMA.empty_table(), *chain.from_iterable(tables)]))

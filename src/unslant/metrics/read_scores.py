@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats, Ints
+from unslant.arrays import Bools, Floats, Ints, release_memory
 from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
@@ -62,7 +62,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
             own.append((dict(vars(made)), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
         n_censored += piece["status"].to_pylist().count("censored")
         n_bounds += len(_lists(piece["bounds"])[1])
-    pa.default_memory_pool().release_unused()
+    release_memory()
     label_rows = {n: np.concatenate([labels for _, labels in own]) for n, own in found.items()}
     groups = {n: _joined([fields for fields, _ in own]) for n, own in found.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))

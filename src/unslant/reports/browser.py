@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import release_memory
 from unslant.metrics import Metric
 
 LEVELS = 65535
@@ -55,17 +58,23 @@ class QuestionBrowser:
 
     def packed(self) -> str:
         """Gzipped JSON in base64, which cannot be mistaken for markup."""
+        release_memory()
         data = self.data() | {
             "levels": LEVELS,
             "metric": {"key": self.metric.key, "name": self.metric.label, "digits": self.metric.digits},
             "filters": [asdict(f) for f in self.filters],
             "sorts": [asdict(s) for s in self.sorts],
         }
-        write = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        # one by one: the encoder holds every piece of what it is given
-        questions = ",".join(write(question) for question in data.pop("questions"))
-        text = f'{{"questions":[{questions}],{write(data)[1:]}'
-        return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+        as_text = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        questions = deque(data.pop("questions"))
+        packed = io.BytesIO()
+        with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file:  # a question at a time: there may be many
+            file.write(b'{"questions":[')
+            while questions:
+                file.write(as_text(questions.popleft()).encode() + (b"," if questions else b""))
+            file.write(b"],")
+            file.write(memoryview(as_text(data).encode())[1:])
+        return base64.b64encode(packed.getvalue()).decode()
 
 
 def packed_bytes(values: NDArray[Any], dtype: Any = np.uint8) -> str:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from unslant.arrays import release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
@@ -113,8 +114,9 @@ def write_table(
     table = table.replace_schema_metadata(metadata)
 
     def write(file: IO[bytes]) -> None:
+        release_memory()
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-        pa.default_memory_pool().release_unused()
+        release_memory()
 
     if isinstance(path, str | Path):
         write_atomically(path, write)
