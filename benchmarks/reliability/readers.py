@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.reliability import Options, Row
 from benchmarks.reliability.fuzz import Reader, attack
+from benchmarks.reliability.logs import LOGS
 from benchmarks.reliability.others import OTHERS
 from benchmarks.reliability.records import Records, records_file
 from benchmarks.reliability.tables import TABLES
@@ -92,6 +93,7 @@ _ALL = (
     *(_of_records(f"judging {k}", JUDGING, k, use_loaded(load_judging)) for k in ("jsonl", "csv", "parquet")),
     *TABLES,
     *OTHERS,
+    *LOGS,
 )
 READERS = {reader.name: reader for reader in _ALL}
 

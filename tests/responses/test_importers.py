@@ -261,6 +261,38 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict, message: st
     assert "line 2" in str(caught.value)
 
 
+def lm_eval_line(**changes: object) -> dict:
+    requests = {f"gen_args_{k}": {"arg_0": "Q?", "arg_1": text} for k, text in enumerate((" red", " blue"))}
+    line = {"doc_id": 0, "doc": {"question": "Q?", "choices": ["red", "blue"]}, "target": "0", "arguments": requests}
+    return {**line, "resps": [[["-1.5", "False"]], [["-0.5", "True"]]], **changes}
+
+
+def test_a_logged_score_that_is_no_number_is_an_error(tmp_path: Path) -> None:
+    path = table(tmp_path / "samples_x.jsonl", [lm_eval_line(resps=[[["nan", "False"]], [["-0.5", "True"]]])])
+    (responses,) = load_logs([path])
+    assert [row.status for row in responses.rows()] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resps": [[["0.7", "False"]], [["-0.5", "True"]]]}, "log-probabilities above 0"),
+        ({"resps": [[["-1"]], 7]}, "no sample of lm-eval: TypeError"),
+        ({"resps": [[["-1"]]]}, "no sample of lm-eval: ValueError"),
+        ({"arguments": []}, "no sample of lm-eval: AttributeError"),
+        ({"doc": None}, "no sample of lm-eval"),
+        ({"doc": {"question": "Q?", "choices": ["red", "\ud800"]}}, "half of a character"),
+        ({"target": "[" * 3000}, "is no option"),
+        ({"target": 9}, "is no option"),
+    ],
+)
+def test_a_sample_of_another_shape_is_named(tmp_path: Path, change: dict, message: str) -> None:
+    path = table(tmp_path / "samples_x.jsonl", [lm_eval_line(), lm_eval_line(doc_id=1, **change)])
+    with pytest.raises(InputError, match=message) as caught:
+        load_logs([path])
+    assert "samples_x.jsonl, line 2" in str(caught.value)
+
+
 def test_two_models_are_compared(tmp_path: Path) -> None:
     other = [{**row, "model": "n"} for row in PAGES]
     found = audit_logs([table(tmp_path / "m.jsonl", PAGES), table(tmp_path / "n.jsonl", other)])

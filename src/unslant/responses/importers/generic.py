@@ -9,7 +9,6 @@ options, in lexicographic order, is a whole set of pages in one row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import factorial
@@ -21,6 +20,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.questions.answers import parse_list
 from unslant.questions.formats import read_records
 from unslant.responses.importers.logged import Log, Logged
 from unslant.responses.importers.registry import Head
@@ -96,10 +96,9 @@ class _Row:
         found = self.get(key)
         if isinstance(found, str) and found.strip():
             text = found.strip()
-            try:
-                found = json.loads(text) if text.startswith("[") else text.split("|")
-            except ValueError:
-                raise self.fail(key, f"{text!r} is no list: write JSON, or values with | between them") from None
+            found = parse_list(text) if text.startswith("[") else text.split("|")
+            if found is None:
+                raise self.fail(key, f"{text!r} is no list: write JSON, or values with | between them")
         if found in (None, ""):
             return []
         if not isinstance(found, Sequence):

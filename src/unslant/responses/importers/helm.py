@@ -9,7 +9,7 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head
 
 
@@ -18,24 +18,22 @@ def recognises(head: Head) -> bool:
 
 
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
-    state = parse_json(read_text(path))
     pages = []
     dropped: Counter[str] = Counter()
+    state = parse_json(read_text(path))
     for i, request in enumerate(state["request_states"]):
         place = f"{path}, request {i + 1}"
-        if "output_mapping" not in request:
-            dropped["requests that score one option at a time"] += 1
-        elif request.get("perturbation") or request["instance"].get("perturbation"):
-            dropped["perturbed instances"] += 1
-        else:
-            try:
+        with understood(place, "request of HELM"):
+            if "output_mapping" not in request:
+                dropped["requests that score one option at a time"] += 1
+            elif request.get("perturbation") or request["instance"].get("perturbation"):
+                dropped["perturbed instances"] += 1
+            else:
                 pages.append(_page(request, place))
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise InputError.at(place, f"is no request of HELM: {type(error).__name__}: {error}") from None
     if not pages:
         raise InputError.at(path, "holds no joint multiple-choice requests (multiple_choice_joint)")
-    spec = state["adapter_spec"]
-    return [Log(str(spec.get("model", path.stem)), "HELM", "words", tuple(pages), path.parent.name, dropped)]
+    model = str(state["adapter_spec"].get("model", path.stem))
+    return [Log(model, "HELM", "words", tuple(pages), path.parent.name, dropped)]
 
 
 def _page(request: Mapping[str, Any], place: str) -> Logged:

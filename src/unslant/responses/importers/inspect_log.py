@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, first_line
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
@@ -30,14 +30,19 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         from inspect_ai.log import read_eval_log
     except ImportError:
         raise InputError.at(path, "is a log of inspect; to read it: pip install 'unslant[inspect]'") from None
-    log = read_eval_log(str(path), resolve_attachments=True)
+    try:
+        log = read_eval_log(str(path), resolve_attachments=True)
+    except Exception as error:  # inspect's reader lets through whatever zip, JSON and pydantic raise
+        raise InputError.at(path, f"inspect cannot read it: {type(error).__name__}: {first_line(error)}") from None
     pages = []
     dropped: Counter[str] = Counter()
     for sample in log.samples or []:
         if not sample.choices:
             dropped["samples that are no multiple choice"] += 1
             continue
-        pages.append(_page(sample, f"{path}, sample {sample.id} of epoch {sample.epoch}"))
+        place = f"{path}, sample {sample.id} of epoch {sample.epoch}"
+        with understood(place, "sample that can be read"):
+            pages.append(_page(sample, place))
     if log.status != "success":
         dropped[f"samples that a log of status {log.status!r} may lack"] += log.eval.dataset.samples or 0
         dropped[f"samples that a log of status {log.status!r} may lack"] -= len(log.samples or [])

@@ -6,19 +6,17 @@ continuations are labels the options were on the page; where they are option tex
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.questions.answers import parse_list
 from unslant.questions.formats import read_records
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
@@ -39,15 +37,14 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     for record in read_records(path):
         if record.problem:
             raise InputError.at(record.place, record.problem)
-        try:
+        with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
-            if number in seen:
-                dropped["the same document under another filter"] += 1
-                continue
+            again = number in seen
             seen.add(number)
-            kind, page = _page(record.data, record.place)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise InputError.at(record.place, f"is no sample of lm-eval: {type(error).__name__}: {error}") from None
+            kind, page = ("", None) if again else _page(record.data, record.place)
+        if again:
+            dropped["the same document under another filter"] += 1
+            continue
         if page is None:
             dropped["requests that are neither one for each option nor one reply"] += 1
             continue
@@ -78,7 +75,7 @@ def _page(data: Mapping[str, Any], place: str) -> tuple[str, Logged | None]:
         answers = _target(data["target"], labels, options)
         return "words", Logged.of_reply(reply, labels=labels, options=options, answers=answers, **common)
     scored = [
-        (context, str(text), float(answer[0][0]))
+        (context, str(text), answer[0][0])
         for (context, text), answer in zip(requests, data["resps"], strict=True)
         if context
     ]
@@ -92,9 +89,9 @@ def _page(data: Mapping[str, Any], place: str) -> tuple[str, Logged | None]:
     if letters and not options:
         options = options_on_page(scored[0][0], labels)
     answers = _target(data["target"], labels, options)
-    logprobs = np.minimum(np.array([value for *_, value in scored]), 0.0)
     shown = options or (() if letters else tuple(texts))
-    page = Logged(labels=labels, answers=answers, options=shown, logprobs=logprobs, **common)
+    scores = [value for *_, value in scored]
+    page = Logged.of_scores(scores, labels=labels, answers=answers, options=shown, **common)
     return "labels" if letters else "texts", page
 
 
@@ -113,8 +110,7 @@ def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
 def _target(target: object, labels: Sequence[str], options: Sequence[str]) -> frozenset[int]:
     """Places of the right options: an index, a label, a text, or a list of them, written as text."""
     text = str(target).strip()
-    if text.startswith("["):
-        parts = ast.literal_eval(text)
+    if (parts := parse_list(text)) is not None:
         return frozenset().union(*(_target(part, labels, options) for part in parts))
     if text.strip("()") in labels:
         return frozenset({list(labels).index(text.strip("()"))})

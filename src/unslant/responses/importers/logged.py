@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from unslant.arrays import Floats
-from unslant.errors import InputError
+from unslant.errors import InputError, UnslantError, first_line
+from unslant.files import check_plain
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import Question
@@ -15,6 +19,23 @@ from unslant.responses.read_choice import extract_labels
 from unslant.responses.table import Response, Responses, text_ranks
 
 Order = tuple[int, ...]
+ROUNDING = 1e-4
+"""How far above 0 a log-probability may be that a harness has summed in single precision."""
+
+
+@contextmanager
+def understood(place: object, what: str) -> Iterator[None]:
+    """Whatever does not have the shape that a format gives it is an error that names the place.
+
+    Raises:
+        InputError: instead of what looking for a key, an item or a number raised.
+    """
+    try:
+        yield
+    except UnslantError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
+        raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -46,6 +67,37 @@ class Logged:
     reply: str | None = None
     subject: str = ""
 
+    def __post_init__(self) -> None:
+        """Raises InputError where what a file holds cannot be a page."""
+        n = len(self.labels)
+        places = self.answers | (self.chosen or frozenset())
+        wrong = {
+            "an id that is not a text of at least one character": not (isinstance(self.id, str) and self.id),
+            f"{n} options; from 2 to 1,000 can be read": not 2 <= n <= 1000,
+            "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
+            f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
+            f"an answer that is none of its {n} options": not places <= frozenset(range(n)),
+            f"an order that does not name each of its {n} options once": self.order is not None
+            and sorted(self.order) != list(range(n)),
+            f"scores that are not one for each of its {n} options": self.logprobs is not None
+            and self.logprobs.shape != (n,),
+            "log-probabilities above 0": self.logprobs is not None and bool((self.logprobs > ROUNDING).any()),
+        }
+        if reason := next((text for text, found in wrong.items() if found), None):
+            raise InputError.at(self.place, f"has {reason}")
+        try:
+            check_plain([self.id, *self.labels, *self.options, self.question, self.subject, self.reply])
+        except ValueError as error:
+            raise InputError.at(self.place, f"not usable: {error}") from None
+
+    @classmethod
+    def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
+        """A page answered by log-probabilities, by place; an ``error`` where one is no number."""
+        values = np.array([float(score) for score in scores])  # type: ignore[arg-type]
+        if np.isnan(values).any() or not np.isfinite(values).any():
+            return cls(status="error", **more)  # type: ignore[arg-type]
+        return cls(logprobs=np.minimum(values, 0.0) if (values <= ROUNDING).all() else values, **more)  # type: ignore[arg-type]
+
     @classmethod
     def of_reply(
         cls, reply: str | None, *, labels: tuple[str, ...], options: tuple[str, ...] = (), **more: object
@@ -74,6 +126,11 @@ class Log:
     pages: tuple[Logged, ...]
     task: str = ""
     dropped: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        check_plain([self.model, self.task])
+        if not self.pages:
+            raise ValueError("it holds no page with its options")
 
 
 def joined(logs: Sequence[Log], name: str = "") -> Responses:

@@ -12,7 +12,7 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
@@ -26,15 +26,13 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     pages = []
     for number, row in parse_json(read_text(path)).items():
         place = f"{path}, entry {number}"
-        if any(str(key).startswith("label: ") for key in row):
-            raise InputError.at(
-                place,
-                "has perplexities of whole prompts (PPL), which are no scores of labels; give generated predictions",
-            )
-        try:
+        with understood(place, "prediction of OpenCompass"):
+            if any(str(key).startswith("label: ") for key in row):
+                raise InputError.at(
+                    place,
+                    "has perplexities of whole prompts (PPL), no scores of labels; give generated predictions",
+                )
             pages.append(_page(row, place))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise InputError.at(place, f"is no prediction of OpenCompass: {type(error).__name__}: {error}") from None
     return [Log(path.parent.name or path.stem, "OpenCompass", "words", tuple(pages), path.stem)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
-from unslant.files import decoded, read_bytes, read_parquet
+from unslant.errors import InputError, first_line
+from unslant.files import MAX_BYTES, decoded, parse_json, read_bytes, read_parquet
 from unslant.questions.formats import format_of
-from unslant.responses.importers.logged import Log, joined
+from unslant.responses.importers.logged import Log, joined, understood
 from unslant.responses.table import Responses
 
 
@@ -38,26 +37,29 @@ class Head:
     @classmethod
     def of(cls, path: Path) -> Head:
         """Raises InputError if it cannot be read at all."""
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                return cls(path, frozenset(archive.namelist()), {})
+        content = read_bytes(path)
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            return cls(path, _members(content, path), {})
         kind = format_of(path)
         if kind == "parquet":
             return cls(path, frozenset(read_parquet(path).column_names), {})
-        text = decoded(read_bytes(path), path).lstrip()
+        text = decoded(content, path).lstrip()
         if kind in ("csv", "tsv"):
             rows = csv.reader(io.StringIO(text), delimiter="\t" if kind == "tsv" else ",")
-            return cls(path, frozenset(next(rows, [])), {})
+            try:
+                return cls(path, frozenset(next(rows, [])), {})
+            except csv.Error as error:
+                raise InputError.at(path, f"has no header that can be read: {error}") from None
         return cls.of_json(path, text)
 
     @classmethod
     def of_json(cls, path: Path, text: str) -> Head:
         try:
-            found = json.loads(text.split("\n", 1)[0])
-        except (ValueError, RecursionError):
+            found = parse_json(text.split("\n", 1)[0])
+        except ValueError:
             try:
-                found = json.loads(text)
-            except (ValueError, RecursionError) as error:
+                found = parse_json(text)
+            except ValueError as error:
                 raise InputError.at(path, f"is no JSON: {error}") from None
         first = found[0] if isinstance(found, list) and found else found
         return cls(path, frozenset(first), first) if isinstance(first, dict) else cls(path, frozenset(), {})
@@ -80,8 +82,20 @@ class Importer:
         return bool(import_module(self.module).recognises(head))
 
     def read(self, path: Path, fields: Mapping[str, str]) -> list[Log] | Responses:
-        found: list[Log] | Responses = import_module(self.module).read(path, fields)
+        with understood(path, f"file of this format ({self.what})"):
+            found: list[Log] | Responses = import_module(self.module).read(path, fields)
         return found
+
+
+def _members(content: bytes, path: Path) -> frozenset[str]:
+    """Names in a zip; InputError if it is damaged, or stands for more than can be held."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
+                raise InputError.at(path, f"unpacks to more than {MAX_BYTES >> 20:,} MiB; log fewer samples a file")
+            return frozenset(archive.namelist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise InputError.at(path, f"is no zip that can be read: {first_line(error)}") from None
 
 
 _HERE = "unslant.responses.importers"
