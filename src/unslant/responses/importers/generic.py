@@ -22,7 +22,7 @@ from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answers import parse_list
 from unslant.questions.formats import read_records
-from unslant.responses.importers.logged import Log, Logged
+from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -67,7 +67,8 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
             raise InputError.at(record.place, record.problem)
         data = record.data["data"] if _is_wrapped(record.data) else record.data
         row = _Row(data, fields, record.place)
-        pages = row.pages()
+        with understood(record.place, "page"):
+            pages = row.pages()
         words &= pages[0].logprobs is None
         by_model.setdefault(str(row.get("model") or path.stem), []).extend(pages)
     scores = "words" if words else "labels"

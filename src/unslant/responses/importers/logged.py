@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.errors import InputError, UnslantError, first_line
+from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
@@ -24,6 +24,17 @@ ROUNDING = 1e-4
 
 
 @contextmanager
+def placed(place: object) -> Iterator[None]:
+    """An error of our own that does not name the place gets it."""
+    try:
+        yield
+    except UnslantError as error:
+        if shown(place) in str(error):
+            raise
+        raise InputError.at(place, str(error)) from None
+
+
+@contextmanager
 def understood(place: object, what: str) -> Iterator[None]:
     """Whatever does not have the shape that a format gives it is an error that names the place.
 
@@ -31,9 +42,8 @@ def understood(place: object, what: str) -> Iterator[None]:
         InputError: instead of what looking for a key, an item or a number raised.
     """
     try:
-        yield
-    except UnslantError:
-        raise
+        with placed(place):
+            yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
         raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unslant.errors import InputError
 from unslant.responses.importers import load_logs
+from unslant.responses.importers.logged import placed
 from unslant.studies.audit.comparison import AuditComparison
 from unslant.studies.audit.result import AuditResult, result_of
 
@@ -33,7 +34,8 @@ def audit_logs(
         if study != "audit":
             files = ", ".join(map(str, paths))
             raise InputError(f"{files}: contains responses of the study {study}; this command reads those of audit")
-    results = [result_of(table) for table in tables]
+    with placed(", ".join(map(str, paths))):
+        results = [result_of(table) for table in tables]
     if len(results) == 1:
         return results[0]
     named = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
