@@ -5,7 +5,6 @@ cyclopts from flags. cyclopts needs real annotations, so modules with settings m
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 
 from cyclopts import Group, Parameter, Token
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
@@ -104,10 +103,14 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions(Options):
-    """Which column holds what."""
+    """Which column holds what, and how answers are written."""
 
     fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
     """Column of the file (THEIRS) for one of our fields; may be given several times."""
+    answer_base: int | None = None
+    """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
+    answer_kind: str = "auto"
+    """How answers are written: index, letter, text (the option's), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,20 +130,26 @@ class LoadOptions(FieldOptions):
     seed: int = 0
     """Random seed."""
 
-    def load(self, source: str | Path, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of a file, recipe or built-in set, multiple-choice or (``maths``) open maths.
+    def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
+        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
         """
-        from unslant.questions import load_math, load_questions
+        from unslant.questions import MathQuestion, QuestionSet, load_math, load_questions
 
-        read: Callable[..., QuestionSet[Any]] = load_math if maths else load_questions
-        return read(source, fields=dict(self.fields), on_bad="skip" if self.skip_bad else "error")
+        first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
+        maths = maths or isinstance(first, MathQuestion)
+        common: dict[str, Any] = {"fields": dict(self.fields), "on_bad": "skip" if self.skip_bad else "error"}
+        if not maths:
+            return load_questions(source, answer_base=self.answer_base, answer_kind=self.answer_kind, **common)
+        if self.answer_base is not None or self.answer_kind != "auto":
+            raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
+        return load_math(source, **common)
 
-    def pool(self, source: Pool | None, maths: bool = False) -> "QuestionSet[Any] | None":
-        """Further questions, loaded or from a file with our own field names."""
-        return replace(self, fields={}).load(source, maths) if isinstance(source, str | Path) else source
+    def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
+        """Further questions, from a source with our own field names; None for None."""
+        return None if source is None else replace(self, fields={}).load(source, maths)
 
     def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
         from unslant.questions.loaders import sample
@@ -276,7 +285,5 @@ def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[st
     known = [f.name for f in dataclasses.fields(start)]
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise UnknownOptionError(f"no option {name!r}: {meant}valid options: {', '.join(sorted(known))}")
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(known))}")
     return cast(T, replace(start, **options))

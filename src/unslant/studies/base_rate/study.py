@@ -27,7 +27,7 @@ from unslant.studies.options import with_options
 
 def base_rate(
     model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: BaseRateSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -37,7 +37,7 @@ def base_rate(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
             (``canary="best"``, ``nvr=False``, ...), or both.
 
@@ -48,7 +48,7 @@ def base_rate(
     chosen = with_options(BaseRateSettings, settings, options)
     alphabet, writer = parse_labels(chosen.labels), chosen.writer()
     elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     pool = chosen.pool(chosen.shots_from) or found
     chooser = ShotChooser(pool.questions, chosen.shots, chosen.seed, alphabet=alphabet)
     asked = [

@@ -17,7 +17,7 @@ from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
-from unslant.questions import Question, QuestionSet
+from unslant.questions import Question
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -28,7 +28,7 @@ PRIDE_DRAWS = 5
 
 def debias_study(
     models: Sequence[ScoringModel | Callable[[], ScoringModel]],
-    questions: Sequence[QuestionSet[Question]],
+    questions: Sequence[Any],
     settings: DebiasSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -42,7 +42,7 @@ def debias_study(
 
     Args:
         models: loaded models, or functions that load one, used one after the other.
-        questions: sets with distinct names.
+        questions: sets with distinct names, each whatever :func:`unslant.load_questions` takes.
         settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
             ``methods``: see :data:`unslant.debias.METHODS`; the undebiased model is always included. ``train``: files
             or loaded sets, one for each of ``questions``.
@@ -53,7 +53,7 @@ def debias_study(
     """
     chosen = with_options(DebiasSettings, settings, options)
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
-    questions = [chosen.sampled(found) for found in questions]
+    questions = [chosen.sampled(chosen.load(found)) for found in questions]
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in questions]
     if len(set(names)) < len(names):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def instruction_boundary(
     model: str,
-    questions: str | Path | BoundarySet = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: BoundarySettings | None = None,
     *,
     models: ModelOptions | None = None,
@@ -43,7 +43,7 @@ def instruction_boundary(
     Args:
         model: see :mod:`unslant.models.open`: a local model, a served one, or ``inspect:openai/gpt-4o``. The key of a
             served one is taken from the environment (any text where the server wants none).
-        questions: a set, or the file of one.
+        questions: a set, the file of one, or an object that :func:`unslant.load_questions` takes.
         settings, options: what is asked: a
             :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
             (``names=["vanilla"]``, ``log_dir="logs"``, ``limit=60``, ...), or both. What was asked before in the same
@@ -66,7 +66,12 @@ def instruction_boundary(
         for name, run_with in ((model, models), (chosen.judge, None), (chosen.polisher, None))
     )
     assert address is not None
-    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, fields=dict(chosen.fields))
+    read: dict[str, Any] = {
+        "fields": dict(chosen.fields),
+        "answer_base": chosen.answer_base,
+        "answer_kind": chosen.answer_kind,
+    }
+    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **read)
     found = whole.balanced(chosen.limit, chosen.seed)
     alphabet = parse_labels(chosen.labels)
     asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)

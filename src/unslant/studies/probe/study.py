@@ -27,7 +27,7 @@ WITHOUT_BINARY = {"BT": 0.0}
 
 def probe(
     participants: Sequence[Participant],
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: ProbeSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -39,7 +39,7 @@ def probe(
 
     Args:
         participants: two models or more, see :mod:`unslant.studies.probe.judging`.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
 
     Raises:
@@ -49,7 +49,7 @@ def probe(
     names, strengths = [participant.name for participant in participants], _strengths(chosen)
     _check(names, strengths)
     writer = chosen.writer()
-    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions)
+    whole = chosen.load(questions)
     published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
 
