@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unslant.responses.table import Responses
     from unslant.studies.audit.result import AuditResult
     from unslant.studies.audit.study import audit
+    from unslant.studies.question_check.check import check_questions
 
 __all__ = [
     "AuditResult",
@@ -34,6 +35,7 @@ __all__ = [
     "UnslantError",
     "__version__",
     "audit",
+    "check_questions",
     "load_model",
     "load_questions",
     "open_model",
@@ -48,6 +50,7 @@ _HOMES = {
     "Responses": "unslant.responses.table",
     "UnslantError": "unslant.errors",
     "audit": "unslant.studies.audit.study",
+    "check_questions": "unslant.studies.question_check.check",
     "load_model": "unslant.models.hf.loading",
     "load_questions": "unslant.questions",
     "open_model": "unslant.models.open",

@@ -14,7 +14,7 @@ from unslant.debias.base import Method
 from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride
 from unslant.debias.vote import Undebiased, Vote
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 
 
 def _imported(module: str, name: str, **options: Any) -> Method:
@@ -55,7 +55,7 @@ def method_named(text: str) -> Method:
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
+        raise InputError(f"unknown method {name!r}: {one_of(name, METHODS)}")
     options: dict[str, str] = {}
     for piece in rest.split(":") if rest else ():
         key, sign, value = piece.partition("=")
@@ -68,7 +68,7 @@ def method_named(text: str) -> Method:
     settings = _settings(METHODS[name]())
     unknown = sorted(set(options) - set(settings))
     if unknown:
-        raise InputError(f"method {name!r} has no setting {unknown[0]!r}; it has {', '.join(settings) or 'none'}")
+        raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {one_of(unknown[0], settings or ['none'])}")
     return METHODS[name](**{key: _as(type(settings[key]), value, text) for key, value in options.items()})
 
 

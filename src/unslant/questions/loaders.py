@@ -87,7 +87,22 @@ def load_questions(
     if ready is not None:
         return ready
     found = open_source(source, "questions", fields or {}, name)
-    bad = Bad(skip=on_bad == "skip")
+    skip = on_bad == "skip"
+    whole, _ = read_source(found, fields, skip, answer_base, answer_kind, strip_numbering, detect_pinned)
+    return replace(whole, questions=sample(whole.questions, limit, seed))
+
+
+def read_source(
+    found: Source,
+    fields: Mapping[str, str] | None,
+    skip: bool,
+    answer_base: int | None = None,
+    answer_kind: str = "auto",
+    strip_numbering: bool = True,
+    detect_pinned: bool = True,
+) -> tuple[QuestionSet[Question], list[Record]]:
+    """All questions of a source, and the records they were made of; see :func:`load_questions`."""
+    bad = Bad(skip)
     pairs = None if fields else pairs_of(found.records)
     usable, note = pairs or (reshape(found.records), "")
     recipe = found.recipe
@@ -137,7 +152,7 @@ def load_questions(
         numbering_stripped=numbered,
         notes=tuple(filter(None, (note, reader.note))),
     )
-    return QuestionSet(found.name, sample(questions, limit, seed), report.counting(questions))
+    return QuestionSet(found.name, tuple(questions), report.counting(questions)), usable
 
 
 def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool) -> Question:
@@ -165,7 +180,7 @@ def ready_made(
         InputError: if there are none, two have one id, or they are of another kind.
     """
     whole = source if isinstance(source, QuestionSet) else None
-    made = made_questions(whole.questions if whole else source, kind)
+    made = made_questions(source if whole is None else whole.questions, kind)
     if whole is None and made is not None:
         whole = QuestionSet.of(made, name or IN_MEMORY)
     if whole is None:

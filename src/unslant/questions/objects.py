@@ -21,10 +21,9 @@ _GIVE = (
 
 def settled(source: Any) -> Any:
     """The source; an iterable that may be gone through only once as a list."""
-    stays = isinstance(source, str | Path | Mapping | list | tuple) or any(
-        hasattr(source, name) for name in ("cast_column", "__arrow_c_stream__")
-    )
-    return list(source) if isinstance(source, Iterable) and not stays else source
+    if isinstance(source, str | Path | Mapping | list | tuple) or not isinstance(source, Iterable):
+        return source
+    return source if hasattr(source, "cast_column") or hasattr(source, "__arrow_c_stream__") else list(source)
 
 
 def made_questions(source: object, kind: type[Any]) -> list[Any] | None:

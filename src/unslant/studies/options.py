@@ -116,6 +116,11 @@ class FieldOptions(Options):
         super().__post_init__()
         object.__setattr__(self, "fields", pairs("--field", self.fields))
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """These options as keywords of :func:`unslant.load_questions`."""
+        return {"fields": dict(self.fields), "answer_base": self.answer_base, "answer_kind": self.answer_kind}
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(FieldOptions):
@@ -140,12 +145,12 @@ class LoadOptions(FieldOptions):
 
         first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
         maths = maths or isinstance(first, MathQuestion)
-        common: dict[str, Any] = {"fields": dict(self.fields), "on_bad": "skip" if self.skip_bad else "error"}
+        on_bad = "skip" if self.skip_bad else "error"
         if not maths:
-            return load_questions(source, answer_base=self.answer_base, answer_kind=self.answer_kind, **common)
+            return load_questions(source, on_bad=on_bad, **self.reading)
         if self.answer_base is not None or self.answer_kind != "auto":
             raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
-        return load_math(source, **common)
+        return load_math(source, on_bad=on_bad, fields=dict(self.fields))
 
     def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
         """Further questions, from a source with our own field names; None for None."""

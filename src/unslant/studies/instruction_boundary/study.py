@@ -66,12 +66,7 @@ def instruction_boundary(
         for name, run_with in ((model, models), (chosen.judge, None), (chosen.polisher, None))
     )
     assert address is not None
-    read: dict[str, Any] = {
-        "fields": dict(chosen.fields),
-        "answer_base": chosen.answer_base,
-        "answer_kind": chosen.answer_kind,
-    }
-    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **read)
+    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **chosen.reading)
     found = whole.balanced(chosen.limit, chosen.seed)
     alphabet = parse_labels(chosen.labels)
     asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
