@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from unslant.asking import ModelAsker
 from unslant.debias.base import Method, Outcome
@@ -11,7 +12,7 @@ from unslant.errors import InputError
 from unslant.models import ScoringModel, load_model
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
-from unslant.questions import Question
+from unslant.questions import Question, load_questions
 
 
 class Debiased:
@@ -26,7 +27,7 @@ class Debiased:
     Args:
         model: a loaded model, or a name for :func:`unslant.load_model`.
         method: a method, or its name with settings, such as ``vote:orders=shared:24``.
-        fit: questions to fit on, for methods that need them.
+        fit: questions to fit on, for methods that need them: whatever :func:`unslant.load_questions` takes.
         labels, template, chat: how questions are asked.
 
     Raises:
@@ -37,14 +38,14 @@ class Debiased:
         self,
         model: str | ScoringModel,
         method: str | Method = "vote",
-        fit: Iterable[Question] = (),
+        fit: Any = (),
         *,
         labels: str = "A",
         template: str = "plain",
         chat: bool = False,
     ) -> None:
         self.method = method_named(method) if isinstance(method, str) else method
-        fit = list(fit)
+        fit = [] if isinstance(fit, list | tuple) and not fit else list(load_questions(fit))
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
         self.model = load_model(model) if isinstance(model, str) else model
@@ -52,13 +53,17 @@ class Debiased:
         asker = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
         self._debiaser = self.method.fit(asker, fit)
 
-    def answer(self, question: Question) -> Outcome:
-        """The debiased answer to one question."""
-        return self._debiaser.answer([question])[0]
+    def answer(self, question: Question | Mapping[str, Any]) -> Outcome:
+        """The debiased answer to one question, or to a dict with ``question`` and ``options``."""
+        return self.answers([question])[0]
 
-    def answers(self, questions: Sequence[Question]) -> list[Outcome]:
-        """Answers to many questions, at a lower cost than one by one."""
-        return self._debiaser.answer(questions)
+    def answers(self, questions: Any) -> list[Outcome]:
+        """Answers to many questions, at a lower cost than one by one.
+
+        Args:
+            questions: whatever :func:`unslant.load_questions` takes; right options are not needed.
+        """
+        return self._debiaser.answer(load_questions(questions, need_answers=False).questions)
 
     def close(self) -> None:
         """Restore the model."""

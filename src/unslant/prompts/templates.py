@@ -17,7 +17,7 @@ from jinja2 import Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
 
 from unslant.checked import Checked, checked
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.files import read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment

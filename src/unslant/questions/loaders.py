@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import exists, write_atomically
-from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
+from unslant.questions.answers import KINDS, AnswerReader, BadRecord, is_missing, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import read_records, stem_of
 from unslant.questions.objects import made_questions, object_records, settled
@@ -55,6 +55,7 @@ def load_questions(
     answer_kind: str = "auto",
     strip_numbering: bool = True,
     detect_pinned: bool = True,
+    need_answers: bool = True,
 ) -> QuestionSet[Question]:
     """Load multiple-choice questions.
 
@@ -77,6 +78,7 @@ def load_questions(
             most of the file; refused if two fit equally well and disagree).
         strip_numbering: remove numbering from option texts where every option of a question carries it.
         detect_pinned: find options that must keep their place; a ``pinned`` field in the file goes before.
+        need_answers: refuse questions without an answer; else no option of them is right.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
@@ -88,7 +90,7 @@ def load_questions(
         return ready
     found = open_source(source, "questions", fields or {}, name)
     skip = on_bad == "skip"
-    whole, _ = read_source(found, fields, skip, answer_base, answer_kind, strip_numbering, detect_pinned)
+    whole, _ = read_source(found, fields, skip, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers)
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
@@ -100,6 +102,7 @@ def read_source(
     answer_kind: str = "auto",
     strip_numbering: bool = True,
     detect_pinned: bool = True,
+    need_answers: bool = True,
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
     bad = Bad(skip)
@@ -118,7 +121,12 @@ def read_source(
             drafts.append(draft(record, number, names, found.name, strip_numbering))
         except BadRecord as error:
             bad.add(record, error)
-    if "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
+    if not need_answers:
+        drafts = [
+            replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item
+            for item in drafts
+        ]
+    elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
         raise InputError.at(
             found.origin,
             f"no column was found for it among {', '.join(columns)}; name it: --field answer=COLUMN "

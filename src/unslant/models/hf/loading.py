@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, one_of
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -52,9 +52,9 @@ def load_model(
         InputError: on an unknown dtype or device.
     """
     if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}")
+        raise InputError(f"unknown dtype {dtype!r}: {one_of(dtype, DTYPES)}")
     if device.split(":")[0] not in DEVICES:
-        raise InputError(f"unknown device {device!r}: use one of {', '.join(DEVICES)}")
+        raise InputError(f"unknown device {device!r}: {one_of(device, DEVICES)}")
     source = locate(name)
 
     import torch
@@ -130,9 +130,9 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         if Path(source).is_dir():
             raise ModelError(f"{source}: the {what} cannot be loaded: {_first_line(error)}") from error
         raise ModelError(
-            f"unknown model {name!r}: no such folder, none of the reference models ({', '.join(reference_names())}), "
-            f"and it could not be downloaded from the Hub ({_first_line(error)}); check the name and the network, "
-            "or give a folder"
+            f"unknown model {name!r}: there is no such folder, none of the reference models is called so "
+            f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({_first_line(error)}); "
+            "check the name and the network, or give a folder"
         ) from error
 
 
@@ -158,16 +158,23 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
     try:
-        from peft import PeftModel
+        from peft import PeftConfig, PeftModel
     except ImportError as error:
         raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
+    own, base = str(model.config._name_or_path), ""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
+            base = str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
             model = PeftModel.from_pretrained(model, adapter, **_where(adapter))
             found = model.load_adapter(adapter, "default", **_where(adapter))  # again, for what it tells
     except Exception as error:  # as above
-        raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+        made_for = f" onto {own} (it was made for {base})" if base else ""
+        lines = [line.strip() for line in str(error).splitlines()]
+        reason = next((line for line in lines if line.startswith("size mismatch")), _first_line(error))
+        raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error
+    if base and Path(base).name != Path(own).name:
+        warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
     return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, labels_for, present, question_rng
 from unslant.questions import JudgingQuestion, Question
 
@@ -122,7 +122,7 @@ def setting(name: str) -> Setting:
         return _few_shot(name)
     if name not in SETTINGS:
         raise InputError(
-            f"unknown setting {name!r}: use one of {', '.join(SETTINGS)}, or worked examples by form, such as "
+            f"unknown setting {name!r}: {one_of(name, SETTINGS)}, or worked examples by form, such as "
             f"{FEW_SHOT}single=2+none=1 or {FEW_SHOT}True=1+False=1"
         )
     return SETTINGS[name]

@@ -24,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.files import write_atomically
 from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.fields import column_names, find_fields
@@ -184,7 +184,7 @@ def build(
     paths, fields, wanted = paths or {}, fields or {}, list(only)
     for name in (*paths, *fields, *wanted):
         if name not in SOURCES:
-            raise InputError(f"unknown source {name!r}: use some of {', '.join(SOURCES)}")
+            raise InputError(f"unknown source {name!r}: {one_of(name, SOURCES)}")
     if layout not in LAYOUTS:
         raise InputError(f"layout {layout!r}: use level or published")
     if not 0 < scale <= 1:
