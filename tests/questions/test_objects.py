@@ -98,7 +98,7 @@ def test_numpy_values_sets_and_booleans() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (lambda: [], "list holds no questions"),
+        (list, "list holds no questions"),
         (lambda: pd.DataFrame(), "DataFrame holds no questions"),
         (lambda: iter(()), "list holds no questions"),
         (lambda: 3, "questions of type int: give a file, a name, a list of dicts"),
@@ -141,7 +141,7 @@ def test_duplicates_and_nothing_fail_before_the_model_is_asked() -> None:
 def test_an_audit_of_a_data_frame_is_that_of_the_file(tmp_path: Path) -> None:
     model = unslant.load_model("fair")
     rows = [
-        row | {"id": f"q{i}", "source": "sums", "options": row["options"][:2] + ["x"]} for i, row in enumerate(ROWS)
+        row | {"id": f"q{i}", "source": "sums", "options": [*row["options"][:2], "x"]} for i, row in enumerate(ROWS)
     ]
     file = tmp_path / "set.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -237,7 +237,7 @@ def test_parquet_and_arrow_agree(tmp_path: Path) -> None:
     assert unslant.load_questions(tmp_path / "set.parquet").digest == unslant.load_questions(ROWS, name="set").digest
 
 
-# --- answers that count from 1 -----------------------------------------------------------------------------------------
+# --- answers that count from 1 --------------------------------------------------------------------------------------
 
 BASE_1 = [{"id": str(i), "question": f"{i}?", "options": list("wxyz"), "answer": i % 4 + 1} for i in range(8)]
 
@@ -273,7 +273,7 @@ def test_a_small_file_that_never_says_0_is_noted() -> None:
     assert unslant.load_questions(rows, answer_base=0).report.notes == ()
 
 
-# --- facts as context --------------------------------------------------------------------------------------------------
+# --- facts as context ------------------------------------------------------------------------------------------------
 
 
 def test_facts_are_the_context() -> None:

@@ -223,7 +223,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
             if recipe.kind != kind:
                 raise InputError(f"{text!r} holds {_KINDS[recipe.kind]}; load it with {_LOADERS[recipe.kind]}")
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
-        if not path.suffix and path.name == text:
+        if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
             known = one_of(text, [EMBEDDED, *names] if kind == "questions" else names)
             raise InputError(f"{text!r} is neither a file nor a known question set: {known}, or give a path")
