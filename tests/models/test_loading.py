@@ -66,7 +66,7 @@ def test_unknown_name_without_network(name, monkeypatch):
 
 
 def test_missing_folder():
-    with pytest.raises(ModelError, match="no such model folder") as error:
+    with pytest.raises(ModelError, match="no such model") as error:
         load_model("./models/none-here")
     assert "./models/none-here" in one_line(error)
 
