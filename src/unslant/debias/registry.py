@@ -15,14 +15,17 @@ from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride
 from unslant.debias.vote import Undebiased, Vote
 from unslant.errors import InputError, one_of
+from unslant.extras import needed
 
 
 def _imported(module: str, name: str, **options: Any) -> Method:
+    needed("torch", f"{name}, which works inside a model,")
     method: Method = getattr(import_module(f"unslant.debias.{module}"), name)(**options)
     return method
 
 
 def _lora1(adapter: str = "", **options: Any) -> Method:
+    needed("torch", "LoRA-1, which works inside a model,")
     from unslant.debias.lora1.method import Lora1
     from unslant.debias.lora1.settings import TrainSettings
 

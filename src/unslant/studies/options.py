@@ -8,7 +8,20 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    SupportsFloat,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from cyclopts import Group, Parameter, Token
 
@@ -76,6 +89,35 @@ else:  # as flags
     Pools = Names
 
 
+def typed(name: str, value: Any, kind: Any) -> Any:
+    """A value given from Python as the command line would have read it: a text may be given as a number or a list.
+
+    Raises:
+        InputError: naming the option, if it is of another type.
+    """
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    kind = kinds[0]
+    if get_origin(kind) is tuple:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return (value,) if isinstance(value, int | float) else value
+    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
+        raise InputError(f"{name} {value!r}: give a whole number")
+    if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
+        raise InputError(f"{name} {value!r}: give a number")
+    if kind is bool and not isinstance(value, bool):
+        raise InputError(f"{name} {value!r}: give True or False")
+    return value
+
+
 def switch_off(flag: str, help: str) -> Parameter:
     """A field that is True unless ``flag`` is given."""
     return Parameter(name=flag, help=help, converter=_off)
@@ -83,11 +125,13 @@ def switch_off(flag: str, help: str) -> Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options whose numbers are checked against ``LEAST`` (InputError)."""
+    """Options whose values are of their types (:func:`typed`), and numbers at least ``LEAST`` (InputError)."""
 
     LEAST: ClassVar[Mapping[str, float]] = {}
 
     def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), f.type))
         for kind in type(self).__mro__:
             for name, least in vars(kind).get("LEAST", {}).items():
                 value = getattr(self, name)
@@ -287,8 +331,8 @@ class UnknownOptionError(InputError, TypeError):
 def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
     """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
     start: Any = settings if settings is not None else kind()
-    known = [f.name for f in dataclasses.fields(start)]
+    known = sorted(f.name for f in dataclasses.fields(start))
     for name in options:
         if name not in known:
-            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(known))}")
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")
     return cast(T, replace(start, **options))

@@ -33,7 +33,7 @@ def _load(name: str) -> TransformersModel:
 
 
 def contamination(
-    model: str | Callable[[], TransformersModel],
+    model: str | TransformersModel | Callable[[], TransformersModel],
     questions: Any = EMBEDDED,
     settings: ContaminationSettings | None = None,
     *,
@@ -46,7 +46,7 @@ def contamination(
     With ``against``, two existing models are compared instead.
 
     Args:
-        model: a name for ``load``, or a function that loads a model, which is trained in place.
+        model: a name for ``load``, a loaded model, or a function that loads one; it is trained in place.
         questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
         load: opens models by name.
@@ -59,7 +59,7 @@ def contamination(
     found = chosen.sampled(chosen.load(questions))
     asked = part_of(chosen, UnbiasedSettings, alone=False, limit=None)
     measure = partial(unbiased, questions=found, settings=asked, progress=progress)
-    opener = partial(load, model) if isinstance(model, str) else model
+    opener = partial(load, model) if isinstance(model, str) else partial(opened, model, ("score", "train"))
     if chosen.against is not None:
         return compare(measure(opener), measure(partial(load, chosen.against)))
     planned = plan(found, replace(asked, runs=1, shots=0))
