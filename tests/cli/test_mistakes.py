@@ -1,4 +1,4 @@
-"""What people get wrong: each mistake ends in one line that says what to type, before any scoring, with nothing written."""
+"""What people get wrong: each mistake is one line that says what to type, before any scoring, with nothing written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openpyxl
 import pytest
 
 from tests.command_line import unslant
 from unslant.models.hf.model import TransformersModel
 from unslant.models.open import Backend
+from unslant.presentations import present
+from unslant.questions import Question
 from unslant.responses import Response, Responses
 
 GOOD = [
@@ -194,11 +197,10 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "questions build instruction-boundary --only mmul --out new.jsonl": ("'mmul'", "did you mean 'mmlu'?"),
     # models
     "audit prefer-a good.jsonl": ("'prefer-a'", "did you mean 'prefers-a'?"),
-    "audit org/name/more good.jsonl": ("org/name/more", "no such model folder"),
+    "audit org/name/more good.jsonl": ("org/name/more", "no such model", "org/model"),
     "audit model good.jsonl": ("model", "no tokenizer", "save_pretrained"),
     "audit folder good.jsonl": ("folder", "config.json is missing"),
     "audit fair good.jsonl --adapter folder": ("folder", "adapter cannot be loaded"),
-    "audit inspect:openai/gpt-4o good.jsonl --elicit labels": (),
     "audit http://127.0.0.1:1/v1 good.jsonl": ("name the model", "#NAME"),
     "audit m good.jsonl --base-url 127.0.0.1:8080/v1": ("--base-url 127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
     "audit m good.jsonl --base-url http://": ("--base-url http://", "host"),
@@ -221,7 +223,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "study contamination --log table.parquet": ("--log", "two files"),
     "report good.jsonl": ("good.jsonl",),
     "report nosuch.parquet": ("nosuch.parquet", "no such file"),
-    "runs show nosuch": ("nosuch",),
+    "runs show nosuch": ("nothing has been recorded",),
     "replies nosuch.jsonl --out new.jsonl": ("nosuch.jsonl", "no such file"),
 }
 OPENS = (
@@ -238,8 +240,9 @@ OPENS = (
 
 
 def table(study: str) -> Responses:
-    row = Response("q", 0, "given", (0, 1), ("A", "B"), "cloze", (0,), logprobs=(-0.1, -2.3))
-    return Responses.of([row], {"study": study, "model": "m"})
+    question = Question("q", "Which?", ("x", "y"), frozenset({0}))
+    row = Response.scored(question, present(question, kind="given"), "cloze", np.log([0.7, 0.3]))
+    return Responses.from_rows([row], {"study": study, "model": "m"})
 
 
 @pytest.fixture

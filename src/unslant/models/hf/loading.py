@@ -59,6 +59,8 @@ def load_model(
     if device.split(":")[0] not in DEVICES:
         raise InputError(f"unknown device {device!r}: {one_of(device, DEVICES)}")
     source = locate(name)
+    if adapter:
+        adapter_base(adapter)  # nothing else is loaded where it is no adapter
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -182,25 +184,38 @@ def check_complete(source: str, *, trust_remote_code: bool = False, allow_missin
     return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
 
 
+def adapter_base(adapter: str) -> str:
+    """The model that an adapter was made for; empty where it does not say.
+
+    Raises:
+        ModelError: if peft is missing, or this is no adapter.
+    """
+    try:
+        from peft import PeftConfig
+    except ImportError as error:
+        raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
+    try:
+        return str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
+    except Exception as error:  # as above
+        raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+
+
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
     """A model with an adapter on it, and what the adapter's file lacks or has too many of, where that is allowed.
 
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
-    try:
-        from peft import PeftConfig, PeftModel
-    except ImportError as error:
-        raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
-    own, base = str(model.config._name_or_path), ""
+    own, base = str(model.config._name_or_path), adapter_base(adapter)
+    from peft import PeftModel
+
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
-            base = str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
             model = PeftModel.from_pretrained(model, adapter, **_where(adapter))
             found = model.load_adapter(adapter, "default", **_where(adapter))  # again, for what it tells
     except Exception as error:  # as above
-        made_for = f" onto {own} (it was made for {base})" if base else ""
+        made_for = f" onto {own}, for it was made for {base}" if base else f" onto {own}"
         lines = [line.strip() for line in str(error).splitlines()]
         reason = next((line for line in lines if line.startswith("size mismatch")), _first_line(error))
         raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error

@@ -53,8 +53,7 @@ def probe(
     writer = chosen.writer()
     whole = chosen.load(questions)
     participants = [
-        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p
-        for p in participants
+        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in models
     ]
     published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
