@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import unslant
 from unslant.cli.safe_files import check_files
@@ -110,6 +110,10 @@ def main() -> None:
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
+    except UnusedCliTokensError as error:
+        words = " ".join(error.unused_tokens or ())
+        print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
+        sys.exit(2)
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

@@ -102,9 +102,17 @@ def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
         try:
             yield record_of(place, parse_json(text, check=False))
         except json.JSONDecodeError as error:
-            yield Record(place, {}, f"not valid JSON: {error.msg} (column {error.colno})")
+            yield Record(place, {}, _wrong_json(error))
         except ValueError as error:
             yield Record(place, {}, f"not usable JSON: {error}")
+
+
+def _wrong_json(error: json.JSONDecodeError) -> str:
+    at = error.doc[error.pos : error.pos + 1]
+    before = error.doc[: error.pos].rstrip()[-1:]
+    comma = at in ("]", "}") and before == ","
+    hint = "; JSON wants double quotes" if at == "'" else "; the comma before it is one too many" if comma else ""
+    return f"not valid JSON: {error.msg} (column {error.colno}){hint}"
 
 
 def _json(content: bytes, path: Path) -> Iterator[Record]:
@@ -114,8 +122,7 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
             yield from _jsonl(content, path)
             return
-        reason = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise InputError.at(path, reason, line=error.lineno) from None
+        raise InputError.at(path, _wrong_json(error), line=error.lineno) from None
     except ValueError as error:
         raise InputError.at(path, f"not usable JSON: {error}") from None
     try:

@@ -221,7 +221,9 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
-                raise InputError(f"{text!r} holds {_KINDS[recipe.kind]}; load it with {_LOADERS[recipe.kind]}")
+                raise InputError(
+                    f"{text!r} holds {_KINDS[recipe.kind]}, where {_KINDS[kind]} are needed: {_LOADERS[recipe.kind]}"
+                )
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
         if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
@@ -232,7 +234,11 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
 
 
 _KINDS = {"questions": "multiple-choice questions", "math": "open maths questions", "judging": "statements to judge"}
-_LOADERS = {"questions": "load_questions", "math": "load_math", "judging": "load_judging"}
+_LOADERS = {
+    "questions": "it is for the other studies (load_questions)",
+    "math": "it is for study unbiased --maths (load_math)",
+    "judging": "it is for study instruction-boundary (load_judging)",
+}
 
 
 @dataclass

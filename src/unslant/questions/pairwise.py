@@ -95,6 +95,8 @@ def _texts(data: Mapping[str, Any], sides: tuple[str, str]) -> tuple[str, list[s
     """What two conversations share at their beginning, and how each goes on; other responses as texts."""
     values = [data.get(side) for side in sides]
     talks = [_messages(value) for value in values]
+    if isinstance(data.get("turn"), int):  # of MT-bench: what was judged ends there
+        talks = [talk[: 2 * data["turn"]] for talk in talks]
     if not all(talks):
         return "", [_text(value) if value is not None else None for value in values]
     a, b = talks

@@ -117,6 +117,13 @@ _RECIPES = (
         "main",
         fields={"id": "id", "question": "question_stem", "options": "choices", "answer": "answerKey"},
     ),
+    Recipe(
+        "mt-bench-human",
+        "lmsys/mt_bench_human_judgments",
+        split="human",
+        answer_base=None,
+        note="pairs of responses, judged by people; ties count as both right",
+    ),
     Recipe("gsm8k", "openai/gsm8k", "main", kind="math", note="open maths questions"),
     Recipe("folio", "yale-nlp/FOLIO", split="validation", kind="judging", note=_GATED),
     Recipe("fld", "hitachi-nlp/FLD.v2", "default", kind="judging", note="statements to judge from facts"),
