@@ -154,6 +154,26 @@ def test_an_audit_of_a_data_frame_is_that_of_the_file(tmp_path: Path) -> None:
         assert found.meta["questions_digest"] == of_file.meta["questions_digest"]
 
 
+@pytest.mark.parametrize("study", ["base_rate", "unbiased", "debias"])
+def test_every_study_takes_what_audit_takes(tmp_path: Path, study: str) -> None:
+    rows = [row | {"id": f"q{i}", "source": "sums"} for i, row in enumerate(ROWS[:6])]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = unslant.load_model("fair")
+    run = getattr(unslant.study, study)
+    how = {"base_rate": {"nvr": False}, "unbiased": {"runs": 1, "shots": 0, "alone": False}, "debias": {}}[study]
+    how = how | ({"methods": ["vote"], "orders": "cyclic"} if study == "debias" else {})
+
+    def tables(source: Any) -> list[str]:
+        found = run([model] if study == "debias" else model, source, **how)
+        texts = [str(table) for panel in found.page().panels for table in panel.tables]
+        return [text for text in texts if "seconds" not in text]
+
+    of_file = tables(tmp_path / "questions.jsonl")
+    assert of_file
+    for source in (rows, pd.DataFrame(rows), Dataset.from_list(rows)):
+        assert tables(source) == of_file
+
+
 def test_other_kinds_of_questions_and_the_boundary_set() -> None:
     sums = [{"question": "9 + 9?", "answer": "18"}]
     statements = [{"statement": "Tom purrs.", "verdict": "True", "context": "All cats purr."}]

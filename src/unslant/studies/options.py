@@ -315,7 +315,9 @@ Model = Annotated[
         help="Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
     ),
 ]
-Questions = Annotated[str, Parameter(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
+Questions = Annotated[
+    str, Parameter(help="Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, or 'embedded'.")
+]
 
 
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
