@@ -113,6 +113,7 @@ def test_numpy_values_sets_and_booleans() -> None:
             r"holds the splits train; give one of them: \['train",
         ),
         (lambda: {"train": ROWS, "test": ROWS}, "several lists of records, 'train', 'test': give one of them"),
+        (lambda: pd.Series([1, 2]), "Series"),
         (lambda: pl.DataFrame(ROWS).lazy(), r"LazyFrame is not computed yet; give its .collect\(\)"),
         (lambda: [Question("q", "?", ("a", "b"), frozenset()), ROWS[0]], "list, item 2: is dict, where Question"),
         (lambda: [Question("q", "?", ("a", "b"), frozenset())] * 2, "item 2.*'q' was used before"),

@@ -42,6 +42,8 @@ def test_winners_as_people_write_them(winners: tuple[Any, ...], expected: set[in
         {"instruction": "Say hello.", "Answer A": "Hello!", "Answer B": "No.", "Winner": "A"},
         {"prompt": '["Say hello."]', "response_a": '["Hello!"]', "response_b": '["No."]', "winner_model_a": 1}
         | {"winner_model_b": 0, "winner_tie": 0},
+        {"prompt": "Say hello.", "response1": "Hello!", "response2": "No.", "label": "response1"},
+        {"prompt": "Say hello.", "model_a_response": "Hello!", "model_b_response": "No.", "label": "A"},
         {"prompt": "Say hello.", "chosen": "Hello!", "rejected": "No."},
         {
             side: [{"role": "user", "content": "Say hello."}, {"role": "assistant", "content": text}]
@@ -94,6 +96,8 @@ def test_turns_of_mt_bench_end_where_they_were_judged() -> None:
 def test_other_files_are_left_alone() -> None:
     rows = [{"question": "Which?", "answer_a": "x", "answer_b": "y", "answer_c": "z", "answer": "C"}]
     assert unslant.load_questions(rows)[0].options == ("x", "y", "z")
+    two = [{"question": "Which?", "answer_a": "x", "answer_b": "y", "label": 1}]
+    assert unslant.load_questions(two)[0].stem == "Which?"
     named = [{**PAIR, "winner": "Hello!"}]
     fields = {"question": "prompt", "options": "response_a,response_b", "answer": "winner"}
     assert unslant.load_questions(named, fields=fields)[0].stem == "Say hello."

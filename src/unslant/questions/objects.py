@@ -98,7 +98,7 @@ def _table_records(source: Any, name: str) -> Iterator[Record]:
     try:
         table = pa.RecordBatchReader.from_stream(source).read_all()
     except (pa.ArrowException, TypeError) as error:  # columns of values of several types, which pandas allows
-        if not hasattr(source, "to_dict"):
+        if not (hasattr(source, "to_dict") and hasattr(source, "columns")):
             raise InputError(f"{name}: cannot be read: {first_line(error)}") from None
         for number, row in enumerate(source.to_dict("records"), 1):
             yield plain_record(f"{name}, row {number}", row)

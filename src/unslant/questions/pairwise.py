@@ -17,12 +17,13 @@ from unslant.questions.records import Record
 
 STEM = "Which response to this prompt is better?"
 _PROMPTS = ("prompt", "question", "instruction", "query", "input")
-_SIDES = tuple(
-    (f"{word}_{first}", f"{word}_{second}")
-    for word in ("response", "answer", "output", "completion", "conversation", "generation")
-    for first, second in ("ab", "12", "01")
+_COLUMN = re.compile(
+    r"(?:(?:model|assistant)_?(?P<before>[ab12])_)?(?P<what>response|answer|output|completion|conversation|generation"
+    r"|candidate|reply|text|assistant)(?:_?(?:model_)?(?P<after>[ab012]))?"
 )
-_WINNERS = ("winner", "preference", "preferred", "better")
+_WINNERS = "winner preference preferred preferred_response better better_response human_preference".split()
+_VERDICTS = ("verdict", "judgment", "judgement", "label")
+"""Names of a winner's column only where the others can hold nothing but responses."""
 _ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
 _TIES = {"both", "bothbad", "both bad", "draw", "equal", "same", "neither", "none", "c", "no preference"}
 _KEPT = ("subject", "category", "topic", "source")
@@ -39,8 +40,9 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     """
     first = next((record.data for record in records if not record.problem), {})
     names = {usual_name(column): column for column in first}
-    winner = next((names[name] for name in _WINNERS if name in names), None)
-    sides = next(((names[a], names[b]) for a, b in _SIDES if a in names and b in names), None)
+    sides, surely = _sides(names)
+    spoken = (*_WINNERS, *(_VERDICTS if surely else ()))
+    winner = next((names[name] for name in spoken if name in names), None)
     if sides is None and {"chosen", "rejected"} <= names.keys() and not {"options", "choices"} & names.keys():
         sides, winner = (names["chosen"], names["rejected"]), ""
     if sides is None or (winner is None and not set(_ONE_HOT[:2]) <= names.keys()):
@@ -72,6 +74,21 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     return found, note + (f"; ties, where both are right: {ties:,}" if ties else "")
 
 
+def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
+    """The columns of the two responses, and whether their name leaves no doubt that they are such."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for name, column in names.items():
+        match = _COLUMN.fullmatch(name)
+        if match and bool(match["before"]) != bool(match["after"]):
+            stem = match["what"], str(match.start("before"))
+            found.setdefault(stem, {})[match["before"] or match["after"]] = column
+    for (what, _), keys in found.items():
+        for first, second in ("ab", "12", "01"):
+            if {first, second} == keys.keys():
+                return (keys[first], keys[second]), what not in ("answer", "candidate", "text", "assistant")
+    return None, False
+
+
 def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str, str], column: str | None) -> Any:
     """``A`` or ``B``, where it names a column by its end, both for a tie, or the value: an index, or refused."""
     if column is None:
@@ -87,8 +104,13 @@ def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str,
     if said and models.count(said) == 1:
         return "AB"[models.index(said)]
     match = _SIDE.fullmatch(said)
-    ends = [side.casefold().rpartition("_")[2] for side in sides]
-    return "AB"[ends.index(match[1])] if match and match[1] in ends else value
+    keys = [_key(side) for side in sides]
+    return "AB"[keys.index(match[1])] if match and match[1] in keys else value
+
+
+def _key(side: str) -> str:
+    match = _COLUMN.fullmatch(usual_name(side))
+    return (match["before"] or match["after"] or "") if match else ""
 
 
 def _texts(data: Mapping[str, Any], sides: tuple[str, str]) -> tuple[str, list[str | None]]:

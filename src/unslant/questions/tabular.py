@@ -106,6 +106,7 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
 def _sheet_rows(sheet: Any) -> list[tuple[int, list[str]]]:
     rows: list[tuple[int, list[str]]] = []
     cells = 0
+    sheet.reset_dimensions()  # some programs write wrong ones, by which rows would be cut
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         cells += len(row)
         if cells > MAX_VALUES:
