@@ -111,7 +111,7 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), 'convert "few" into int'),
         (("audit", "--limit", "0"), "limit 0: give 1 or more"),
-        (("audit", "a", "b", "c"), "'c'"),
+        (("audit", "a", "b", "c"), "c: one argument too many"),
         (("audit", "--field", "question"), "--field 'question': write it as NAME=VALUE"),
         (("study", "unbiased", "-p", "OS=often"), "--probability 'OS=often': write it as NAME=VALUE"),
         (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs is 0"),
