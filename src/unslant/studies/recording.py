@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import open_chat, open_model, options_of_each
+from unslant.models.open import address_of, open_chat, open_model, options_of_each
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
@@ -66,7 +66,14 @@ def run_models(
     store: StoreOptions,
     compare: Callable[[Sequence[Any]], StudyResult] | None = None,
 ) -> Any:
-    """Ask each model in turn, store what comes, and write the result, or the comparison of several."""
+    """Ask each model in turn, store what comes, and write the result, or the comparison of several.
+
+    Raises:
+        InputError: if two models have the same name, so that no report could tell them apart.
+    """
+    names = [address_of(model, how).model for model, how in zip(models, options, strict=True)]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(models)}: two have the same name")
     with recording(store, outputs.quiet) as record:
         results = [ask(record, *one) for one in zip(models, options, strict=True)]
         if len(results) == 1:
