@@ -71,9 +71,8 @@ def method_named(text: str) -> Method:
     settings = _settings(METHODS[name]())
     unknown = sorted(set(options) - set(settings))
     if unknown:
-        raise InputError(
-            f"method {name!r} has no setting {unknown[0]!r}: {one_of(unknown[0], settings) if settings else 'it has none'}"
-        )
+        known = one_of(unknown[0], settings) if settings else "it has none"
+        raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {known}")
     return METHODS[name](**{key: _as(type(settings[key]), value, text) for key, value in options.items()})
 
 
