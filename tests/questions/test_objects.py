@@ -285,6 +285,23 @@ def test_counting_from_0_under_answer_base_1_is_an_error_too() -> None:
 def test_a_base_that_was_said_is_kept_and_bad_answers_are_counted() -> None:
     found = unslant.load_questions(BASE_1, answer_base=0, on_bad="skip")
     assert found.report.skipped == {"answer out of range": 2}
+    assert found.report.answers == "indices counting from 0"
+
+
+@pytest.mark.parametrize(
+    ("answers", "how"),
+    [
+        (["A", "B"], "letters"),
+        (["x", "w"], "option texts"),
+        ([1, 2], "indices counting from 0"),
+        (["0", "2"], "indices counting from 0"),
+        (["A", 1], "letters and indices counting from 0"),
+        (["option 2: x", "option 3: y"], "letters or numbers of options with their texts"),
+    ],
+)
+def test_the_report_tells_how_answers_were_read(answers: list[Any], how: str) -> None:
+    rows = [BASE_1[i] | {"answer": answer} for i, answer in enumerate(answers)]
+    assert unslant.load_questions(rows).report.answers == how
 
 
 def test_a_small_file_that_never_says_0_is_noted() -> None:

@@ -57,7 +57,8 @@ def test_every_oddity_is_counted() -> None:
         "special tokens spelled": (1, "token"),
     }  # fmt: skip
     assert found.longest.value > 0.8
-    assert found.longest_p < 0.001
+    assert found.longest_excess.low > 0.4
+    assert "right too often" in found.headline
     assert found.positions.counts[0] > 40
     assert found.positions.p < 1e-6
 

@@ -17,6 +17,7 @@ KINDS = ("auto", "index", "letter", "text")
 ENOUGH = 20
 """Answers from which a file that never says 0 is taken to count from 1, if 0-based reading does not fit."""
 
+_WORDS = {"letter": "letters", "text": "option texts", "marked": "letters or numbers of options with their texts"}
 _SURPRISE = 0.1
 """Probability that no answer is 0, were all options equally often right, below which the report says so."""
 _DIGITS = 18
@@ -108,12 +109,14 @@ class AnswerReader:
         base: number of the first option where answers are numbers (0 or 1).
         kind: how texts are read: ``index``, ``letter``, ``text`` or ``marked`` ("option 2: ...", "B) ...").
         note: what the reader of the report should know; may be empty.
+        how: in words, how the file's answers are written.
         off_by_one: counting from the other number would leave fewer answers out of range, and nobody said from 0.
     """
 
     base: int
     kind: str
     note: str = ""
+    how: str = ""
     off_by_one: bool = False
 
     @classmethod
@@ -138,7 +141,9 @@ class AnswerReader:
             numbers += [(number, n) for number, n in read if number is not None]
         taken, note = _base_of(numbers) if base is None else (base, "")
         doubted = base != 0 and _outside(numbers, 1 - taken) < _outside(numbers, taken)
-        return cls(taken, kind, note, doubted)
+        found = [_WORDS[kind]] if texts and kind != "index" else []
+        found += [f"indices counting from {taken}"] if numbers else []
+        return cls(taken, kind, note, " and ".join(found) or "labels", doubted)
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.

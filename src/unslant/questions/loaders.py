@@ -157,6 +157,7 @@ def read_source(
         skipped=dict(bad.counts),
         first_skipped=bad.first,
         fields=names,
+        answers=reader.how,
         numbering_stripped=numbered,
         notes=tuple(filter(None, (note, reader.note))),
     )

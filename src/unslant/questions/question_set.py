@@ -25,6 +25,7 @@ class LoadReport:
         skipped: reason -> how many records were skipped for it.
         first_skipped: reason -> the message of the first record skipped for it.
         fields: which column each field was read from.
+        answers: how answers are written, in words; empty for questions that needed no reading.
         pinned: with at least one option that keeps its place.
         numbering_stripped: whose option texts carried numbering, now removed.
         identical_options: with two or more options of the same text.
@@ -41,6 +42,7 @@ class LoadReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     first_skipped: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    answers: str = ""
     pinned: int = 0
     numbering_stripped: int = 0
     identical_options: int = 0

@@ -80,7 +80,7 @@ class QuestionCheck(StudyResult):
         positions: of right options.
         longest: how often the longest option is right (several longest share), over questions with right options where
             they differ in length.
-        longest_chance, longest_p: how often a random option is, and the one-sided p-value.
+        longest_chance, longest_excess: how often a random option is, and the difference.
     """
 
     study = "questions check"
@@ -92,7 +92,7 @@ class QuestionCheck(StudyResult):
     positions: GoldPositions
     longest: Estimate
     longest_chance: float
-    longest_p: float
+    longest_excess: Estimate
 
     def summary(self, width: int = 100, color: bool = False, details: bool = True) -> str:
         """Text for a terminal; every panel, always."""
@@ -135,7 +135,7 @@ def check_questions(
         gold_positions(questions),
         bootstrap.mean(hits, note=note),
         float(np.nanmean(chance)) if np.isfinite(chance).any() else float("nan"),
-        above_chance(hits, chance, bootstrap).p,
+        above_chance(hits, chance, bootstrap).excess,
     )
 
 
