@@ -15,48 +15,113 @@ from typing import TYPE_CHECKING, Any
 from unslant.version import __version__
 
 if TYPE_CHECKING:
+    from unslant import study
+    from unslant.debias.base import Answers, Outcome
     from unslant.debias.debiased_model import Debiased
-    from unslant.errors import InputError, ModelError, UnslantError
+    from unslant.errors import InputError, ModelError, OutputError, UnslantError
+    from unslant.metrics.estimate import Estimate
     from unslant.models.hf.loading import load_model
     from unslant.models.open import open_model
-    from unslant.questions import Question, load_questions
+    from unslant.questions import Question, QuestionSet, load_questions
+    from unslant.reports.report import Report
     from unslant.responses.table import Responses
+    from unslant.studies.annotation.metrics import AnnotationAgreement
+    from unslant.studies.audit.comparison import AuditComparison
+    from unslant.studies.audit.logs import audit_logs as audit_log
     from unslant.studies.audit.result import AuditResult
     from unslant.studies.audit.study import audit
+    from unslant.studies.base_rate.result import BaseRateResult
+    from unslant.studies.compare import compare
+    from unslant.studies.contamination.result import ContaminationResult
+    from unslant.studies.debias.adapter import train
+    from unslant.studies.debias.answers import debias
+    from unslant.studies.debias.result import DebiasResult
+    from unslant.studies.debias.training_log import TrainingLog
+    from unslant.studies.instruction_boundary.result import BoundaryStudy
+    from unslant.studies.probe.result import ProbeResult
+    from unslant.studies.question_check.check import QuestionCheck, check_questions
+    from unslant.studies.readers import read_result
+    from unslant.studies.unbiased.comparison import UnbiasedComparison
+    from unslant.studies.unbiased.result import UnbiasedResult
 
 __all__ = [
+    "AnnotationAgreement",
+    "Answers",
+    "AuditComparison",
     "AuditResult",
+    "BaseRateResult",
+    "BoundaryStudy",
+    "ContaminationResult",
+    "DebiasResult",
     "Debiased",
+    "Estimate",
     "InputError",
     "ModelError",
+    "Outcome",
+    "OutputError",
+    "ProbeResult",
     "Question",
+    "QuestionCheck",
+    "QuestionSet",
+    "Report",
     "Responses",
+    "TrainingLog",
+    "UnbiasedComparison",
+    "UnbiasedResult",
     "UnslantError",
     "__version__",
     "audit",
+    "audit_log",
+    "check_questions",
+    "compare",
+    "debias",
     "load_model",
     "load_questions",
     "open_model",
+    "read_result",
+    "study",
+    "train",
 ]
 
 _HOMES = {
-    "AuditResult": "unslant.studies.audit.result",
-    "Debiased": "unslant.debias.debiased_model",
-    "InputError": "unslant.errors",
-    "ModelError": "unslant.errors",
-    "Question": "unslant.questions",
-    "Responses": "unslant.responses.table",
-    "UnslantError": "unslant.errors",
-    "audit": "unslant.studies.audit.study",
-    "load_model": "unslant.models.hf.loading",
-    "load_questions": "unslant.questions",
-    "open_model": "unslant.models.open",
+    "debias.base": ("Answers", "Outcome"),
+    "debias.debiased_model": ("Debiased",),
+    "errors": ("InputError", "ModelError", "OutputError", "UnslantError"),
+    "metrics.estimate": ("Estimate",),
+    "models.hf.loading": ("load_model",),
+    "models.open": ("open_model",),
+    "questions": ("Question", "QuestionSet", "load_questions"),
+    "reports.report": ("Report",),
+    "responses.table": ("Responses",),
+    "studies.annotation.metrics": ("AnnotationAgreement",),
+    "studies.audit.comparison": ("AuditComparison",),
+    "studies.audit.logs": ("audit_logs as audit_log",),
+    "studies.audit.result": ("AuditResult",),
+    "studies.audit.study": ("audit",),
+    "studies.base_rate.result": ("BaseRateResult",),
+    "studies.compare": ("compare",),
+    "studies.contamination.result": ("ContaminationResult",),
+    "studies.debias.adapter": ("train",),
+    "studies.debias.result": ("DebiasResult",),
+    "studies.debias.training_log": ("TrainingLog",),
+    "studies.instruction_boundary.result": ("BoundaryStudy",),
+    "studies.probe.result": ("ProbeResult",),
+    "studies.question_check.check": ("QuestionCheck", "check_questions"),
+    "studies.readers": ("read_result",),
+    "studies.unbiased.comparison": ("UnbiasedComparison",),
+    "studies.unbiased.result": ("UnbiasedResult",),
 }
+"""Module -> the names it has for us, the same as above."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in ("debias", "study"):
+        return import_module(f"unslant.{name}")
+    for home, names in _HOMES.items():
+        for own in names:
+            real, _, shown = own.partition(" as ")
+            if name == (shown or real):
+                return getattr(import_module(f"unslant.{home}"), real)
     raise AttributeError(f"module 'unslant' has no attribute {name!r}")
 
 

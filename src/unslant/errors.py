@@ -1,6 +1,8 @@
 """The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
@@ -38,6 +40,10 @@ class OutputError(UnslantError):
     """A file that could not be written. What stood there before is as it was."""
 
 
+class MostlyFailedError(UnslantError):
+    """More than half of the requests to a model failed. What was measured on the rest was written."""
+
+
 def shown(path: object) -> str:
     """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
     text = printable(str(path))
@@ -49,6 +55,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def one_of(name: str, known: Iterable[str]) -> str:
+    """What a mistyped name may have meant, and the names there are: ``did you mean 'fair'? use one of fair, ...``."""
+    known = list(known)
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, 1)
+    return (f"did you mean {by_lower[near[0]]!r}? " if near else "") + f"use one of {', '.join(known)}"
 
 
 def shortened(text: str, longest: int = 1_000) -> str:

@@ -140,7 +140,7 @@ def test_methods_that_work_inside_a_model_say_so(name: str) -> None:
     ("text", "words"),
     [
         ("voting", "use one of none, vote"),
-        ("vote:order=all", "has no setting 'order'; it has orders"),
+        ("vote:order=all", "has no setting 'order': did you mean 'orders'"),
         ("pride:alpha=much", "not a number"),
         ("pride:0.5", "setting=value"),
         ("aoi:renormalise=perhaps", "neither true nor false"),

@@ -1,23 +1,13 @@
 """``unslant debias``: corrected answers with probabilities."""
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from unslant.errors import InputError
 from unslant.studies import options as o
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerSettings(o.ScoredLabelOptions, o.PromptOptions):
-    """How questions are answered."""
-
-    method: str = "vote"
-    """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
-    train: str | None = None
-    """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
+from unslant.studies.debias.settings import AnswerSettings
 
 
 def debias(
@@ -39,29 +29,19 @@ def debias(
       unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
     """
-
-    from unslant.asking import ModelAsker
-    from unslant.debias import debias as run
     from unslant.debias import method_named
     from unslant.files import dump_json, write_atomically
     from unslant.models.open import address_of, open_model
-    from unslant.presentations import parse_labels
-    from unslant.prompts import Cloze
+    from unslant.studies.debias.answers import debias as run
     from unslant.studies.outputs import check_file
     from unslant.studies.progress import show_progress
 
     check_file(out)
-    chosen = method_named(settings.method)
-    address_of(model, models, ("score", "attend") if chosen.needs_model else ("score",))
-    if chosen.held_out and chosen.needs_fit and not settings.train:
-        raise InputError(f"{chosen.name} must not be fitted on the questions it answers; give others with --train FILE")
-    found = settings.sampled(settings.load(questions))
-    fit_on = settings.pool(settings.train)
-    elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
-    loaded = open_model(model, models)
+    needs = ("score", "attend") if method_named(settings.method).needs_model else ("score",)
+    address_of(model, models, needs)
+    found = settings.load(questions)
     with show_progress(quiet) as progress:
-        asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
-        answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
+        answers = run(partial(open_model, model, models), found, settings, progress=progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if quiet:
         return

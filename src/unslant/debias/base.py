@@ -10,17 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Asker, ask_orders
+from unslant.errors import InputError
+from unslant.extras import needed
 from unslant.metrics import choose
 from unslant.models import Cost
 from unslant.presentations import Order, given_order
 from unslant.questions import Question
 from unslant.responses import text_ranks
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Outcome:
         probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
         choice: index of the answer.
         orders: number of presentations it rests on.
+        text: of the answer.
         abstain: probability kept by an added option ("I don't know").
     """
 
@@ -38,6 +45,7 @@ class Outcome:
     choice: int
     orders: int
     abstain: float = 0.0
+    text: str = ""
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
@@ -134,6 +142,12 @@ class Method(ABC):
         """
 
 
+def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """The outcomes with the texts of their answers."""
+    paired = zip(questions, outcomes, strict=True)
+    return tuple(replace(outcome, text=question.options[outcome.choice]) for question, outcome in paired)
+
+
 @dataclass(frozen=True)
 class Answers:
     """Debiased answers to a set of questions, and their cost.
@@ -152,6 +166,14 @@ class Answers:
     cost: Cost
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Answers: {len(self.questions):,} by {self.method}; .records(), .to_pandas()"
+
+    def to_pandas(self) -> DataFrame:
+        """:meth:`records` as a pandas DataFrame, one row a question."""
+        found: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(list(self.records()))
+        return found
+
     @property
     def forwards_per_question(self) -> float:
         """Presentations scored per question, including those of the fit (PriDe: about 1 + alpha (n - 1))."""
@@ -164,7 +186,7 @@ class Answers:
                 "id": question.id,
                 "method": self.method,
                 "answer": outcome.choice,
-                "text": question.options[outcome.choice],
+                "text": outcome.text,
                 "probabilities": outcome.probs.tolist(),
                 "orders": outcome.orders,
             }
@@ -182,6 +204,6 @@ def debias(
     before = asker.cost.copy()
     with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
-        outcomes = tuple(debiaser.answer(questions))
+        outcomes = with_texts(questions, debiaser.answer(questions))
         cost, notes = asker.cost - between, debiaser.notes(questions)
     return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes)

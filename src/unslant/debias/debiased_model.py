@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from unslant.asking import ModelAsker
-from unslant.debias.base import Method, Outcome
+from unslant.debias.base import Method, Outcome, with_texts
 from unslant.debias.registry import method_named
 from unslant.errors import InputError
-from unslant.models import ScoringModel, load_model
+from unslant.models import ScoringModel
+from unslant.models.open import open_model, opened
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Writer, load_template
-from unslant.questions import Question
+from unslant.questions import Question, load_questions
 
 
 class Debiased:
@@ -19,15 +21,16 @@ class Debiased:
 
     >>> with unslant.Debiased("prefers-a", "vote") as model:
     ...     answer = model.answer(question)
-    >>> question.options[answer.choice], answer.probs
+    >>> answer.text, answer.probs
 
     Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close` or the end of the block.
 
     Args:
-        model: a loaded model, or a name for :func:`unslant.load_model`.
+        model: a name for :func:`unslant.open_model`, or a loaded model.
         method: a method, or its name with settings, such as ``vote:orders=shared:24``.
-        fit: questions to fit on, for methods that need them.
-        labels, template, chat: how questions are asked.
+        fit: questions to fit on, for methods that need them: whatever :func:`unslant.load_questions` takes.
+        labels, template, chat: how questions are asked; labels as a list, or as for ``--labels``.
+        options: how the model is opened (``base_url="http://127.0.0.1:8080/v1"``, ``device="cpu"``, ...).
 
     Raises:
         InputError: if the method needs questions to fit on and has none, or a name is unknown.
@@ -37,28 +40,40 @@ class Debiased:
         self,
         model: str | ScoringModel,
         method: str | Method = "vote",
-        fit: Iterable[Question] = (),
+        fit: Any = (),
         *,
-        labels: str = "A",
+        labels: str | Sequence[str] = "A",
         template: str = "plain",
         chat: bool = False,
+        **options: Any,
     ) -> None:
         self.method = method_named(method) if isinstance(method, str) else method
-        fit = list(fit)
+        fit = [] if isinstance(fit, list | tuple) and not fit else list(load_questions(fit))
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
-        self.model = load_model(model) if isinstance(model, str) else model
+        needs = ("score", "attend") if self.method.needs_model else ("score",)
+        self.model = open_model(model, needs=needs, **options) if isinstance(model, str) or options else opened(model)
         elicitation = Cloze(Writer(load_template(template), chat))
-        asker = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
+        asker = ModelAsker(
+            self.model,
+            elicitation,
+            parse_labels(labels if isinstance(labels, str) else ",".join(labels)),
+            remember=False,
+        )
         self._debiaser = self.method.fit(asker, fit)
 
-    def answer(self, question: Question) -> Outcome:
-        """The debiased answer to one question."""
-        return self._debiaser.answer([question])[0]
+    def answer(self, question: Question | Mapping[str, Any]) -> Outcome:
+        """The debiased answer to one question, or to a dict with ``question`` and ``options``."""
+        return self.answers([question])[0]
 
-    def answers(self, questions: Sequence[Question]) -> list[Outcome]:
-        """Answers to many questions, at a lower cost than one by one."""
-        return self._debiaser.answer(questions)
+    def answers(self, questions: Any) -> list[Outcome]:
+        """Answers to many questions, at a lower cost than one by one.
+
+        Args:
+            questions: whatever :func:`unslant.load_questions` takes; right options are not needed.
+        """
+        found = load_questions(questions, need_answers=False).questions
+        return [*with_texts(found, self._debiaser.answer(found))]
 
     def close(self) -> None:
         """Restore the model."""

@@ -14,15 +14,18 @@ from unslant.debias.base import Method
 from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride
 from unslant.debias.vote import Undebiased, Vote
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
+from unslant.extras import needed
 
 
 def _imported(module: str, name: str, **options: Any) -> Method:
+    needed("torch", f"{name}, which works inside a model,")
     method: Method = getattr(import_module(f"unslant.debias.{module}"), name)(**options)
     return method
 
 
 def _lora1(adapter: str = "", **options: Any) -> Method:
+    needed("torch", "LoRA-1, which works inside a model,")
     from unslant.debias.lora1.method import Lora1
     from unslant.debias.lora1.settings import TrainSettings
 
@@ -55,7 +58,7 @@ def method_named(text: str) -> Method:
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
+        raise InputError(f"unknown method {name!r}: {one_of(name, METHODS)}")
     options: dict[str, str] = {}
     for piece in rest.split(":") if rest else ():
         key, sign, value = piece.partition("=")
@@ -68,7 +71,8 @@ def method_named(text: str) -> Method:
     settings = _settings(METHODS[name]())
     unknown = sorted(set(options) - set(settings))
     if unknown:
-        raise InputError(f"method {name!r} has no setting {unknown[0]!r}; it has {', '.join(settings) or 'none'}")
+        known = one_of(unknown[0], settings) if settings else "it has none"
+        raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {known}")
     return METHODS[name](**{key: _as(type(settings[key]), value, text) for key, value in options.items()})
 
 

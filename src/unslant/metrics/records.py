@@ -7,7 +7,7 @@ writes the table of the docs page anew.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -281,6 +281,18 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
 """Every number that is reported, by what it is about."""
 METRICS: Mapping[str, Metric] = {metric.key: metric for group in GROUPS.values() for metric in group}
 """The same by key."""
+
+
+def record_of(path: Sequence[str]) -> Metric | None:
+    """The record of the number at a path in JSON (``metrics``, ``means``, ``accuracy``); None if it has none.
+
+    Records whose key names the object before it go first.
+    """
+    for start in range(len(path)):
+        if found := METRICS.get(".".join(path[start:])):
+            return found
+    qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
+    return next(filter(None, qualified), METRICS.get(path[-1]) or METRICS.get(path[-2] if len(path) > 1 else ""))
 
 
 def markdown() -> str:

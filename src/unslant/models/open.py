@@ -15,10 +15,11 @@ and changed. ``train``: its weights can be trained. A new backend is one file wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from unslant.errors import InputError
 from unslant.models.options import Address, GenerateOptions, ModelOptions
@@ -58,6 +59,7 @@ class Backend:
         return getattr(import_module(module), function)(*arguments)
 
 
+_WEB = ("http://", "https://")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
 BACKENDS: dict[str, Backend] = {
     "": Backend(
@@ -70,11 +72,14 @@ BACKENDS: dict[str, Backend] = {
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "unslant.models.served:open_served", "generate": "unslant.models.chat:open_inspect"},
+        {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
         _REMOTE | {"base_url"},
     ),
     "inspect": Backend(
-        "a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "unslant.models.chat:open_inspect"}, _REMOTE
+        "a model behind inspect",
+        "inspect:PROVIDER/NAME",
+        {"generate": "unslant.models.inspect_chat:open_inspect"},
+        _REMOTE,
     ),
 }
 """Scheme -> backend."""
@@ -100,6 +105,11 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
+    if options.base_url and (not options.base_url.startswith(_WEB) or not urlsplit(options.base_url).hostname):
+        raise InputError(
+            f"--base-url {options.base_url}: is no web address; write it with its scheme and host, such as "
+            "http://127.0.0.1:8080/v1"
+        )
     backend = BACKENDS[scheme]
     if not model:
         raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
@@ -135,19 +145,25 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     if options.base_url:
         return "http", name
-    if name.startswith(("http://", "https://")):
+    if name.startswith(_WEB):
         return "http", ""
     scheme, colon, rest = name.partition(":")
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
 
 
 def open_model(
-    name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",), **changes: Any
+    name: Any,
+    options: ModelOptions | None = None,
+    needs: Sequence[str] = ("score",),
+    *,
+    tokenizer: Any = None,
+    **changes: Any,
 ) -> ScoringModel:
     """Open a model that gives log-probabilities of labels.
 
     Args:
-        name: see the table at the top of this module.
+        name: see the table at the top of this module; or a loaded causal language model of transformers, given with its
+            ``tokenizer`` (it stays where it is, as it is).
         options: how it is run; any of them can be given as a keyword instead (``device="cpu"``).
         needs: what it must be able to do.
 
@@ -155,8 +171,19 @@ def open_model(
         InputError: see :func:`address_of`.
         ModelError: if the model cannot be loaded.
     """
+    model: ScoringModel
+    if not isinstance(name, str):
+        if options or changes:
+            raise InputError("the model is loaded already: leave out options that say how to load it")
+        if tokenizer is None or not _of_transformers(name):
+            raise InputError(_not_a_model(name))
+        from unslant.models.hf.model import TransformersModel
+
+        return TransformersModel(name, tokenizer, name.config.name_or_path or type(name).__name__)
+    if tokenizer is not None:
+        raise InputError(f"{name!r} is opened with its own tokenizer: give tokenizer= with a loaded model only")
     address = address_of(name, replace(options or ModelOptions(), **changes), ("score", *needs))
-    model: ScoringModel = BACKENDS[address.scheme].open("score", address)
+    model = BACKENDS[address.scheme].open("score", address)
     return model
 
 
@@ -167,8 +194,38 @@ def open_chat(name: str, options: ModelOptions | None = None, generate: Generate
     return model
 
 
-def opened(model: str | Any | Callable[[], Any], needs: Sequence[str] = ("score",)) -> Any:
-    """The model given to a study: a name, a loaded model, or a function that loads it."""
+def opened(model: Any, needs: Sequence[str] = ("score",)) -> Any:
+    """The model given to a study: a name, a model that can ``score`` or ``generate``, or a function that loads one.
+
+    Raises:
+        InputError: if it is none of these.
+    """
     if isinstance(model, str):
         return open_model(model, needs=needs) if "score" in needs else open_chat(model)
-    return model() if callable(model) else model
+    if callable(model) and not _of_transformers(model) and not hasattr(model, needs[0]):
+        model = model()
+    wanted = (needs[0], *_PROTOCOL.get(needs[0], ()))
+    lacking = [name for name in wanted if not hasattr(type(model), name) and name not in getattr(model, "__dict__", ())]
+    if lacking or _of_transformers(model):
+        raise InputError(_not_a_model(model, lacking))
+    return model
+
+
+_PROTOCOL = {"score": ("name", "identity", "cost")}
+"""What a model must have beside the method, see :class:`unslant.models.base.ScoringModel`."""
+
+
+def _of_transformers(model: object) -> bool:
+    return hasattr(model, "get_input_embeddings") and hasattr(model, "config")
+
+
+def _not_a_model(model: object, lacking: Sequence[str] = ()) -> str:
+    kind = type(model).__name__
+    if _of_transformers(model) or (isinstance(model, tuple) and model and _of_transformers(model[0])):
+        return (
+            f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
+        )
+    return (
+        f"{kind} is not a model{': it has no ' * bool(lacking)}{', '.join(lacking)}; give a name, what "
+        "unslant.open_model returns, or an object as unslant.models.ScoringModel describes"
+    )

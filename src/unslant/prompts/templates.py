@@ -17,7 +17,7 @@ from jinja2 import Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
 
 from unslant.checked import Checked, checked
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.files import read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment
@@ -214,7 +214,7 @@ def load_template(name_or_path: str) -> PromptTemplate:
         return _parse(text, path, path.stem)
     if name_or_path not in template_names():
         raise InputError(
-            f"unknown template {name_or_path!r}: use one of {', '.join(template_names())}, or the path of a .toml file"
+            f"unknown template {name_or_path!r}: {one_of(name_or_path, template_names())}, or the path of a .toml file"
         )
     entry = resources.files("unslant.prompts") / "templates" / (name_or_path + _SUFFIX)
     return _parse(entry.read_text("utf-8"), name_or_path + _SUFFIX, name_or_path)

@@ -5,6 +5,7 @@ and tables.
 """
 
 from unslant.reports.browser import Filter, QuestionBrowser, Sort
+from unslant.reports.notebook import fragment, outline
 from unslant.reports.numbers import Cell, interval, number
 from unslant.reports.panels import Chart, Column, Describes, Page, Panel, Style, Table, Tile
 from unslant.reports.report import Report
@@ -24,7 +25,9 @@ __all__ = [
     "Style",
     "Table",
     "Tile",
+    "fragment",
     "interval",
     "number",
+    "outline",
     "text",
 ]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from unslant.files import make_folder, write_atomically
-from unslant.reports.escape import file_name
+from unslant.reports.escape import file_name, one_line
 from unslant.reports.panels import Chart
 from unslant.reports.style import PAPER, specification
 
 PNG_SCALE = 3.0
+
+
+def altair_chart(chart: Chart) -> Any:
+    """A chart of the report, with title and explanation, as an altair chart."""
+    import altair as alt
+
+    title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
+    return alt.Chart.from_dict(specification(chart.draw(PAPER), PAPER) | {"title": title})
 
 
 def save_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:

@@ -37,7 +37,7 @@ def render(pages: Sequence[Page]) -> str:
     style = _text("report.css") + _text("browser.css")
     names = ", ".join(page.name for page in pages if page.name)
     return (
-        _environment()
+        environment()
         .get_template("report.html.jinja")
         .render(
             version=__version__,
@@ -48,7 +48,7 @@ def render(pages: Sequence[Page]) -> str:
             pages=[
                 {
                     "page": page,
-                    "tiles": [_tile_view(tile) for tile in page.tiles],
+                    "tiles": [tile_view(tile) for tile in page.tiles],
                     "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
                 }
                 for page in pages
@@ -71,7 +71,8 @@ def _text(name: str) -> str:
     return resources.files("unslant.reports").joinpath("templates", name).read_text("utf-8")
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of the page and of notebooks; they escape whatever they are given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("unslant.reports", "templates")
@@ -96,7 +97,8 @@ def _policy(scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _tile_view(tile: Tile) -> dict[str, str]:
+def tile_view(tile: Tile) -> dict[str, str]:
+    """A tile as the templates take it."""
     metric, found = tile.metric, tile.estimate
     return {
         "name": metric.label[:1].upper() + metric.label[1:],
@@ -108,10 +110,11 @@ def _tile_view(tile: Tile) -> dict[str, str]:
 
 
 def _panel_view(panel: Panel) -> dict[str, Any]:
-    return {"panel": panel, "tables": [_table_view(table) for table in panel.tables]}
+    return {"panel": panel, "tables": [table_view(table) for table in panel.tables]}
 
 
-def _table_view(table: Table) -> dict[str, Any]:
+def table_view(table: Table) -> dict[str, Any]:
+    """A table as the templates take it."""
     single, numeric = table.one_n, table.numeric
     heads = [
         {"name": column.name, "explanation": column.explanation, "numeric": of_numbers}

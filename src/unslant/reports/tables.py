@@ -17,10 +17,10 @@ _SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
 _MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$"}
 
 
-def to_csv(table: Table) -> str:
-    """The table in full precision; estimates fill columns ``name``, ``name low``, ``name high`` and ``name n``.
+def columns_of(table: Table) -> tuple[list[str], list[list[object]]]:
+    """Heads and rows in full precision; estimates fill columns ``name``, ``name low``, ``name high`` and ``name n``.
 
-    Undefined values are empty, infinity is ``inf``.
+    Undefined values are None, infinity is ``inf``.
     """
     estimates = set(table.estimate_columns)
     header: list[str] = []
@@ -35,7 +35,12 @@ def to_csv(table: Table) -> str:
             else:
                 cells.append(json_number(cell) if isinstance(cell, float) else cell)
         rows.append(cells)
-    return csv_text(header, rows)
+    return header, rows
+
+
+def to_csv(table: Table) -> str:
+    """The table as :func:`columns_of` gives it; undefined values are empty."""
+    return csv_text(*columns_of(table))
 
 
 def _parts(cell: Cell) -> list[object]:

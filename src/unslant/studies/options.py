@@ -5,15 +5,27 @@ cyclopts from flags. cyclopts needs real annotations, so modules with settings m
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    SupportsFloat,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from cyclopts import Group, Parameter, Token
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
@@ -77,6 +89,35 @@ else:  # as flags
     Pools = Names
 
 
+def typed(name: str, value: Any, kind: Any) -> Any:
+    """A value given from Python as the command line would have read it: a text may be given as a number or a list.
+
+    Raises:
+        InputError: naming the option, if it is of another type.
+    """
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    kind = kinds[0]
+    if get_origin(kind) is tuple:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return (value,) if isinstance(value, int | float) else value
+    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
+        raise InputError(f"{name} {value!r}: give a whole number")
+    if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
+        raise InputError(f"{name} {value!r}: give a number")
+    if kind is bool and not isinstance(value, bool):
+        raise InputError(f"{name} {value!r}: give True or False")
+    return value
+
+
 def switch_off(flag: str, help: str) -> Parameter:
     """A field that is True unless ``flag`` is given."""
     return Parameter(name=flag, help=help, converter=_off)
@@ -84,11 +125,13 @@ def switch_off(flag: str, help: str) -> Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options whose numbers are checked against ``LEAST`` (InputError)."""
+    """Options whose values are of their types (:func:`typed`), and numbers at least ``LEAST`` (InputError)."""
 
     LEAST: ClassVar[Mapping[str, float]] = {}
 
     def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), f.type))
         for kind in type(self).__mro__:
             for name, least in vars(kind).get("LEAST", {}).items():
                 value = getattr(self, name)
@@ -104,14 +147,23 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions(Options):
-    """Which column holds what."""
+    """Which column holds what, and how answers are written."""
 
     fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
     """Column of the file (THEIRS) for one of our fields; may be given several times."""
+    answer_base: int | None = None
+    """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
+    answer_kind: str = "auto"
+    """How answers are written: index, letter, text (the option's), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "fields", pairs("--field", self.fields))
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """These options as keywords of :func:`unslant.load_questions`."""
+        return {"fields": dict(self.fields), "answer_base": self.answer_base, "answer_kind": self.answer_kind}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,20 +179,26 @@ class LoadOptions(FieldOptions):
     seed: int = 0
     """Random seed."""
 
-    def load(self, source: str | Path, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of a file, recipe or built-in set, multiple-choice or (``maths``) open maths.
+    def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
+        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
         """
-        from unslant.questions import load_math, load_questions
+        from unslant.questions import MathQuestion, QuestionSet, load_math, load_questions
 
-        read: Callable[..., QuestionSet[Any]] = load_math if maths else load_questions
-        return read(source, fields=dict(self.fields), on_bad="skip" if self.skip_bad else "error")
+        first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
+        maths = maths or isinstance(first, MathQuestion)
+        on_bad = "skip" if self.skip_bad else "error"
+        if not maths:
+            return load_questions(source, on_bad=on_bad, **self.reading)
+        if self.answer_base is not None or self.answer_kind != "auto":
+            raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
+        return load_math(source, on_bad=on_bad, fields=dict(self.fields))
 
-    def pool(self, source: Pool | None, maths: bool = False) -> "QuestionSet[Any] | None":
-        """Further questions, loaded or from a file with our own field names."""
-        return replace(self, fields={}).load(source, maths) if isinstance(source, str | Path) else source
+    def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
+        """Further questions, from a source with our own field names; None for None."""
+        return None if source is None else replace(self, fields={}).load(source, maths)
 
     def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
         from unslant.questions.loaders import sample
@@ -218,18 +276,18 @@ class OutputOptions(ReportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """Where to store scores."""
+    """Where to store scores and replies."""
 
     store: Path | None = None
-    """File that stores every score (default: in your data folder)."""
+    """File that stores every score and reply (default: in your data folder)."""
     no_store: bool = False
-    """Neither store scores nor reuse stored ones."""
+    """Neither store scores and replies nor reuse stored ones."""
     offline: bool = False
-    """Do not ask a server: take every score from the store. The headline says so."""
+    """Do not ask a server: take every score and reply from the store. The headline says so."""
 
     def __post_init__(self) -> None:
         if self.offline and self.no_store:
-            raise InputError("--offline takes every score from the store: leave out --no-store")
+            raise InputError("--offline takes everything from the store: leave out --no-store")
 
 
 def flags(title: str, place: int) -> Parameter:
@@ -250,14 +308,39 @@ Logs = Annotated[
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
-Store = Annotated[Path | None, Parameter(help="File that stores every score (default: in your data folder).")]
-Model = Annotated[
-    str,
+Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
+_MODEL = "Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+_QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, or 'embedded'."
+Model = Annotated[str, Parameter(help=_MODEL)]
+OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]
+MoreModels = Annotated[
+    tuple[str, ...],
     Parameter(
-        help="Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+        name=("--model", "-m"),
+        help="A model to be compared; given several times, in place of MODEL or beside it. All are asked the same.",
     ),
 ]
-Questions = Annotated[str, Parameter(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
+Ranking = Annotated[
+    Path | None,
+    Parameter(help="Another ranking of the models (columns model and score or rank; or JSON): how far ours agrees."),
+]
+Questions = Annotated[str, Parameter(help=_QUESTIONS)]
+OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS)]
+
+
+def models_and_questions(
+    model: str | None, questions: str | None, more: "Sequence[str]", default: str = DEFAULT_MODEL
+) -> tuple[list[str], str]:
+    """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
+
+    With ``--model`` a single word is the questions.
+    """
+    if more and questions is None:
+        model, questions = None, model
+    names = [*([model] if model else []), *more] or [default]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(names)}: give each once")
+    return names, questions or EMBEDDED
 
 
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
@@ -273,10 +356,8 @@ class UnknownOptionError(InputError, TypeError):
 def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
     """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
     start: Any = settings if settings is not None else kind()
-    known = [f.name for f in dataclasses.fields(start)]
+    known = sorted(f.name for f in dataclasses.fields(start))
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise UnknownOptionError(f"no option {name!r}: {meant}valid options: {', '.join(sorted(known))}")
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")
     return cast(T, replace(start, **options))

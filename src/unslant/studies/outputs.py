@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError, OutputError
+from unslant.errors import InputError, MostlyFailedError, OutputError
 from unslant.files import check_writable, make_folder
 from unslant.studies.options import ReportOptions
+from unslant.studies.provenance import mostly_failed
 
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
@@ -45,6 +47,7 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
 
     Raises:
         OutputError: naming every file that could not be written.
+        MostlyFailedError: if more than half of the requests to a model failed; everything is written nevertheless.
     """
     wanted = {name: getattr(options, name, None) for name in _FILES}
     if options.out:
@@ -63,13 +66,16 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         from rich.console import Console
 
         console = Console()
-        width = max(100, min(console.width, 120))  # tables need 100 columns
+        known = console.is_terminal or "COLUMNS" in os.environ
+        width = max(80, min(console.width, 120)) if known else 100
         print(result.summary(width=width, color=console.is_terminal, details=options.details))
     for failure in failed:
         if not isinstance(failure, OutputError):
             raise failure
     if failed:
         raise OutputError("; ".join(map(str, failed)))
+    if told := mostly_failed(getattr(result, "meta", {})):
+        raise MostlyFailedError(told)
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:

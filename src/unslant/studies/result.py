@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from unslant.arrays import json_fields
+from unslant.errors import InputError, one_of
+from unslant.extras import needed
 from unslant.files import dump_json, write_atomically
 from unslant.version import __version__
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from unslant.reports import Page
     from unslant.responses import Responses
 
@@ -27,6 +32,21 @@ class StudyResult:
 
     study: ClassVar[str]
     unwritten: ClassVar[tuple[str, ...]] = ("responses", "meta")
+
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
+
+    def __repr__(self) -> str:
+        """What was asked and the headline, in a few lines."""
+        from unslant.reports import outline
+
+        return outline(type(self).__name__, self.page())
+
+    def _repr_html_(self) -> str:
+        """Headline, key numbers and the first table, for notebooks."""
+        from unslant.reports import fragment
+
+        return fragment(self.page())
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
@@ -51,6 +71,48 @@ class StudyResult:
         about = {"unslant": __version__, "study": self.study, "headline": self.headline}
         return {**about, **getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
 
+    def to_pandas(self, what: str = "metrics") -> DataFrame:
+        """A table of the result as a pandas DataFrame.
+
+        Args:
+            what: ``metrics``, every number with its key in JSON, interval and N; ``responses``, one row a response; or
+                the id of a table of the report, such as ``labels`` and ``subjects`` of an audit.
+
+        Raises:
+            InputError: if there is no such table, naming those there are, or pandas is not installed.
+        """
+        from unslant.reports.frames import metrics_frame, table_frame
+
+        if what == "metrics":
+            return metrics_frame(self.to_dict())
+        responses = getattr(self, "responses", None)
+        if what == "responses" and responses is not None:
+            needed("pandas", "to_pandas", InputError)
+            return responses.table.to_pandas()
+        tables = {table.id: table for panel in self.page().sections for table in panel.tables}
+        if what not in tables:
+            known = ("metrics", *["responses"] * (responses is not None), *tables)
+            raise InputError(f"{self.study}: no table {what!r}: {one_of(what, known)}")
+        return table_frame(tables[what])
+
+    def plot(self, name: str = "") -> Any:
+        """A chart of the report as an altair chart, by default the first.
+
+        Raises:
+            InputError: if there is no such chart, naming those there are.
+        """
+        from unslant.reports.figures import altair_chart
+
+        charts = {chart.id: chart for panel in self.page().sections for chart in panel.charts}
+        name = name or next(iter(charts), "")
+        if name not in charts:
+            raise InputError(
+                f"{self.study}: no chart {name!r}: {one_of(name, charts)}"
+                if charts
+                else f"{self.study}: no charts, tables only"
+            )
+        return altair_chart(charts[name])
+
     def to_json(self, path: str | Path) -> None:
         """Write :meth:`to_dict`.
 
@@ -74,3 +136,17 @@ class RecordedResult(StudyResult):
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
         self.responses.to_parquet(path)
+
+
+def requests_of_all(results: Sequence[Any]) -> dict[str, Any]:
+    """What the replies of several results have cost, as metadata of their comparison."""
+    found = {name: cost for result in results for name, cost in result.meta.get("requests", {}).items()}
+    return {"requests": found} if found else {}
+
+
+def write_each(results: Sequence[Any], path: str | Path) -> None:
+    """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
+    from unslant.reports.escape import file_name
+
+    for result in results:
+        result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{file_name(result.model)}"))

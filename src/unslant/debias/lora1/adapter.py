@@ -12,6 +12,7 @@ from transformers.pytorch_utils import Conv1D
 
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import ModelError
+from unslant.extras import needed
 from unslant.models.hf.loading import with_adapter
 from unslant.models.hf.model import TransformersModel
 
@@ -38,19 +39,6 @@ def attention_projections(model: Any) -> list[str]:
     return sorted(found)
 
 
-def require_peft() -> Any:
-    """The peft library.
-
-    Raises:
-        ModelError: saying how to install it.
-    """
-    try:
-        import peft
-    except ImportError as error:
-        raise ModelError("LoRA-1 needs peft: pip install 'unslant[train]'") from error
-    return peft
-
-
 class Adapted:
     """A loaded model with a LoRA adapter in it, until :meth:`close`; the model's own weights do not change.
 
@@ -73,7 +61,7 @@ class Adapted:
     @classmethod
     def new(cls, model: TransformersModel, settings: TrainSettings) -> Adapted:
         """A new adapter, initialised by the seed: it changes nothing until trained."""
-        peft = require_peft()
+        peft = needed("peft", "LoRA-1")
 
         def wrap(module: Any) -> Any:
             targets = [t.strip() for t in settings.targets.split(",") if t.strip()] or attention_projections(module)
@@ -105,7 +93,7 @@ class Adapted:
         Raises:
             ModelError: if it cannot be loaded onto this model.
         """
-        require_peft()
+        needed("peft", "LoRA-1")
         return cls(model, lambda module: with_adapter(module, str(folder))[0].eval())
 
     def trainable(self) -> dict[str, Any]:

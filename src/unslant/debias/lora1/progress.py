@@ -8,11 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import torch
 
 from unslant.arrays import Jsonable
 from unslant.asking import Asker, ask_orders
-from unslant.debias.lora1.loss import loss, order_entropy
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for
@@ -77,6 +75,10 @@ class Epoch(Jsonable):
 
 def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
     """Measure the model as it is now, in the same orders every epoch."""
+    import torch
+
+    from unslant.debias.lora1.loss import loss, order_entropy
+
     asker.forget()
     asked = [question for question in questions if len(question.movable) > 1]
     rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])

@@ -40,4 +40,4 @@ def audit(
         from unslant.studies.audit.study import audit as run
         from unslant.studies.recording import run_study
 
-        run_study(run, model, questions, settings, models, outputs, store)
+        run_study(run, [model], questions, settings, models, outputs, store)

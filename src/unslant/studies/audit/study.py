@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, no_progress
@@ -22,7 +21,7 @@ from unslant.presentations import (
     reversed_order,
 )
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
@@ -31,7 +30,7 @@ from unslant.studies.options import with_options
 
 def audit(
     model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: str | Path | QuestionSet[Question] | Iterable[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: AuditSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -46,7 +45,7 @@ def audit(
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
             other inputs have been checked.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes: a file, recipe, list, data frame, loaded set, ...
         settings, options: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as keywords
             (``orders="cyclic"``, ``limit=100``, ...), or both.
 
@@ -56,7 +55,7 @@ def audit(
     """
     chosen = with_options(AuditSettings, settings, options)
     alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
-    found = chosen.sampled(_question_set(questions, chosen))
+    found = chosen.sampled(chosen.load(questions))
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
     shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}  # presentations of a question; refused here, not on the way
@@ -109,11 +108,3 @@ def audit_presentations(
     if len(labels) > 2:
         shown.append(present(question, given, kind="labels-shifted", labels=(*labels[1:], labels[0])))
     return shown
-
-
-def _question_set(
-    questions: str | Path | QuestionSet[Question] | Iterable[Question], settings: AuditSettings
-) -> QuestionSet[Question]:
-    if isinstance(questions, str | Path):
-        return settings.load(questions)
-    return questions if isinstance(questions, QuestionSet) else QuestionSet.of(questions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
@@ -13,13 +12,13 @@ from unslant.errors import InputError
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
 from unslant.presentations.interventions import VANILLA
-from unslant.questions import EMBEDDED, QuestionSet
+from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.contamination.settings import ContaminationSettings, Training
 from unslant.studies.options import part_of, with_options
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
-from unslant.studies.unbiased.plan import AnySet, plan
+from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
@@ -34,8 +33,8 @@ def _load(name: str) -> TransformersModel:
 
 
 def contamination(
-    model: str | Callable[[], TransformersModel],
-    questions: str | Path | AnySet = EMBEDDED,
+    model: str | TransformersModel | Callable[[], TransformersModel],
+    questions: Any = EMBEDDED,
     settings: ContaminationSettings | None = None,
     *,
     load: Callable[[str], Any] = _load,
@@ -47,8 +46,8 @@ def contamination(
     With ``against``, two existing models are compared instead.
 
     Args:
-        model: a name for ``load``, or a function that loads a model, which is trained in place.
-        questions: a file, recipe or loaded set.
+        model: a name for ``load``, a loaded model, or a function that loads one; it is trained in place.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
         load: opens models by name.
 
@@ -57,10 +56,10 @@ def contamination(
         ModelError: if the model cannot be loaded or trained.
     """
     chosen = with_options(ContaminationSettings, settings, options)
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     asked = part_of(chosen, UnbiasedSettings, alone=False, limit=None)
     measure = partial(unbiased, questions=found, settings=asked, progress=progress)
-    opener = partial(load, model) if isinstance(model, str) else model
+    opener = partial(load, model) if isinstance(model, str) else partial(opened, model, ("score", "train"))
     if chosen.against is not None:
         return compare(measure(opener), measure(partial(load, chosen.against)))
     planned = plan(found, replace(asked, runs=1, shots=0))

@@ -1,9 +1,9 @@
-"""How debiasing methods are compared."""
+"""How questions are answered by debiasing methods, and how the methods are compared."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import Names, Pools, PromptOptions, ScoredLabelOptions, switch_off
+from unslant.studies.options import Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
@@ -22,3 +22,13 @@ class DebiasSettings(ScoredLabelOptions, PromptOptions):
     """Measure fitted methods on the other sets too."""
     orders: str = "auto"
     """Orders in which questions are listed to measure the remaining bias; see unslant audit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSettings(ScoredLabelOptions, PromptOptions):
+    """How questions are answered."""
+
+    method: str = "vote"
+    """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
+    train: Pool | None = None
+    """Questions to fit on, for methods that need fitting; by default QUESTIONS."""

@@ -15,9 +15,10 @@ from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel
+from unslant.models.open import opened
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
-from unslant.questions import Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -27,8 +28,8 @@ PRIDE_DRAWS = 5
 
 
 def debias_study(
-    models: Sequence[ScoringModel | Callable[[], ScoringModel]],
-    questions: Sequence[QuestionSet[Question]],
+    models: str | ScoringModel | Sequence[str | ScoringModel | Callable[[], ScoringModel]],
+    questions: Any = EMBEDDED,
     settings: DebiasSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -41,8 +42,8 @@ def debias_study(
     With several sets, fitted methods are also measured on the other sets.
 
     Args:
-        models: loaded models, or functions that load one, used one after the other.
-        questions: sets with distinct names.
+        models: names, loaded models, or functions that load one, used one after the other.
+        questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
         settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
             ``methods``: see :data:`unslant.debias.METHODS`; the undebiased model is always included. ``train``: files
             or loaded sets, one for each of ``questions``.
@@ -53,7 +54,9 @@ def debias_study(
     """
     chosen = with_options(DebiasSettings, settings, options)
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
-    questions = [chosen.sampled(found) for found in questions]
+    needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
+    several = isinstance(questions, list | tuple) and not any(isinstance(q, Mapping | Question) for q in questions)
+    questions = [chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])]
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in questions]
     if len(set(names)) < len(names):
@@ -66,8 +69,8 @@ def debias_study(
         training, test = [half for half, _ in halves], [half for _, half in halves]
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
     entries: list[Entry] = []
-    for model in models:
-        loaded = model() if callable(model) else model
+    for model in models if isinstance(models, list | tuple) else [models]:
+        loaded = opened(model, needs)
         asker = partial(ModelAsker, loaded, elicitation, alphabet, progress=progress)
         entries += _Run(loaded.name, names, test, training, asker, chosen, alphabet, progress).all(methods)
     meta = {

@@ -15,13 +15,16 @@ from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
+from unslant.studies.result import StudyResult
 
 LOG = "log.jsonl"
 
 
 @dataclass(frozen=True)
-class TrainingLog:
+class TrainingLog(StudyResult):
     """The log ``unslant train`` writes into the adapter's folder; epoch 0 is the untrained model."""
+
+    study = "training"
 
     name: str
     epochs: tuple[Epoch, ...]

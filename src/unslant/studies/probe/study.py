@@ -12,11 +12,13 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.asking import Asked, Progress, no_progress
 from unslant.errors import InputError
+from unslant.models import GenerateOptions, ModelOptions
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
-from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt
+from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
 from unslant.studies.probe.settings import ProbeSettings
@@ -26,8 +28,8 @@ WITHOUT_BINARY = {"BT": 0.0}
 
 
 def probe(
-    participants: Sequence[Participant],
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    models: Sequence[str | Participant],
+    questions: Any = EMBEDDED,
     settings: ProbeSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -38,18 +40,21 @@ def probe(
     Each version is judged once; strength p takes the rephrased version of a question with probability p.
 
     Args:
-        participants: two models or more, see :mod:`unslant.studies.probe.judging`.
-        questions: a file, recipe or loaded set.
+        models: two or more: names, or participants of :mod:`unslant.studies.probe.judging`.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
 
     Raises:
         InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
     """
     chosen = with_options(ProbeSettings, settings, options)
-    names, strengths = [participant.name for participant in participants], _strengths(chosen)
+    names, strengths = [p if isinstance(p, str) else p.name for p in models], _strengths(chosen)
     _check(names, strengths)
     writer = chosen.writer()
-    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions)
+    whole = chosen.load(questions)
+    participants = [
+        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in models
+    ]
     published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
 
@@ -57,6 +62,7 @@ def probe(
         prompts = [confidence_prompt(version, writer) for version in versions]
         return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
+    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
     original = judged(shown)
     boat = judged(presentation for _, presentation in changed)
     rephrased = np.full((len(names), *original.shape), np.nan)
@@ -75,6 +81,7 @@ def probe(
         "questions": whole.name,
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
+        "requests": requests_of(spent),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 

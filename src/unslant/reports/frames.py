@@ -1,0 +1,61 @@
+"""Tables and numbers of a result as pandas DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from unslant.errors import InputError
+from unslant.extras import needed
+from unslant.metrics.records import record_of
+from unslant.reports.panels import Table
+from unslant.reports.tables import columns_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
+"""Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
+COLUMNS = ("key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit")
+
+
+def table_frame(table: Table) -> DataFrame:
+    """A table of the report, with the columns of its CSV file (:func:`unslant.reports.tables.columns_of`)."""
+    heads, rows = columns_of(table)
+    found: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
+    return found
+
+
+def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
+    """Every number of a result that has a record in :mod:`unslant.metrics.records`, one row each.
+
+    Args:
+        values: the result as for JSON.
+
+    Returns:
+        Columns :data:`COLUMNS`; ``key`` is the path in JSON, ``name``, ``meaning`` and ``unit`` are of the record.
+    """
+    rows = []
+    for path, found in _numbers(values, ()):
+        record = record_of(path)
+        if record is not None:
+            about = {"key": ".".join(path), "name": record.name, "meaning": record.meaning, "unit": record.scale}
+            rows.append(about | {key: value for key, value in found.items() if key in COLUMNS})
+    frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=list(COLUMNS))
+    return frame
+
+
+def _numbers(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Path and parts of every estimate and plain number."""
+    if isinstance(value, Mapping):
+        if {"value", "low", "high", "n"} <= set(value):
+            yield path, value
+            return
+        for key, item in value.items():
+            if key not in APART:
+                yield from _numbers(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _numbers(item, (*path, str(at)))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, {"value": value}

@@ -1,0 +1,75 @@
+"""Training of an adapter, as ``unslant train`` does it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unslant.asking import Progress, no_progress
+from unslant.debias.lora1.settings import TrainSettings
+from unslant.studies.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
+
+if TYPE_CHECKING:
+    from unslant.studies.debias.training_log import TrainingLog
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdapterSettings(ScoredLabelOptions, PromptOptions, TrainSettings):
+    """How an adapter is trained."""
+
+    held_out: Pool | None = None
+    """Questions to monitor the training on; by default a fifth of QUESTIONS, at most 64."""
+
+
+def train(
+    model: Any,
+    questions: Any,
+    out: str | Path,
+    settings: AdapterSettings | None = None,
+    *,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> "TrainingLog":
+    """Train an adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
+
+    The model is as it was afterwards: load the adapter with ``unslant.load_model(name, adapter=out)``, or with peft.
+
+    Args:
+        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
+        questions: whatever :func:`unslant.load_questions` takes.
+        out: folder for adapter, log and checkpoint; a run that was stopped there is resumed.
+        settings, options: an :class:`AdapterSettings`, its fields as keywords (``epochs=3``, ``held_out="q.jsonl"``,
+            ...), or both.
+
+    Returns:
+        The log of the training on the held-out questions.
+
+    Raises:
+        InputError: on questions or settings that cannot be used, or a folder that holds another run.
+        ModelError: if the model cannot be loaded or trained, or peft is not installed.
+    """
+    from unslant.extras import needed
+
+    chosen = with_options(AdapterSettings, settings, options)
+    needed("peft", "training an adapter")
+    needed("torch", "training an adapter")
+
+    from unslant.asking import ModelAsker
+    from unslant.debias.lora1.method import split
+    from unslant.debias.lora1.training import train as run
+    from unslant.models.open import opened
+    from unslant.presentations import parse_labels
+    from unslant.prompts import Cloze
+    from unslant.studies.debias.training_log import TrainingLog
+
+    out = Path(out)
+    found = chosen.sampled(chosen.load(questions))
+    following = chosen.pool(chosen.held_out)
+    training, held_out = (list(found), list(following)) if following else split(found.questions, chosen.seed)
+    elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
+    loaded = opened(model, ("score", "train"))
+    asker = ModelAsker(loaded, elicitation, alphabet)
+    recipe = part_of(chosen, TrainSettings)
+    run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
+    log = TrainingLog.read(out)
+    log.to_html(out / "log.html")
+    return log
