@@ -21,6 +21,7 @@ from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
+from unslant.responses.table import GENERATE
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
@@ -32,8 +33,6 @@ Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None if it is no answer)."""
-GENERATE = "generate"
-"""Elicitation of rows that are generated replies."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
 _FIRST_LOOK = 50

@@ -130,7 +130,9 @@ def test_inspect_epochs_are_repeats(logs: Path) -> None:
 def test_inspect_unparsed_is_no_score_of_zero(logs: Path) -> None:
     pytest.importorskip("inspect_ai")
     result = audit(logs / "inspect" / "unparsed_with_logprobs.eval")
-    assert result.metrics.counts.failed_rows >= 20
+    assert result.metrics.counts.unanswered_rows >= 20
+    assert result.metrics.means.accuracy.n == 24
+    assert result.metrics.means.answered_accuracy.n <= 4
     assert "no answer in" in result.headline
     assert "of 24 responses" in result.headline
 

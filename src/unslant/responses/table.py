@@ -20,6 +20,9 @@ from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.earlier import with_fields
 
+GENERATE = "generate"
+"""Elicitation of rows that are generated replies."""
+
 
 @dataclass(frozen=True)
 class Response:

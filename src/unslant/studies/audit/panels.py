@@ -72,14 +72,15 @@ def headline(metrics: Metrics) -> str:
         if value.defined
     ]
     counts = metrics.counts
-    failed = f"no answer in {counts.failed_rows:,} of {counts.rows:,} responses" if counts.failed_rows else ""
-    if not written:
+    no_answer = counts.failed_rows + counts.unanswered_rows
+    failed = f"no answer in {no_answer:,} of {counts.rows:,} responses" if no_answer else ""
+    if not written or no_answer == counts.rows:
         return f"Nothing could be measured{': ' * bool(failed)}{failed}"
     chance = f"chance {number(means.chance, METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
     parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
-    if failed and counts.failed_rows > MANY_FAILED * counts.rows:
+    if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
     if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
@@ -105,7 +106,7 @@ def _lead(result: AuditResult) -> str:
 def notes(result: AuditResult) -> list[str]:
     """What was left out or needs care, and the cost, one sentence each."""
     counts = result.metrics.counts
-    failed = "failed; they count as no answer, and their questions are excluded from the order metrics."
+    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
     missing = "excluded from the order metrics because an order is missing or failed"
     several = "several right options; choosing any of them counts as right"
     pinned = "options that keep their place (all of the above, both A and C)"
@@ -136,6 +137,14 @@ def notes(result: AuditResult) -> list[str]:
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *(
+            [
+                f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
+                "refused, or naming none or several options): counted as not right, their questions as not consistent."
+            ]
+            if counts.unanswered_rows
+            else []
+        ),
         *(
             [
                 f"Label scores that are only upper bounds, because the server did not return the label: "
