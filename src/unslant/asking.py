@@ -177,22 +177,30 @@ def ask_for_replies(
     writer: Writer,
     *,
     read: Reader | None = None,
+    repeats: Sequence[int] = (),
     progress: Progress = no_progress,
+    phase: str = "asking",
 ) -> Responses:
     """Get a reply to every presentation and read the answer in it; equal prompts are asked once.
 
     Args:
         read: how replies are read; by default :func:`read_labels`.
+        repeats: which sample of its presentation each is, from 0; equal prompts of different samples are asked anew.
 
     Returns:
         One row per presentation, in their order, with the reply in full.
     """
     cue = writer.template.render("cloze.cue")
-    prompts = [writer.prompt(presentation, cue, ()) for _, presentation in asked]
+    samples = repeats or [0] * len(asked)
+    prompts = [
+        (writer.prompt(presentation, cue, ()), sample)
+        for (_, presentation), sample in zip(asked, samples, strict=True)
+    ]
     distinct = list(dict.fromkeys(prompts))
-    replies = dict(zip(distinct, generate_all(model, distinct, progress=progress), strict=True))
+    found = generate_all(model, [prompt for prompt, _ in distinct], progress=progress, phase=phase)
+    replies = dict(zip(distinct, found, strict=True))
     return Responses.from_rows(
-        reply_row(question, presentation, replies[prompt], read)
+        replace(reply_row(question, presentation, replies[prompt], read), repeat=prompt[1])
         for (question, presentation), prompt in zip(asked, prompts, strict=True)
     )
 

@@ -111,6 +111,18 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
                short="Spearman"),
         _p("pbm_accuracy.spearman_p", "of the rank correlation, two-sided"),
     ),
+    "Replies": (
+        _share("noise.between_orders", "flips between orders", "pairs of orders with different answers"),
+        _share("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ"),
+        _difference("noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions"),
+        _share("calibration.confidence", "confidence stated", "mean over the replies that state one"),
+        _share("calibration.right", "right where stated", "share right of these replies"),
+        _share("calibration.ece", "ECE", "distance of confidence from the share right, in ten bins",
+               "Guo et al. 2017"),
+        _share("calibration.brier", "Brier score", "squared distance of confidence from right (1) or wrong (0)",
+               "Brier 1950"),
+        _share("adaptive.other_vote", "other vote", "agreeing questions whose vote over all orders is another answer"),
+    ),
     "Labels": (
         Metric("rstd", "RStd", "spread of recall over the labels", source="P1 eq. 4; Zheng et al. 2024"),
         Metric("rsd", "RSD", "spread of recall relative to its mean", source="Reif and Schwartz 2024"),

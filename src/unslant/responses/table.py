@@ -69,6 +69,12 @@ class Response:
         if self.logprobs is not None and len(self.logprobs) != len(self.labels):
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
 
+    @property
+    def choice(self) -> int:
+        """The one option that a reply chooses; -1 where it is no answer, or names none or several."""
+        named = sorted(self.chosen or ()) if self.status == "ok" else []
+        return named[0] if len(named) == 1 and named[0] >= 0 else -1
+
     @classmethod
     def scored(
         cls,
