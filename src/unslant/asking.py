@@ -227,6 +227,8 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
     """The row of one reply: its status, and what it chooses if it is an answer."""
     if reply.text is None:
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)
+    if reply.declined:
+        return Response.of(question, presentation, GENERATE, status="refused", raw=reply.text)
     status, chosen = (read or read_labels)(reply.text, question, presentation)
     return Response.of(question, presentation, GENERATE, status=status, chosen=chosen, raw=reply.text)
 

@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import unslant
 from unslant.cli.safe_files import check_files
-from unslant.errors import OutputError, UnslantError
+from unslant.errors import MostlyFailedError, OutputError, UnslantError
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES
@@ -51,6 +51,10 @@ app.command("unslant.cli.study:group", name="study", help="Run one of the experi
 app.command("unslant.cli.questions:group", name="questions", help="Build question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
+
+
+EXIT_STATUS = {OutputError: 5, MostlyFailedError: 3}
+"""Errors that do not end with 2."""
 
 
 @contextmanager
@@ -91,7 +95,7 @@ def _only_here() -> None:
 
 
 def main() -> None:
-    """Entry point: user errors become one line and exit code 2, failed outputs exit code 5."""
+    """Entry point: every error on purpose becomes one line and an exit code (:data:`EXIT_STATUS`)."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -105,7 +109,7 @@ def main() -> None:
             command(*given.args, **given.kwargs)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(5 if isinstance(error, OutputError) else 2)
+        sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

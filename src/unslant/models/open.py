@@ -70,11 +70,14 @@ BACKENDS: dict[str, Backend] = {
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "unslant.models.served:open_served", "generate": "unslant.models.chat:open_inspect"},
+        {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
         _REMOTE | {"base_url"},
     ),
     "inspect": Backend(
-        "a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "unslant.models.chat:open_inspect"}, _REMOTE
+        "a model behind inspect",
+        "inspect:PROVIDER/NAME",
+        {"generate": "unslant.models.inspect_chat:open_inspect"},
+        _REMOTE,
     ),
 }
 """Scheme -> backend."""

@@ -1,6 +1,6 @@
 """How models are found, run and made to generate: what a user may choose."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from unslant.errors import InputError
 
@@ -62,10 +62,15 @@ class GenerateOptions(LengthOptions):
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise InputError(f"temperature {self.temperature}: give 0 to 2")
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """The part of a model's identity that they are."""
+        return {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) is not None}
+
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
         """The same with these values where none was given."""
         return GenerateOptions(
-            temperature=temperature if self.temperature is None else self.temperature,
+            temperature=temperature if self.temperature is None else float(self.temperature),
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
         )
 

@@ -39,7 +39,7 @@ class Run:
             life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command to mend
             it).
         where: process and host of its last start.
-        done, total: prompts scored, and prompts asked for so far.
+        done, total: prompts with a score or a reply, and prompts asked for so far.
         started, updated: seconds since 1970; while a run is at work, ``updated`` is renewed every :data:`HEARTBEAT`
             seconds.
     """
@@ -173,20 +173,20 @@ class Runs:
         raise InputError(f"{what}: see unslant runs list")
 
     def remove(self, run: Run) -> None:
-        """Forget a run, with every score that no other run has asked for."""
+        """Forget a run, with every score and reply that no other run has asked for."""
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
             passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
             connection.execute("DELETE FROM run_passes WHERE run = ?", (run.id,))
             kept = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
             for gone in set(passes) - kept:
-                for table, column in (("scores", "pass"), ("states", "pass"), ("passes", "id")):
+                for table, column in (("scores", "pass"), ("replies", "pass"), ("states", "pass"), ("passes", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,))
 
     def clear(self) -> None:
-        """Forget everything, scores of no run included."""
+        """Forget everything, also what belongs to no run."""
         with self._database.transaction() as connection:
-            for table in ("runs", "run_passes", "scores", "states", "passes"):
+            for table in ("runs", "run_passes", "scores", "replies", "states", "passes"):
                 connection.execute(f"DELETE FROM {table}")
 
     def shrink(self) -> None:

@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from unslant.models import Cost, facts_of
+from unslant.models import ChatCost, ChatModel, Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 
 
 def about(
-    study: str, found: QuestionSet[Any], settings: Mapping[str, Any], model: Any, before: Cost | None = None
+    study: str,
+    found: QuestionSet[Any],
+    settings: Mapping[str, Any],
+    model: Any,
+    before: Cost | ChatCost | None = None,
 ) -> dict[str, Any]:
-    """Model, questions and settings of a run; given its cost ``before``, also engine, cost and admissions."""
+    """Model, questions and settings of a run; given its cost ``before``, also cost, engine and admissions."""
     meta = {
         "study": study,
         "model": model if isinstance(model, str) else model.name,
@@ -24,7 +28,10 @@ def about(
         "loading": asdict(found.report),
         "settings": dict(settings),
     }
-    if before is not None:
+    if isinstance(before, ChatCost):
+        meta |= {"requests": requests_of({model.name: (model, before)})}
+        meta |= {"offline": True} if getattr(model, "offline", False) else {}
+    elif before is not None:
         facts: dict[str, Any] = facts_of(model)
         if spelled := facts.pop("special_tokens", None):  # by questions that this model was asked, now or earlier
             asked = {question.id for question in found}
@@ -32,6 +39,13 @@ def about(
             facts |= {"special_tokens": spelled | {"questions": own}} if own else {}
         meta |= {**facts, "cost": asdict(model.cost - before)}
     return meta
+
+
+def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, dict[str, Any]]:
+    """What the replies of each model have cost since that moment, and why the last one failed, by what it is called."""
+    return {
+        name: asdict(model.cost - before) | {"last_error": model.last_error} for name, (model, before) in asked.items()
+    }
 
 
 def with_meta(responses: Responses, meta: Mapping[str, Any], found: QuestionSet[Any]) -> Responses:

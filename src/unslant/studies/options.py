@@ -218,18 +218,18 @@ class OutputOptions(ReportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """Where to store scores."""
+    """Where to store scores and replies."""
 
     store: Path | None = None
-    """File that stores every score (default: in your data folder)."""
+    """File that stores every score and reply (default: in your data folder)."""
     no_store: bool = False
-    """Neither store scores nor reuse stored ones."""
+    """Neither store scores and replies nor reuse stored ones."""
     offline: bool = False
-    """Do not ask a server: take every score from the store. The headline says so."""
+    """Do not ask a server: take every score and reply from the store. The headline says so."""
 
     def __post_init__(self) -> None:
         if self.offline and self.no_store:
-            raise InputError("--offline takes every score from the store: leave out --no-store")
+            raise InputError("--offline takes everything from the store: leave out --no-store")
 
 
 def flags(title: str, place: int) -> Parameter:
@@ -250,7 +250,7 @@ Logs = Annotated[
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
-Store = Annotated[Path | None, Parameter(help="File that stores every score (default: in your data folder).")]
+Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
 Model = Annotated[
     str,
     Parameter(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError, OutputError
+from unslant.errors import InputError, MostlyFailedError, OutputError
 from unslant.files import check_writable, make_folder
 from unslant.studies.options import ReportOptions
+from unslant.studies.provenance import mostly_failed
 
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
@@ -45,6 +46,7 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
 
     Raises:
         OutputError: naming every file that could not be written.
+        MostlyFailedError: if more than half of the requests to a model failed; everything is written nevertheless.
     """
     wanted = {name: getattr(options, name, None) for name in _FILES}
     if options.out:
@@ -70,6 +72,8 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
             raise failure
     if failed:
         raise OutputError("; ".join(map(str, failed)))
+    if told := mostly_failed(getattr(result, "meta", {})):
+        raise MostlyFailedError(told)
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
@@ -18,11 +18,13 @@ from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
 
 if TYPE_CHECKING:
-    from unslant.models import ScoringModel
+    from unslant.models import ChatModel, ScoringModel
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
     from unslant.store import Store
     from unslant.studies.result import StudyResult
+
+Asked = TypeVar("Asked", bound="ScoringModel | ChatModel")
 
 
 def run_study(
@@ -41,19 +43,15 @@ def run_study(
 
     Args:
         study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
-        generate: how to generate replies, which are not stored; by default labels are scored.
+        generate: how to generate replies; by default labels are scored.
     """
     check_outputs(outputs)
     address_of(model, models, ("generate",) if generate else ("score",))
     found = settings.load(questions, getattr(settings, "maths", False))
-    if generate:
-        with show_progress(outputs.quiet) as progress:
-            result = study(partial(open_chat, model, models, generate), found, settings, progress=progress)
-    else:
-        with recording(store, outputs.quiet) as record:
-            loader = record.loader(partial(open_model, model, models), settings.sampled(found))
-            result = study(loader, found, settings, progress=record.progress)
-            record.keep(result.responses)
+    opener = partial(open_chat, model, models, generate) if generate else partial(open_model, model, models)
+    with recording(store, outputs.quiet) as record:
+        result = study(record.loader(opener, settings.sampled(found)), found, settings, progress=record.progress)
+        record.keep(result.responses)
     write_outputs(result, outputs)
     return result
 
@@ -78,7 +76,7 @@ def report_logs(
 
 @contextmanager
 def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
-    """Store every score and show progress while the block runs; StoreError if the store cannot be opened."""
+    """Store every score and reply and show progress while the block runs; StoreError if the store cannot be opened."""
     opened: Store | None = None
     if not options.no_store:
         from unslant.store import Store
@@ -104,26 +102,30 @@ class Recording:
         self._store, self._offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
-        self._models: list[ScoringModel] = []
+        self._models: list[ScoringModel | ChatModel] = []
 
-    def loader(
-        self, load: Callable[[], ScoringModel], questions: QuestionSet[Any] | None = None
-    ) -> Callable[[], ScoringModel]:
-        """``load`` with stored scores; the run is recorded once it is called."""
+    def loader(self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None) -> Callable[[], Asked]:
+        """``load`` with stored scores or replies; the run is recorded once it is called."""
 
-        def loaded() -> ScoringModel:
-            model = load()
-            self._models.append(model)
-            if self._store is not None:
-                from unslant.models.stored import StoredModel
-
-                self._begin(self._store, model.name, questions)
-                model = StoredModel(model, self._store, self._run, offline=self._offline)
-                self._models.append(model)
+        def loaded() -> Asked:
+            model = self.stored(load(), questions)
             self.progress.model = model
             return model
 
         return loaded
+
+    def stored(self, model: Asked, questions: QuestionSet[Any] | None = None) -> Asked:
+        """The model with its scores or replies stored, unless nothing is to be."""
+        if self._store is None:
+            return model
+        self._begin(self._store, model.name, questions)
+        from unslant.models.stored import StoredModel
+        from unslant.models.stored_chat import StoredChat
+
+        kind: Any = StoredChat if hasattr(model, "generate") else StoredModel
+        found = kind(model, self._store, self._run, offline=self._offline)
+        self._models.append(found)
+        return cast("Asked", found)
 
     def _begin(self, store: Store, model: str, questions: QuestionSet[Any] | None) -> None:
         if not self._run:
@@ -142,10 +144,9 @@ class Recording:
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""
         recalled = sum(getattr(model, "recalled", 0) for model in self._models)
-        found = []
-        if self._store and recalled and not quiet:
-            found.append(f"{recalled:,} prompts had been scored before ({self._store.path})")
-        return found
+        if not self._store or not recalled or quiet:
+            return []
+        return [f"{recalled:,} prompts had been asked before ({self._store.path})"]
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
@@ -158,7 +159,7 @@ class Recording:
             with suppress(UnslantError):  # the store itself may be what failed
                 self._end("stopped" if stopped else "failed", message)
             if stopped and self._run:
-                print(f"scores so far are stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
+                print(f"what came so far is stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
             raise
         self._end("done")
 

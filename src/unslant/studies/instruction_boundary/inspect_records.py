@@ -12,7 +12,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ModelOutput
 
 from unslant.asking import GENERATE
-from unslant.models.chat import inspect_messages
+from unslant.models.inspect_chat import inspect_messages
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
 from unslant.responses import Extracted, Response, chosen_contents, extract, text_ranks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import ModelError, without_user_info
 from unslant.files import make_folder
-from unslant.models.chat import inspect_model
+from unslant.models.inspect_chat import inspect_model
 from unslant.models.open import address_of
 from unslant.models.options import Address, GenerateOptions, ModelOptions
 from unslant.presentations import parse_labels

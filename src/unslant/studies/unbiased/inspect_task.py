@@ -15,7 +15,8 @@ from inspect_ai.solver import TaskState, generate
 
 from unslant.asking import reply_row
 from unslant.models import GenerateOptions
-from unslant.models.chat import Reply, inspect_messages
+from unslant.models.chat import Reply
+from unslant.models.inspect_chat import inspect_messages
 from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question

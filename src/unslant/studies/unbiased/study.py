@@ -9,7 +9,7 @@ from typing import Any
 
 from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
 from unslant.models import ScoringModel
-from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.chat import ChatModel, is_local
 from unslant.models.open import opened
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import read_open
@@ -50,12 +50,12 @@ def unbiased(
     found, writer = chosen.sampled(whole), chosen.writer()
     planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
     asker = opened(model, ("generate",) if chosen.generate else ("score",))
+    before = asker.cost.copy()
     if chosen.generate:
-        chosen = replace(chosen, chat=chosen.chat or not isinstance(asker, LocalChat))
+        chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
         responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker)
+        meta = about("unbiased", found, recorded(chosen), asker, before)
     else:
-        before = asker.cost.copy()
         responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
         meta = about("unbiased", found, recorded(chosen), asker, before)
         meta["parameters"] = getattr(asker, "parameters", None)
