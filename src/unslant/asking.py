@@ -193,8 +193,7 @@ def ask_for_replies(
     cue = writer.template.render("cloze.cue")
     samples = repeats or [0] * len(asked)
     prompts = [
-        (writer.prompt(presentation, cue, ()), sample)
-        for (_, presentation), sample in zip(asked, samples, strict=True)
+        (writer.prompt(presentation, cue, ()), sample) for (_, presentation), sample in zip(asked, samples, strict=True)
     ]
     distinct = list(dict.fromkeys(prompts))
     found = generate_all(model, [prompt for prompt, _ in distinct], progress=progress, phase=phase)

@@ -1,8 +1,8 @@
 """Right and wrong: under the given order, under every order, and for the vote.
 
-Everything is per question, ``nan`` where undefined (no answer, no right option, orders missing), so that any mean over
-questions leaves those out and knows its N. An answer is right when its content is one of the right ones. A reply that is
-no answer is not right; a request that got no reply has no value.
+Everything is per question, ``nan`` where undefined (no reply, no right option, orders missing), so that any mean over
+questions leaves those out and knows its N. An answer is right when its content is one of the right ones; a reply that
+is no answer is not right.
 """
 
 from __future__ import annotations

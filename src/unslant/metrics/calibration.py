@@ -48,7 +48,7 @@ def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Boo
     counts = np.bincount(question, minlength=size).astype(np.float64)
 
     def mean(values: Floats) -> Estimate:
-        return bootstrap.ratio(np.bincount(question, values, size), counts)
+        return bootstrap.ratio(np.bincount(question, values, size).astype(np.float64), counts)
 
     hit = right.astype(np.float64)
     bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)

@@ -91,7 +91,8 @@ def measure(scores: OrderScores) -> QuestionMeasures:
     """All per-question values."""
     size = len(scores)
     per_order = {
-        name: np.full(size, np.nan) for name in ("expected", "robust", "pbm", "normalised", "consistency", "ties", "answered")
+        name: np.full(size, np.nan)
+        for name in ("expected", "robust", "pbm", "normalised", "consistency", "ties", "answered")
     }
     for block in scores.blocks:
         right = correct_under_orders(block)

@@ -71,8 +71,8 @@ def flipped(scores: OrderScores, other: View) -> Floats:
     """Whether the chosen content differs between the given order and another view (fluctuation, P1 eq. 3).
 
     Returns:
-        (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable options and
-        the labels in place).
+        (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable
+        options and the labels in place).
     """
     differs: Floats = (scores.given.chosen != other.chosen).astype(np.float64)
     same_page = (scores.given.positions == other.positions).all(axis=1) & (scores.given.labels == other.labels).all(

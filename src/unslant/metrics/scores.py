@@ -28,9 +28,10 @@ class Block:
     Attributes:
         index: (Q,) rows of these questions in the arrays of :class:`OrderScores`.
         ids: their ids.
-        probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1, and are
-            all zeros where the reply is no answer. Orders of one question are sorted lexicographically by content, so that order k is the same for all questions shown
-            in all orders, and nothing depends on the row order of the table.
+        probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1, and are all
+            zeros for a reply without an answer. Orders of one question are sorted lexicographically by content, so that
+            order k is the same for all questions shown in all orders, and nothing depends on the row order of the
+            table.
         positions: (Q, K, n) position, 0 = top, at which content i stood under order k.
         answers: (Q, n) which contents are right.
         pinned: (Q, n) which contents kept their place in every order.

@@ -60,7 +60,9 @@ def relabelled(scores: OrderScores) -> tuple[View, ...]:
 
 
 def unsure_questions(scores: OrderScores) -> Floats:
-    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not, nan with one order or no answer.
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not.
+
+    nan with one order or no answer.
 
     All pages count alike. Were questions picked by their orders alone, content would seem to attract less there than on
     the other pages, and the label it carries on those more.

@@ -45,7 +45,7 @@ def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
 
 
 def credit(probs: Floats) -> Floats:
-    """(..., n) the choice as shares that sum to 1, split evenly between tied options; zeros where there is no answer."""
+    """(..., n) the choice as shares that sum to 1, split evenly between tied options; zeros for no answer."""
     best = tied(probs).astype(np.float64)
     shares: Floats = best / np.maximum(best.sum(axis=-1, keepdims=True), 1.0)
     return shares

@@ -129,9 +129,7 @@ def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Boots
     return calibration(np.asarray(question, np.int64), np.asarray(confidence), np.asarray(right), bootstrap)
 
 
-def _adaptive(
-    meta: Mapping[str, object], requests: int, scores: OrderScores, bootstrap: Bootstrap
-) -> Adaptive | None:
+def _adaptive(meta: Mapping[str, object], requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
     told = meta.get("adaptive")
     if not isinstance(told, Mapping) or scores.stopped is None:
         return None

@@ -13,7 +13,6 @@ from unslant.models.chat import is_local
 from unslant.models.open import opened
 from unslant.presentations import (
     Order,
-    Presentation,
     ShotChooser,
     cyclic_orders,
     given_order,
