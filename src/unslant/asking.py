@@ -238,11 +238,15 @@ class Asker(ABC):
     Attributes:
         alphabet: the labels questions are shown with.
         model, elicitation: the live model and how it is asked, if there is one.
+        in_words: answers are read from replies: probabilities are 1 for the option named, all 0 for no answer.
+        notes: what a reader of the answers should know.
     """
 
     alphabet: tuple[str, ...]
     model: ScoringModel | None = None
     elicitation: Elicitation | None = None
+    in_words = False
+    notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod

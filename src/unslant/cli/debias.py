@@ -11,7 +11,7 @@ from unslant.studies import options as o
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(o.ScoredLabelOptions, o.PromptOptions):
+class AnswerSettings(o.ScoredLabelOptions, o.ElicitOptions):
     """How questions are answered."""
 
     method: str = "vote"
@@ -28,6 +28,8 @@ def debias(
     out: Annotated[Path, Parameter(help="JSONL file to write: one line per question.")],
     settings: Annotated[AnswerSettings, o.SETTINGS] = AnswerSettings(),
     models: o.Models = o.ModelOptions(),
+    generate: o.Generate = o.GenerateOptions(),
+    store: o.Stores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Answer every question with a debiasing method and write probabilities over the options.
@@ -35,32 +37,42 @@ def debias(
     Methods: none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, set-based,
     set-based-text, lora-1. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
+    Models that give only text (inspect:...), and any other with --elicit generate, are asked for replies: none, vote,
+    vote-hard and adaptive work on these. The probabilities are then shares of the votes.
+
     Examples:
       unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
+      unslant debias inspect:openai/gpt-4o-mini questions.jsonl --method vote:orders=4 --out answers.jsonl
     """
+    from functools import partial
 
-    from unslant.asking import ModelAsker
     from unslant.debias import debias as run
     from unslant.debias import method_named
+    from unslant.debias.base import check_asker
+    from unslant.debias.debiased_model import asker_of
     from unslant.files import dump_json, write_atomically
-    from unslant.models.open import address_of, open_model
+    from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.presentations import parse_labels
-    from unslant.prompts import Cloze
     from unslant.studies.outputs import check_file
-    from unslant.studies.progress import show_progress
+    from unslant.studies.recording import recording
 
     check_file(out)
     chosen = method_named(settings.method)
-    address_of(model, models, ("score", "attend") if chosen.needs_model else ("score",))
+    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
+    check_asker(chosen, in_words)
+    settings = settings.resolved(in_words)
+    needs = ("generate",) if in_words else ("score", "attend") if chosen.needs_model else ("score",)
+    address_of(model, models, needs)
     if chosen.held_out and chosen.needs_fit and not settings.train:
         raise InputError(f"{chosen.name} must not be fitted on the questions it answers; give others with --train FILE")
     found = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
-    elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
-    loaded = open_model(model, models)
-    with show_progress(quiet) as progress:
-        asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
+    writer, alphabet = settings.writer(), parse_labels(settings.labels)
+    with recording(store, quiet) as record:
+        opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
+        loaded = opener() if chosen.needs_model else record.loader(opener, found)()
+        asker = asker_of(loaded, writer, alphabet, in_words=in_words, progress=record.progress)
         answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if quiet:

@@ -16,6 +16,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Asker, ask_orders
+from unslant.errors import InputError
 from unslant.metrics import choose
 from unslant.models import Cost
 from unslant.presentations import Order, given_order
@@ -29,7 +30,8 @@ class Outcome:
 
     Attributes:
         probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
-        choice: index of the answer.
+            Of replies, the share that names it; what is missing to 1 are replies without an answer.
+        choice: index of the answer; -1 where no reply was one.
         orders: number of presentations it rests on.
         abstain: probability kept by an added option ("I don't know").
     """
@@ -38,6 +40,11 @@ class Outcome:
     choice: int
     orders: int
     abstain: float = 0.0
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the answer; of replies, its share of the votes."""
+        return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
@@ -71,7 +78,7 @@ class Debiaser(ABC):
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         """What a reader of the answers to these questions should know."""
-        return self.fit_notes
+        return (*self.fit_notes, *self.asker.notes)
 
     def close(self) -> None:
         """Restore the model bit for bit. Closing twice does nothing."""
@@ -103,11 +110,13 @@ class Method(ABC):
     Attributes:
         needs_labels: the fit uses the right answers.
         needs_model: it works inside the model, so a server or recorded responses are not enough.
+        needs_scores: it works with probabilities of labels; choices read from replies do not do.
         held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
     """
 
     needs_labels = False
     needs_model = False
+    needs_scores = True
     held_out = False
 
     @property
@@ -163,12 +172,22 @@ class Answers:
             record: dict[str, object] = {
                 "id": question.id,
                 "method": self.method,
-                "answer": outcome.choice,
-                "text": question.options[outcome.choice],
+                "answer": outcome.choice if outcome.choice >= 0 else None,
+                "text": question.options[outcome.choice] if outcome.choice >= 0 else None,
+                "confidence": outcome.confidence,
                 "probabilities": outcome.probs.tolist(),
                 "orders": outcome.orders,
             }
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
+
+
+def check_asker(method: Method, in_words: bool) -> None:
+    """Raise InputError if a method needs log-probabilities, and replies are read."""
+    if in_words and method.needs_scores:
+        raise InputError(
+            f"{method.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
+            "adaptive"
+        )
 
 
 def debias(
@@ -179,6 +198,7 @@ def debias(
     Raises:
         InputError: if the method cannot work with these questions or this asker.
     """
+    check_asker(method, asker.in_words)
     before = asker.cost.copy()
     with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
-from unslant.asking import ModelAsker
-from unslant.debias.base import Method, Outcome
+from unslant.asking import Asker, ModelAsker, Progress, no_progress
+from unslant.debias.base import Method, Outcome, check_asker
 from unslant.debias.registry import method_named
+from unslant.debias.reply_asker import ReplyAsker
 from unslant.errors import InputError
-from unslant.models import ScoringModel, load_model
+from unslant.models import ChatModel, Cost, GenerateOptions, ScoringModel
+from unslant.models.chat import is_local
+from unslant.models.open import gives_replies, open_chat, open_model
 from unslant.presentations import parse_labels
-from unslant.prompts import Cloze, Writer, load_template
+from unslant.prompts import Cloze, Writer, load_template, usual_template
 from unslant.questions import Question
 
 
@@ -21,36 +25,62 @@ class Debiased:
     ...     answer = model.answer(question)
     >>> question.options[answer.choice], answer.probs
 
+    A model that gives only replies is asked for these, and any other with ``elicit="generate"``:
+
+    >>> with unslant.Debiased("inspect:openai/gpt-4o-mini", "vote", orders=4) as model:
+    ...     answer = model.answer(question)
+    >>> answer.choice, answer.confidence, model.cost.prompts
+
     Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close` or the end of the block.
 
     Args:
-        model: a loaded model, or a name for :func:`unslant.load_model`.
+        model: a loaded model, or a name for :func:`unslant.open_model`.
         method: a method, or its name with settings, such as ``vote:orders=shared:24``.
         fit: questions to fit on, for methods that need them.
-        labels, template, chat: how questions are asked.
+        labels, template, chat: how questions are asked; by default the template ``plain``, for replies ``label-alone``
+            or, with ``reasoning``, ``reasoning``.
+        elicit: what is read of a model that is named here: ``labels`` or ``generate``; ``auto`` is labels where it
+            gives log-probabilities.
+        generate: how replies are generated.
+        settings: further settings of a method that is given by name.
 
     Raises:
-        InputError: if the method needs questions to fit on and has none, or a name is unknown.
+        InputError: if the method needs questions to fit on and has none, needs log-probabilities where replies are
+            read, or a name is unknown; before the model is loaded.
     """
 
     def __init__(
         self,
-        model: str | ScoringModel,
+        model: str | ScoringModel | ChatModel,
         method: str | Method = "vote",
         fit: Iterable[Question] = (),
         *,
         labels: str = "A",
-        template: str = "plain",
+        template: str = "",
         chat: bool = False,
+        elicit: Literal["auto", "labels", "generate"] = "auto",
+        reasoning: bool = False,
+        generate: GenerateOptions | None = None,
+        **settings: Any,
     ) -> None:
-        self.method = method_named(method) if isinstance(method, str) else method
+        self.method = method_named(method, **settings) if isinstance(method, str) else method
         fit = list(fit)
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
-        self.model = load_model(model) if isinstance(model, str) else model
-        elicitation = Cloze(Writer(load_template(template), chat))
-        asker = ModelAsker(self.model, elicitation, parse_labels(labels), remember=False)
-        self._debiaser = self.method.fit(asker, fit)
+        in_words = gives_replies(model) if elicit == "auto" else elicit == "generate"
+        check_asker(self.method, in_words)
+        writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
+        alphabet = parse_labels(labels)
+        if isinstance(model, str):
+            model = open_chat(model, generate=generate) if in_words else open_model(model)
+        self.model = model
+        self.asker = asker_of(model, writer, alphabet, in_words=in_words, remember=False)
+        self._debiaser = self.method.fit(self.asker, fit)
+
+    @property
+    def cost(self) -> Cost:
+        """What all answers have cost so far."""
+        return self.asker.cost
 
     def answer(self, question: Question) -> Outcome:
         """The debiased answer to one question."""
@@ -69,3 +99,19 @@ class Debiased:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def asker_of(
+    model: Any,
+    writer: Writer,
+    alphabet: tuple[str, ...],
+    *,
+    in_words: bool,
+    remember: bool = True,
+    progress: Progress = no_progress,
+) -> Asker:
+    """Asks a loaded model for replies, or for the scores of labels."""
+    if in_words:
+        writer = Writer(writer.template, writer.chat or not is_local(model))
+        return ReplyAsker(model, writer, alphabet, progress=progress)
+    return ModelAsker(model, Cloze(writer), alphabet, remember=remember, progress=progress)
