@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Panel, Table
-from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.reports.numbers import Cell, number, percent, with_interval
 from unslant.studies.audit.replies import Adaptive, OrderReplies, Replies
 
 _COUNTS = {
@@ -57,12 +57,14 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
     if found is None:
         return []
     saved = found.requests_of_all - found.requests
-    tokens = f", about {found.tokens_saved:,.0f} tokens" if found.tokens_saved == found.tokens_saved else ""
-    share = percent(saved / found.requests_of_all) if found.requests_of_all else ""
+    known = found.tokens_saved == found.tokens_saved
+    tokens = f" and about {abs(found.tokens_saved):,.0f} tokens" if known else ""
+    share = percent(abs(saved) / found.requests_of_all) if found.requests_of_all else "0 %"
     lines = [
-        f"Asked adaptively: {found.requests:,} requests in place of {found.requests_of_all:,} ({share}{tokens} saved). "
-        f"{count(found.agreeing, 'question')} had the same answer as given and reversed; {found.checked:,} of them, "
-        "drawn at random, were asked in all orders and stand for the others in every number over orders."
+        f"Asked adaptively: {found.requests:,} requests in place of {found.requests_of_all:,}: {share}{tokens} "
+        f"{'saved' if saved >= 0 else 'more, as answers mostly differ between orders'}. Of the questions with further "
+        f"orders, {found.agreeing:,} had the same answer as given and reversed; {found.checked:,} of them, drawn at "
+        "random, were asked in all orders and stand for the others in every number over orders."
     ]
     if found.other_vote.defined:
         lines.append(
