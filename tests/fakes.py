@@ -9,6 +9,7 @@ import numpy as np
 
 from unslant.models.base import Cost, Scored
 from unslant.models.chat import Chat
+from unslant.models.options import GenerateOptions
 from unslant.prompts import Prompt
 
 Rule = Callable[[str, list[str], list[str]], Sequence[float]]
@@ -25,6 +26,9 @@ class FakeChat(Chat):
     @property
     def identity(self) -> Mapping[str, str]:
         return {"model": self.name}
+
+    def at(self, generate: GenerateOptions) -> FakeChat:
+        return self
 
 
 class RuleModel:

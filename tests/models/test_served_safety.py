@@ -183,7 +183,7 @@ def test_a_server_that_says_it_is_another_is_asked_everything(store: Store, chan
 def test_a_server_that_cannot_be_reached_is_an_error_unless_offline_is_said(store: Store) -> None:
     with serving(Behind()) as server:
         first = scores(StoredModel(served(server.url), store))
-    with pytest.raises(ModelError, match=r"does not say who it is: no usable reply.*--offline"):
+    with pytest.raises(ModelError, match=r"does not say who it is: no connection.*--offline"):
         scores(StoredModel(served(server.url), store))
     offline = StoredModel(served(server.url), store, offline=True)
     found = scores(offline)

@@ -85,7 +85,7 @@ def test_failures_are_not_kept_and_what_another_call_got_since_is_taken_over(pat
     with Store(path) as store:
         failing = StoredChat(Counting(fails=["b", "c"]), store)
         assert told(failing, prompts("a", "b", "c")) == ["a, reply 3", None, None]
-        assert (failing.cost.failed, failing.last_error) == (2, "server on fire")
+        assert (failing.cost.failed, failing.errors) == (2, {"server on fire": 2})
         told(StoredChat(Counting(), store), prompts("c"))
         again = StoredChat(model := Counting(), store)
         assert told(again, prompts("a", "b", "c")) == ["a, reply 3", "b, reply 1", "c, reply 1"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from unslant.errors import ModelError
 from unslant.models.base import Counts
@@ -68,6 +69,9 @@ class ChatCost(Counts):
         self.reasoning_tokens += reply.reasoning_tokens or 0
 
 
+_Other = TypeVar("_Other", bound="Chat")
+
+
 class ChatModel(Protocol):
     """A model that generates replies."""
 
@@ -79,14 +83,18 @@ class ChatModel(Protocol):
         """Everything beside the prompt that, if changed, may change a reply."""
         ...
 
+    def at(self, generate: GenerateOptions) -> ChatModel:
+        """The same model generating in this way; what it costs is counted with this one's."""
+        ...
+
     @property
     def cost(self) -> ChatCost:
         """Running total; subtract a copy taken before to get the cost of one call."""
         ...
 
     @property
-    def last_error(self) -> str:
-        """Why the last request that failed did; empty if none did."""
+    def errors(self) -> Counter[str]:
+        """Why requests failed, and how many of them."""
         ...
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
@@ -106,7 +114,8 @@ class Chat(ABC):
     name: str
 
     def __init__(self) -> None:
-        self.cost, self.last_error = ChatCost(), ""
+        self.cost = ChatCost()
+        self.errors: Counter[str] = Counter()
 
     @property
     @abstractmethod
@@ -117,8 +126,18 @@ class Chat(ABC):
         """See :class:`ChatModel`."""
         for reply in self._replies(prompts):
             self.cost.add(reply)
-            self.last_error = reply.error or self.last_error
+            if reply.text is None:
+                self.errors[reply.error] += 1
             yield reply
+
+    @abstractmethod
+    def at(self, generate: GenerateOptions) -> ChatModel:
+        """See :class:`ChatModel`."""
+
+    def _accounted_here(self, other: _Other) -> _Other:
+        """The other, whose costs and errors are counted with this one's."""
+        other.cost, other.errors = self.cost, self.errors
+        return other
 
     @abstractmethod
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]: ...
@@ -137,6 +156,10 @@ class LocalChat(Chat):
         self.model, self.batch = model, batch
         self.name = model.name
         self._options = (generate or GenerateOptions()).filled()
+
+    def at(self, generate: GenerateOptions) -> LocalChat:
+        """See :class:`ChatModel`."""
+        return self._accounted_here(LocalChat(self.model, generate, self.batch))
 
     @property
     def identity(self) -> Mapping[str, str]:

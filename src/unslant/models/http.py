@@ -50,7 +50,8 @@ class Endpoint:
         key_variable: environment variable that holds the key; none is sent where it is not set.
         timeout: seconds for one whole reply, however slowly it comes.
         deadline: seconds for all tries of one request together, waits between them included.
-        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body.
+        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; not where nobody
+            has ever answered.
         wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
         connections: requests at a time.
 
@@ -81,6 +82,7 @@ class Endpoint:
         self.key_variable = key_variable
         self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
         self.connections = connections
+        self._reached = False  # a server that never answered is not waited for
         self.waiting = ""
 
     def client(self) -> httpx.AsyncClient:
@@ -159,10 +161,16 @@ class Endpoint:
                 data = await _read(response, LARGEST_REPLY if response.is_success else _LARGEST_PROBLEM)
         except TimeoutError:
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            if self._reached:
+                raise _Transient(problem) from None
+            raise ModelError(self.redacted(f"no connection ({problem})")) from None
         except httpx.TransportError as error:
             raise _Transient(f"{type(error).__name__}: {error}".rstrip(": ")) from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise ModelError(self.redacted(f"{type(error).__name__}: {error}")) from None
+        self._reached = True
         if response.is_success:
             if len(data) > LARGEST_REPLY:
                 raise Refused(f"the reply is larger than {LARGEST_REPLY >> 20} MiB", response.status_code)

@@ -45,8 +45,8 @@ class InspectChat(Chat):
 
         super().__init__()
         self._model, self.name = model, name
-        options, self._options = options or ModelOptions(), (generate or GenerateOptions()).filled()
-        self._connections, self._probed = options.connections, False
+        self._how = options = options or ModelOptions()
+        self._options, self._probed = (generate or GenerateOptions()).filled(), False
         self._config = GenerateConfig(
             temperature=self._options.temperature,
             max_tokens=self._options.max_tokens,
@@ -54,6 +54,12 @@ class InspectChat(Chat):
             max_retries=options.retries,
             attempt_timeout=options.timeout,
         )
+
+    def at(self, generate: GenerateOptions) -> InspectChat:
+        """See :class:`~unslant.models.chat.ChatModel`."""
+        other = self._accounted_here(InspectChat(self._model, self.name, generate, self._how))
+        other._probed = self._probed
+        return other
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -73,7 +79,7 @@ class InspectChat(Chat):
             yield replace(reply, index=left[place])
 
     def _all(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reply]]:
-        return as_they_come(prompts, self._one, self._connections, nullcontext)
+        return as_they_come(prompts, self._one, self._how.connections, nullcontext)
 
     def _probe(self, prompt: Prompt) -> Reply | None:
         """The reply to the first prompt, or None where it failed in a way that says nothing of the others.
@@ -127,13 +133,7 @@ class InspectChat(Chat):
 
     async def _ask(self, prompt: Prompt, config: Any) -> Reply:
         messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
-        output = await self._model.generate(messages, config=config)
-        if not output.choices:  # a body without a reply, though the server said 200
-            return Reply(0, None, "no choices in the reply")
-        used = output.usage
-        cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
-        counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
-        return Reply(0, output.completion, "", declined(output), *counts)
+        return reply_of(await self._model.generate(messages, config=config))
 
     def _told(self, error: BaseException) -> str:
         """What went wrong in one line, without secrets."""
@@ -158,8 +158,17 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         following = last.exception() if last is not None else following.__cause__ or following.__context__
 
 
-def declined(output: Any) -> bool:
-    """Whether the provider says that the model declined, whatever the text."""
+def reply_of(output: Any) -> Reply:
+    """The reply in what inspect's models return."""
+    if not output.choices:  # a body without a reply, though the server said 200
+        return Reply(0, None, "no choices in the reply")
+    used = output.usage
+    cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
+    counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
+    return Reply(0, output.completion, "", _declined(output), *counts)
+
+
+def _declined(output: Any) -> bool:
     if output.stop_reason == "content_filter":
         return True
     if isinstance(output.message.content, str):
@@ -198,37 +207,7 @@ def inspect_model(address: Address) -> Any:
             return get_model(
                 f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
             )
-        return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
-    except ModelError:
-        raise
+        return get_model(name)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ModelError(f"{name}: inspect cannot load it: {reason[0]}") from error
-
-
-def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
-    from inspect_ai.model import ModelInfo, set_model_info
-
-    from unslant.models.hf.loading import check_complete, locate, with_adapter
-
-    set_model_info("hf/local", ModelInfo())  # else inspect looks for a model "local" on the Hub to know its limits
-    chosen = {"device": options.device, "dtype": options.dtype}
-    arguments: dict[str, Any] = {key: value for key, value in chosen.items() if value != "auto"}
-    folder = locate(name)
-    check_complete(folder, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
-    model = get_model(
-        "hf/local", model_path=folder, tokenizer_path=folder, memoize=False,
-        trust_remote_code=options.trust_remote_code, **arguments,
-    )  # fmt: skip
-    if options.adapter:
-        model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
-    sampled = model.api.generate
-
-    async def generate(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
-        greedy = config.temperature == 0  # which transformers refuses to sample at
-        model.api.do_sample = not greedy
-        told = config.model_copy(update={"temperature": None}) if greedy else config
-        return await sampled(input, tools, tool_choice, told)
-
-    model.api.generate = generate
-    return model

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from unslant.errors import ModelError
 from unslant.models.chat import Chat, ChatModel, Reply, is_local
+from unslant.models.options import GenerateOptions
 from unslant.models.stored import keys_of
 from unslant.prompts import Prompt
 from unslant.store import KeptReply, Store
@@ -40,6 +41,11 @@ class StoredChat(Chat):
     def name(self) -> str:  # type: ignore[override]
         """The model's own."""
         return self.model_asked.name
+
+    def at(self, generate: GenerateOptions) -> StoredChat:
+        """See :class:`~unslant.models.chat.ChatModel`."""
+        other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
+        return self._accounted_here(other)
 
     @property
     def identity(self) -> Mapping[str, str]:

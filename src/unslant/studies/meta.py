@@ -42,9 +42,10 @@ def about(
 
 
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, dict[str, Any]]:
-    """What the replies of each model have cost since that moment, and why the last one failed, by what it is called."""
+    """What the replies of each model have cost since that moment, and why most of those failed that did."""
     return {
-        name: asdict(model.cost - before) | {"last_error": model.last_error} for name, (model, before) in asked.items()
+        name: asdict(model.cost - before) | {"error": next((text for text, _ in model.errors.most_common(1)), "")}
+        for name, (model, before) in asked.items()
     }
 
 

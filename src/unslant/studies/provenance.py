@@ -36,7 +36,7 @@ def _words(value: object) -> str:
 def mostly_failed(meta: Mapping[str, Any]) -> str:
     """Of which models most requests failed, and why; empty if of none."""
     told = [
-        f"{cost['failed']:,} of {count(cost['requests'], 'request')} to {name} failed ({cost['last_error']})"
+        f"{cost['failed']:,} of {count(cost['requests'], 'request')} to {name} failed ({cost['error']})"
         for name, cost in meta.get("requests", {}).items()
         if 2 * cost["failed"] > cost["requests"]
     ]

@@ -118,7 +118,7 @@ class Recording:
         """The model with its scores or replies stored, unless nothing is to be."""
         if self._store is None:
             return model
-        self._begin(self._store, model.name, questions)
+        self.begin(model.name, questions)
         from unslant.models.stored import StoredModel
         from unslant.models.stored_chat import StoredChat
 
@@ -127,12 +127,13 @@ class Recording:
         self._models.append(found)
         return cast("Asked", found)
 
-    def _begin(self, store: Store, model: str, questions: QuestionSet[Any] | None) -> None:
-        if not self._run:
-            self._run = store.runs.start(sys.argv[1:], Path.cwd(), model)
-            self._stop_beating = store.runs.keep_alive(self._run)
+    def begin(self, model: str, questions: QuestionSet[Any] | None = None) -> None:
+        """Record the run, unless it is."""
+        if self._store is not None and not self._run:
+            self._run = self._store.runs.start(sys.argv[1:], Path.cwd(), model)
+            self._stop_beating = self._store.runs.keep_alive(self._run)
             if questions is not None:
-                store.runs.note_questions(self._run, questions.name, questions.digest)
+                self._store.runs.note_questions(self._run, questions.name, questions.digest)
 
     def keep(self, responses: Responses) -> None:
         """Store the finished table, for ``unslant runs export``."""

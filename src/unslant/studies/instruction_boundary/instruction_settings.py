@@ -85,12 +85,6 @@ BASELINE = "vanilla"
 SETTING = "setting"
 """Kind of these presentations; their item is the name of the setting."""
 
-POLISH_REQUEST = (
-    "Rewrite the following instruction for a language model so that it is clearer and reads better. "
-    "Keep its meaning. Reply with the rewritten instruction only.\n\n"
-)
-"""What the polishing model is asked; the vanilla instruction follows."""
-
 _CHOICE_FORMS = {
     "single": "If exactly one option is right, answer with its label, for example: {second}",
     "several": "If several options are right, answer with all of their labels, for example: {first}, {last}",

@@ -36,14 +36,14 @@ def page(study: BoundaryStudy) -> Page:
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
-        headline=headline(metrics),
+        headline=f"{study.model}: {headline(metrics)}",
         tiles=Tile.row(("robustness", base)),
         panels=(*found, _statuses(study)),
         notes=(
-            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from {study.log_dir or 'the table'}.",
+            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from the store or the table.",
             *study.notes,
         ),
-        settings=settings_rows({"model": study.model, **study.responses.meta}),
+        settings=settings_rows({"model": study.model, **study.meta}),
         name=study.model,
     )
 
@@ -53,7 +53,7 @@ def headline(metrics: BoundaryMetrics) -> str:
     base = metrics.robustness.get(BASELINE)
     parts = []
     if base is not None and base.defined:
-        parts.append(f"Robustness {number(base, METRICS['robustness'])} with a complete instruction")
+        parts.append(f"robustness {number(base, METRICS['robustness'])} with a complete instruction")
     changes = [change for change in metrics.changes if change.difference.defined]
     if changes:
         worst = min(changes, key=lambda change: change.difference.value)
@@ -62,7 +62,8 @@ def headline(metrics: BoundaryMetrics) -> str:
             parts.append(f"{worst.setting} costs {lost} of {_KINDS[worst.kind]} accuracy")
         else:
             parts.append("no setting lowers accuracy")
-    told = "; ".join(parts) or "Only disturbing options were asked"
+    came = any(row.errors.value < 1 for row in metrics.settings)
+    told = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
     return told + _missing(metrics)
 
 

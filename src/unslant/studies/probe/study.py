@@ -15,6 +15,7 @@ from unslant.errors import InputError
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
 from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt
 from unslant.studies.probe.result import ProbeResult, result_of
@@ -57,6 +58,7 @@ def probe(
         prompts = [confidence_prompt(version, writer) for version in versions]
         return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
+    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
     original = judged(shown)
     boat = judged(presentation for _, presentation in changed)
     rephrased = np.full((len(names), *original.shape), np.nan)
@@ -75,6 +77,7 @@ def probe(
         "questions": whole.name,
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
+        "requests": requests_of(spent),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 
