@@ -6,7 +6,7 @@ import re
 
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|(?:/|out of)\s*(?:100|10)\b)?"
 _STATED = (
-    re.compile(rf"\b(?:confidence|certainty)\b[^\d\n]{{0,30}}?{_NUMBER}", re.IGNORECASE),
+    re.compile(rf"\b(?:confidence|certainty)\b(?:\s*\([^()\n]*\))?[^\d\n]{{0,30}}?{_NUMBER}", re.IGNORECASE),
     re.compile(rf"{_NUMBER}\s*(?:confident|certain|sure|confidence|certainty)\b", re.IGNORECASE),
 )
 
