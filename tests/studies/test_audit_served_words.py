@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.serving import llama_server
@@ -24,6 +25,7 @@ from unslant.presentations import Asked, present
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.reference import WORDS, reference_path
+from unslant.responses import Response
 from unslant.store import Store
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
@@ -84,22 +86,30 @@ class Counted(StoredChat):
         return self.model_asked.cost.requests
 
 
-def scored_choices(url: str, name: str, asked: list[Asked], template: str) -> list[int]:
-    """The content of the label with the highest log-probability, under the prompts that replies are asked with."""
+NEAR = 0.2
+"""Nats: a server that batches its requests differently gives other last digits, which decide between equals."""
+
+
+def check_against_scores(url: str, name: str, said: list[tuple[Asked, Response]], template: str) -> float:
+    """Share of replies that are a label alone; each must be the one with the highest log-probability, or nearly so."""
+    alone = [(asked, row) for asked, row in said if re.fullmatch(r"\W*[A-D]\W*", row.raw or "")]
     elicitation = Cloze(Writer(load_template(template), chat=True))
-    prompts = [elicitation.prompts(shown)[0] for _, shown in asked]
-    best = [-1] * len(asked)
-    for index, bounds in ServedModel(name, url, top=20).bounds(prompts):
-        if bounds.best is not None:
-            best[index] = asked[index][1].contents[bounds.best]
-    return best
+    prompts = [elicitation.prompts(shown)[0] for (_, shown), _ in alone]
+    agree = 0
+    for index, logprobs, *_ in map(astuple, ServedModel(name, url, top=20).score(prompts)):
+        (_, shown), row = alone[index]
+        chosen = shown.contents.index(row.choice)
+        assert logprobs.max() - logprobs[chosen] < NEAR, (row.question_id, row.raw, logprobs)
+        agree += int(logprobs.argmax()) == chosen
+    assert agree >= 0.95 * len(alone)
+    return len(alone) / len(said)
 
 
-def shown_as(questions: list[Question], result: AuditResult) -> list[tuple[Asked, int]]:
-    """What was asked, and the content chosen."""
+def shown_as(questions: list[Question], result: AuditResult) -> list[tuple[Asked, Response]]:
+    """What was asked, and what came back."""
     by_id = {question.id: question for question in questions}
     return [
-        ((by_id[row.question_id], present(by_id[row.question_id], row.contents)), row.choice)
+        ((by_id[row.question_id], present(by_id[row.question_id], row.contents)), row)
         for row in result.responses.rows()
         if not row.repeat
     ]
@@ -156,11 +166,7 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
     assert full.headline.startswith(f"{WORDS} in words, 24 questions: ")
     assert full.metrics.means.accuracy.value >= 0.9  # of the questions that have a right option
     assert full.metrics.means.accuracy.n == 12
-    said = shown_as(questions, full)
-    best = scored_choices(served_words, WORDS, [asked for asked, _ in said], str(template))
-    pairs = [(choice, scored) for (_, choice), scored in zip(said, best, strict=True) if choice >= 0 and scored >= 0]
-    assert len(pairs) >= 0.9 * len(said)
-    assert all(choice == scored for choice, scored in pairs)
+    assert check_against_scores(served_words, WORDS, shown_as(questions, full), str(template)) > 0.9
 
 
 @pytest.mark.slow
@@ -170,10 +176,6 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     full = held_to_account(lambda store: Counted(served_smollm2, "smollm2", store, 2), questions, tmp_path)
     assert len(full.responses) == 60 * 4 + 10
     assert full.metrics.means.answered.value > 0.9
-    said = shown_as(questions, full)
-    best = scored_choices(served_smollm2, "smollm2", [asked for asked, _ in said], "label-alone")
-    pairs = [(choice, scored) for (_, choice), scored in zip(said, best, strict=True) if choice >= 0 and scored >= 0]
-    assert len(pairs) >= 0.9 * len(said)
-    assert np.mean([choice == scored for choice, scored in pairs]) >= 0.99
+    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone") > 0.9
     assert "takes A" in full.headline
     print(full.summary())
