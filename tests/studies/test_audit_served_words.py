@@ -78,7 +78,10 @@ class Counted(StoredChat):
     """Counts the requests that reach the server."""
 
     def __init__(self, url: str, name: str, store: Store, max_tokens: int) -> None:
-        model = open_chat(name, ModelOptions(base_url=url), GenerateOptions(temperature=0, max_tokens=max_tokens))
+        # a prompt that begins as the last one did is computed from there on, which changes last digits
+        always_alike = ('extra_body={"cache_prompt": false}',)
+        generate = GenerateOptions(temperature=0, max_tokens=max_tokens, inspect=always_alike)
+        model = open_chat(name, ModelOptions(base_url=url), generate)
         super().__init__(model, store)
 
     @property

@@ -41,7 +41,6 @@ def debias(
     vote-hard and adaptive work on these. The probabilities are then shares of the votes.
 
     Examples:
-      unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
       unslant debias inspect:openai/gpt-4o-mini questions.jsonl --method vote:orders=4 --out answers.jsonl
     """

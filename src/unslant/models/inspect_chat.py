@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -239,5 +240,6 @@ def inspect_model(address: Address) -> Any:
             )
         return get_model(name)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelError(f"{name}: inspect cannot load it: {reason[0]}") from error
+        lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
+        reason = " ".join(filter(None, lines)) or type(error).__name__
+        raise ModelError(f"{name}: inspect cannot load it: {reason}") from error

@@ -67,8 +67,7 @@ class GenerateOptions(LengthOptions):
     temperature: float | None = None
     """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
     inspect: tuple[str, ...] = ()
-    """Setting of inspect's GenerateConfig, as NAME=VALUE: reasoning_effort=low, cache=true, batch=true; may be given
-    several times."""
+    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; may be given several times."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

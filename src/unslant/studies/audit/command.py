@@ -34,10 +34,8 @@ def audit(
     your own) in place of asking a model; files of one model and the same questions in several orders belong together.
 
     Examples:
-      unslant audit --log samples_mmlu_2026-11-21.jsonl
       unslant audit org/name questions.jsonl --html report.html
-      unslant audit inspect:openai/gpt-4o-mini questions.jsonl --dry-run
-      unslant audit inspect:openai/gpt-4o-mini questions.jsonl --reasoning --adaptive --html report.html
+      unslant audit inspect:openai/gpt-4o-mini questions.jsonl --reasoning --dry-run
     """
     from unslant.errors import InputError
     from unslant.models.open import gives_replies

@@ -70,8 +70,9 @@ def estimate(
         f"Tokens in: about {counted} ({how}).",
         f"Tokens out: at most {most * limit:,} ({limit:,} a reply, --max-tokens).",
     ]
-    if rest:
-        lines.append(f"Asked in all orders at once, it would be {count(planned.full, 'request')}.")
+    if settings.adaptive:
+        again = sum(repeat > 0 for _, repeat in planned.first)
+        lines.append(f"Without --adaptive: {count(planned.full + again, 'request')}.")
     return lines
 
 

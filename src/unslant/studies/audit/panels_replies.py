@@ -38,11 +38,12 @@ def replies_panel(replies: Replies | None) -> Panel:
         "Orders are named by the options' labels in the file, from top to bottom. A reply that names none or several "
         "options, is unparsed or refused counts as not right.",
     )
+    of_metrics = Table.of_metrics("noise", "Flips and confidence", {"value": values})
     return Panel(
         "replies",
         "Replies",
         "Whether replies are answers, and whether answers change when nothing does.",
-        tables=(Table.of_metrics("noise", "Flips and confidence", {"value": values}), by_order),
+        tables=(*([of_metrics] if of_metrics.rows else []), by_order),
         short="Replies",
         first_screen=True,
     )

@@ -17,18 +17,15 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 0, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (labels: up to 24, balanced over positions; replies: up to 6 rotations), all, cyclic, reverse, given, or the
-    number to sample."""
+    """auto (up to 24, balanced over positions; of replies 6), all, cyclic, reverse, given, or the number to sample."""
     repeats: int = 0
-    """Replies: ask some questions N times more in the order of the file, which shows how often sampling alone changes
-    an answer."""
+    """Replies: ask some questions N times more in the same order: how often does sampling alone change answers?"""
     repeat_sample: int = 50
     """Replies: how many questions --repeats asks again, drawn at random."""
     adaptive: bool = False
     """Replies: ask a question in all orders only if its answers as given and reversed differ; see --calibrate."""
     calibrate: float = 0.1
-    """Replies: share of the agreeing questions that --adaptive asks in all orders all the same, ten at least, to
-    estimate what the others would have shown."""
+    """Replies: share of the agreeing questions that --adaptive asks in all orders all the same, ten at least."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,4 +42,4 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """See :meth:`Options.recorded`; only what applies to this way of asking."""
         others = ("to_end",) if self.elicit == "generate" else ("elicit", *_OF_REPLIES)
-        return super().recorded(*others, *left_out)
+        return super().recorded(*others, *left_out) | {"template": self.template or "plain"}
