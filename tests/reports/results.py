@@ -36,6 +36,7 @@ from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
 from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.probe.result import ProbeResult
@@ -96,9 +97,14 @@ def _debiased() -> DebiasResult:
     return debias_study([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
 
 
+def _boundaries() -> BoundaryComparison:
+    names = ("words", "an-organisation/a-model-with-a-long-name", "openai/gpt-4o-mini")
+    return compare_boundaries([_boundary(name, seed) for seed, name in enumerate(names, 1)], dict.fromkeys(names, 1.0))
+
+
 @cache
-def _boundary() -> BoundaryStudy:
-    rng = np.random.default_rng(1)
+def _boundary(name: str = "words", seed: int = 1) -> BoundaryStudy:
+    rng = np.random.default_rng(seed)
     rows = []
     for setting in ("vanilla", "missing-choices", "disturbing-3", "disturbing-6"):
         for i in range(24):
@@ -107,7 +113,7 @@ def _boundary() -> BoundaryStudy:
             chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             rows.append(row(i, truth, chosen, setting, status, verdict=judging))
-    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
+    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": name, "seed": 0}))
 
 
 @cache
@@ -142,6 +148,7 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "contamination": _contaminated,
     "debias": _debiased,
     "instruction-boundary": _boundary,
+    "instruction-boundary-comparison": _boundaries,
     "probe": _probed,
     "annotation": _annotated,
     "training": _trained,

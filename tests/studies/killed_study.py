@@ -89,8 +89,7 @@ def finished(arguments: Sequence[str], out: Path) -> dict[str, Any]:
     assert ready.recv() == (0, "")
     process.join()
     found: dict[str, Any] = json.loads(out.read_text("utf-8"))
-    del found["requests"]
-    return found
+    return {name: value for name, value in found.items() if name not in ("requests", "meta", "asked_now")}
 
 
 def kept(store: Path) -> int:

@@ -14,6 +14,9 @@ from tests.studies.killed_study import kill_and_resume
 UNBIASED = ["study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "8", "--runs", "2", "--shots", "0"]
 PROBE = ["study", "probe", "URL#a,URL#b", "embedded", "--limit", "6", "--strength", "1"]
 
+BOUNDARY = ["study", "instruction-boundary", "URL#m", "--settings", "vanilla,reasoning-reflection", "--limit", "16"]
+BOUNDARY += ["--temperature", "0"]
+
 
 @pytest.mark.parametrize("words", [UNBIASED, PROBE], ids=["unbiased", "probe"])
 def test_killed_at_a_few_requests(tmp_path: Path, words: list[str]) -> None:
@@ -21,7 +24,7 @@ def test_killed_at_a_few_requests(tmp_path: Path, words: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [UNBIASED, PROBE], ids=["unbiased", "probe"])
+@pytest.mark.parametrize("words", [UNBIASED, PROBE, BOUNDARY], ids=["unbiased", "probe", "boundary"])
 def test_killed_at_twenty_requests(tmp_path: Path, words: list[str]) -> None:
     shares = kill_and_resume(words, tmp_path, kills=20, seed=11)
     assert sum(0 < share < 1 for share in shares) >= 15, f"kills were not spread over the run: {shares}"

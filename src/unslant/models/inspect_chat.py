@@ -234,11 +234,11 @@ def inspect_model(address: Address) -> Any:
     try:
         if address.scheme == "http":
             key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
-            # inspect repeats failed requests itself, so its client must not.
+            # inspect repeats failed requests itself, so its client must not
             return get_model(
                 f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
             )
-        return get_model(name)
+        return get_model(name, memoize=False)  # its connections belong to the loop that it is asked on
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
         reason = " ".join(filter(None, lines)) or type(error).__name__

@@ -137,6 +137,8 @@ class Runs:
             found, check, made_of = row
             same = made_of == _made_of(connection, run.id)
         finish = f"finish it with: unslant runs resume {run.id}"
+        if found is None and run.status == "done":
+            raise InputError(f"run {run.id} made no single table of responses; repeat its command with --out FOLDER")
         if found is None:
             raise InputError(
                 f"run {run.id} has no responses yet ({run.status}, {run.done:,} of {run.total:,} prompts scored); "

@@ -272,13 +272,38 @@ Logs = Annotated[
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
 Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
-Model = Annotated[
-    str,
+_MODEL = "Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+_QUESTIONS = "Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'."
+Model = Annotated[str, Parameter(help=_MODEL)]
+OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]
+MoreModels = Annotated[
+    tuple[str, ...],
     Parameter(
-        help="Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+        name=("--model", "-m"),
+        help="A model to be compared; given several times, in place of MODEL or beside it. All are asked the same.",
     ),
 ]
-Questions = Annotated[str, Parameter(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
+Ranking = Annotated[
+    Path | None,
+    Parameter(help="Another ranking of the models (columns model and score or rank; or JSON): how far ours agrees."),
+]
+Questions = Annotated[str, Parameter(help=_QUESTIONS)]
+OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS)]
+
+
+def models_and_questions(
+    model: str | None, questions: str | None, more: "Sequence[str]", default: str = DEFAULT_MODEL
+) -> tuple[list[str], str]:
+    """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
+
+    With ``--model`` a single word is the questions.
+    """
+    if more and questions is None:
+        model, questions = None, model
+    names = [*([model] if model else []), *more] or [default]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(names)}: give each once")
+    return names, questions or EMBEDDED
 
 
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:

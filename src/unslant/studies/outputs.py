@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,7 +66,8 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         from rich.console import Console
 
         console = Console()
-        width = max(100, min(console.width, 120))  # tables need 100 columns
+        known = console.is_terminal or "COLUMNS" in os.environ
+        width = max(80, min(console.width, 120)) if known else 100
         print(result.summary(width=width, color=console.is_terminal, details=options.details))
     for failure in failed:
         if not isinstance(failure, OutputError):

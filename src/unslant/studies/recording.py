@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import address_of, open_chat, open_model
+from unslant.models.open import address_of, open_chat, open_model, options_of_each
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
@@ -29,29 +29,56 @@ Asked = TypeVar("Asked", bound="ScoringModel | ChatModel")
 
 def run_study(
     study: Callable[..., Any],
-    model: str,
+    models: Sequence[str],
     questions: str,
     settings: LoadOptions,
-    models: ModelOptions,
+    options: ModelOptions,
     outputs: OutputOptions,
     store: StoreOptions,
     generate: GenerateOptions | None = None,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
 ) -> Any:
-    """Run a command that asks one model one question set, and return the study's result.
+    """Run a command that asks one question set of one model, or of several in turn, and return the result.
 
     Options are checked before anything is loaded, and questions are read before the model.
 
     Args:
         study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
         generate: how to generate replies; by default labels are scored.
+        compare: makes one result of those of several models.
     """
     check_outputs(outputs)
-    address_of(model, models, ("generate",) if generate else ("score",))
+    own = options_of_each(models, options, ("generate",) if generate else ("score",))
     found = settings.load(questions, getattr(settings, "maths", False))
-    opener = partial(open_chat, model, models, generate) if generate else partial(open_model, model, models)
+
+    def ask(record: Recording, model: str, how: ModelOptions) -> Any:
+        opener = partial(open_chat, model, how, generate) if generate else partial(open_model, model, how)
+        return study(record.loader(opener, settings.sampled(found)), found, settings, progress=record.progress)
+
+    return run_models(models, own, ask, outputs, store, compare)
+
+
+def run_models(
+    models: Sequence[str],
+    options: Sequence[ModelOptions],
+    ask: Callable[[Recording, str, ModelOptions], Any],
+    outputs: OutputOptions,
+    store: StoreOptions,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
+) -> Any:
+    """Ask each model in turn, store what comes, and write the result, or the comparison of several.
+
+    Raises:
+        InputError: if two models have the same name, so that no report could tell them apart.
+    """
+    names = [address_of(model, how).model for model, how in zip(models, options, strict=True)]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(models)}: two have the same name")
     with recording(store, outputs.quiet) as record:
-        result = study(record.loader(opener, settings.sampled(found)), found, settings, progress=record.progress)
-        record.keep(result.responses)
+        results = [ask(record, *one) for one in zip(models, options, strict=True)]
+        if len(results) == 1:
+            record.keep(results[0].responses)
+    result = results[0] if compare is None or len(results) == 1 else compare(results)
     write_outputs(result, outputs)
     return result
 

@@ -61,4 +61,4 @@ def audit(
     from unslant.studies.audit.study import audit as run
     from unslant.studies.recording import run_study
 
-    run_study(run, model, questions, chosen, models, outputs, store, generate if in_words else None)
+    run_study(run, [model], questions, chosen, models, outputs, store, generate if in_words else None)
