@@ -31,10 +31,10 @@ def test_an_audit_in_words_from_start_to_end(unslant: Callable[..., Ran], tmp_pa
         told = unslant("audit", model, *ASK, "--dry-run")
         assert told.code == 0, told.err
         assert not server.requests
-        ran = unslant("audit", model, *ASK, "--repeats", 1, "--repeat-sample", 3, *kept)
+        ran = unslant("audit", model, *ASK, "--repeats", 2, "--repeat-sample", 3, *kept)
         assert ran.code == 0, ran.err
         asked = len(server.requests)
-        again = unslant("audit", model, *ASK, "--repeats", 1, "--repeat-sample", 3, "--quiet")
+        again = unslant("audit", model, *ASK, "--repeats", 2, "--repeat-sample", 3, "--quiet")
         assert (again.code, len(server.requests)) == (0, asked)
     found = json.loads((tmp_path / "numbers.json").read_text())
     assert f"{asked - 3} requests" in told.out

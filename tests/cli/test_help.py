@@ -22,6 +22,7 @@ PAPERS_OWN = {
 """Defaults that are a paper's own, where that study has another than the rest."""
 ONE_COMMAND_EACH = {
     "--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots", "--temperature",
+    "--repeats",
 }  # fmt: skip
 """Options whose help says more in one command than in another; their meaning is the same."""
 

@@ -57,7 +57,7 @@ def audited() -> AuditResult:
 def in_words() -> AuditResult:
     """Replies that state their confidence, some asked again, by a talker that answers A when unsure; adaptive."""
     sure = RuleChat(lambda *page: f"{takes_a(*page)}. Confidence: 90%")
-    return audit(sure, WORDS_QUESTIONS, repeats=1, adaptive=True)
+    return audit(sure, WORDS_QUESTIONS, repeats=2, adaptive=True)
 
 
 @cache

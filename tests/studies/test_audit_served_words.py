@@ -134,13 +134,13 @@ def held_to_account(
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            audit(first, asked, repeats=1, repeat_sample=10, progress=stop, **options)
+            audit(first, asked, repeats=2, repeat_sample=10, progress=stop, **options)
         second = model(store)
-        full = audit(second, asked, repeats=1, repeat_sample=10, **options)
+        full = audit(second, asked, repeats=2, repeat_sample=10, **options)
         assert second.recalled >= 25
         assert second.recalled + second.asked == len(full.responses)
         third = model(store)
-        assert audit(third, asked, repeats=1, repeat_sample=10, **options).metrics.to_dict() == full.metrics.to_dict()
+        assert audit(third, asked, repeats=2, repeat_sample=10, **options).metrics.to_dict() == full.metrics.to_dict()
         assert third.asked == 0
         noise = full.replies.noise
         assert (noise.between_repeats.value, noise.between_repeats.n) == (0, 10)

@@ -81,7 +81,7 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
 
 
 def test_the_table_alone_gives_the_same(tmp_path: Path) -> None:
-    result = audit(RuleChat(takes_a), QUESTIONS, repeats=1, repeat_sample=8, adaptive=True)
+    result = audit(RuleChat(takes_a), QUESTIONS, repeats=2, repeat_sample=8, adaptive=True)
     result.to_parquet(tmp_path / "r.parquet")
     again = AuditResult.from_parquet(tmp_path / "r.parquet")
     assert again.to_dict() == result.to_dict()
@@ -116,7 +116,7 @@ def test_flips_are_of_pairs_of_answers() -> None:
 
 
 def test_repeats_tell_what_sampling_alone_does() -> None:
-    steady = audit(RuleChat(takes_a), QUESTIONS, repeats=2, repeat_sample=30)
+    steady = audit(RuleChat(takes_a), QUESTIONS, repeats=3, repeat_sample=30)
     assert sum(row.repeat > 0 for row in steady.responses.rows()) == 60
     noise = steady.replies.noise
     assert (noise.between_repeats.value, noise.between_repeats.n) == (0, 30)
@@ -125,7 +125,7 @@ def test_repeats_tell_what_sampling_alone_does() -> None:
     assert once.metrics.to_dict() == steady.metrics.to_dict()  # repeats do not count
     assert once.replies.noise.between_repeats.note.startswith("nothing was asked twice")
 
-    shaky = audit(RuleChat(wavers(random.Random(1))), QUESTIONS, repeats=5, repeat_sample=48).replies.noise
+    shaky = audit(RuleChat(wavers(random.Random(1))), QUESTIONS, repeats=6, repeat_sample=48).replies.noise
     assert shaky.between_repeats.value > 0.2
     assert shaky.beyond_noise.low < 0 < shaky.beyond_noise.high
 
@@ -204,7 +204,7 @@ def test_the_template_asks_for_the_answer() -> None:
         ({"reasoning": True, "template": "plain"}, "--reasoning has a template of its own"),
         ({"to_end": True}, "leave it out"),
         ({"orders": "many"}, "unknown orders"),
-        ({"repeats": -1}, "give 0 or more"),
+        ({"repeats": 0}, "give 1 or more"),
         ({"calibrate": 1.5}, "give 0 to 1"),
     ],
 )

@@ -14,12 +14,12 @@ _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
 class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     """How the questions are asked; see :func:`unslant.audit`."""
 
-    LEAST: ClassVar = {"repeats": 0, "repeat_sample": 1, "calibrate": 0}
+    LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
     """auto (up to 24, balanced over positions; of replies 6), all, cyclic, reverse, given, or the number to sample."""
-    repeats: int = 0
-    """Replies: ask some questions N times more in the same order: how often does sampling alone change answers?"""
+    repeats: int = 1
+    """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
     repeat_sample: int = 50
     """Replies: how many questions --repeats asks again, drawn at random."""
     adaptive: bool = False
@@ -34,7 +34,7 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
 
     def resolved(self, generate: bool) -> Self:
         """See :meth:`ElicitOptions.resolved`."""
-        useless = [name for name in ("repeats", "adaptive") if getattr(self, name)]
+        useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
         if useless and not generate:
             raise InputError(f"--{useless[0]} is about replies, but labels are scored: add --elicit generate")
         return super().resolved(generate)

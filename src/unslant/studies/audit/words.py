@@ -66,7 +66,7 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
     """
     alphabet, seed = parse_labels(settings.labels), settings.seed
     again = set[str]()
-    if settings.repeats:
+    if settings.repeats > 1:
         ids = sorted(question.id for question in questions)
         again.update(question_rng("", seed, "repeats").sample(ids, min(settings.repeat_sample, len(ids))))
     first: list[tuple[Asked, int]] = []
@@ -88,7 +88,7 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
         }
         first += [(shown[order], 0) for order in at_once]
         if question.id in again:
-            first += [(shown[given], repeat) for repeat in range(1, settings.repeats + 1)]
+            first += [(shown[given], repeat) for repeat in range(1, settings.repeats)]
         if rest := [asked for order, asked in shown.items() if order not in at_once]:
             further[question.id] = rest
     return Plan(first, further, full)
