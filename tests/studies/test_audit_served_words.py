@@ -173,6 +173,7 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_path: Path) -> None:
     found = load_questions(shared_data / "arc_challenge_test.jsonl").questions
     questions = [question for question in found if len(question.options) == 4][:60]

@@ -12,7 +12,7 @@ from tests.chatting import RuleChat
 from unslant import InputError, Question
 from unslant.metrics import measure, read_scores
 from unslant.metrics.noise import flips
-from unslant.metrics.stopped import agreeing, extended_measures
+from unslant.metrics.stopped import extended_measures
 from unslant.models import GenerateOptions
 from unslant.models.open import open_chat
 from unslant.responses import Responses
@@ -152,20 +152,25 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
 
 def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None:
     """A talker without knowledge agrees with itself now and then, and is not consistent for that."""
-    questions = [Question(f"q{i:02}", f"Which is number {2 * i + 1}?", tuple("wxyz"), frozenset({i % 4}))
-                 for i in range(80)]  # fmt: skip
+    questions = [
+        Question(f"q{i:03}", f"Which is number {2 * i + 1}?", tuple("wxyz"[:n]), frozenset({i % n}))
+        for i, n in enumerate([4, 2, 3] * 40)
+    ]
 
     def fickle(stem: str, labels: list[str], texts: list[str]) -> str:
         return f"Answer: {random.Random(stem + ' '.join(texts)).choice(labels)}"
 
     full = audit(RuleChat(fickle), questions, orders="all")
     truth, whole = full.metrics.means, measure(full.scores)
-    agreeing_ids = np.asarray(full.scores.ids)[agreeing(full.scores)]
+    given, back = full.scores.given, full.scores.reversed
+    agree = (given.chosen == back.chosen) & (full.scores.n_options > 2)  # two options have no further orders
+    agreeing_ids = np.asarray(full.scores.ids)[agree]
     assert 10 < len(agreeing_ids) < 60
     drawn: dict[str, list[float]] = {}
     for seed in range(200):
         stopped = np.random.default_rng(seed).choice(agreeing_ids, len(agreeing_ids) - 5, replace=False)
-        left_out = Responses(full.responses.table, {"adaptive": {"stopped": list(stopped)}})
+        told = {"stopped": list(stopped), "checked": list(set(agreeing_ids) - set(stopped))}
+        left_out = Responses(full.responses.table, {"adaptive": told})
         values = extended_measures(read_scores(left_out))
         for name in ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
             drawn.setdefault(name, []).append(float(np.mean(getattr(values, name))))
@@ -173,7 +178,7 @@ def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None
         error = np.std(values, ddof=1) / np.sqrt(len(values))
         assert abs(np.mean(values) - getattr(truth, name).value) <= 4 * error + 1e-9, name
     # without the random few, two orders that agree would pass for all of them
-    assert np.where(agreeing(full.scores), 1.0, whole.consistency).mean() > truth.consistency.value + 0.1
+    assert np.where(agree, 1.0, whole.consistency).mean() > truth.consistency.value + 0.1
 
 
 def test_confidence_is_read_where_it_is_stated() -> None:

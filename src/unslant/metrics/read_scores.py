@@ -76,18 +76,19 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     del found, label_rows
     shown = tuple(list(vocabulary)[code] for code in standard)
     return replace(
-        order_scores(questions, groups, shown, elicitation, stopped=_stopped(responses.meta, ids)),
+        order_scores(questions, groups, shown, elicitation, stopped=_listed(responses.meta, "stopped", ids)),
+        checked=_listed(responses.meta, "checked", ids),
         n_censored=n_censored,
         n_bounds=n_bounds,
     )
 
 
-def _stopped(meta: Mapping[str, object], ids: Sequence[str]) -> Bools | None:
-    """(Q,) the questions that an adaptive audit asked no further; None if all were asked in all orders."""
+def _listed(meta: Mapping[str, object], name: str, ids: Sequence[str]) -> Bools | None:
+    """(Q,) the questions that an adaptive audit lists under a name; None if it was none."""
     adaptive = meta.get("adaptive")
     if not isinstance(adaptive, Mapping):
         return None
-    found: Bools = np.isin(np.asarray(ids), np.asarray(list(adaptive.get("stopped", ())), str))
+    found: Bools = np.isin(np.asarray(ids), np.asarray(list(adaptive.get(name, ())), str))
     return found
 
 

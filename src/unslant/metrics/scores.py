@@ -186,6 +186,7 @@ class OrderScores(QuestionArrays):
         n_incomplete: questions left out of the order sets because an order is missing or failed.
         stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``); such
             questions are in no order set. None where all questions were asked in all orders.
+        checked: (Q,) asked in all orders though these agreed, drawn at random to stand for those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
     """
@@ -205,6 +206,7 @@ class OrderScores(QuestionArrays):
     n_incomplete: int = 0
     elicitation: str = "cloze"
     stopped: Bools | None = None
+    checked: Bools | None = None
     label_mass: Floats | None = None
 
     @cached_property

@@ -10,25 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats
+from unslant.arrays import Floats
 from unslant.metrics.accuracy import correct
 from unslant.metrics.measures import QuestionMeasures, measure
 from unslant.metrics.scores import OrderScores
 
 
-def agreeing(scores: OrderScores) -> Bools:
-    """(Q,) whether the given and the reversed order have the same answer."""
-    given, reverse = scores.given, scores.reversed
-    same: Bools = given.ok & reverse.ok & (given.chosen == reverse.chosen) & (given.chosen >= 0)
-    return same
-
-
 def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
     """Values whose mean estimates, without bias, that of all questions asked in all orders.
 
-    With N agreeing questions of which a random n were asked in all orders, a question left out counts as predicted from
-    the two orders, and each of the n as predicted + N / n (value - predicted). Single values can lie outside the range
-    of the measure; only their means say anything.
+    With N agreeing questions, of which a random n were asked in all orders (``checked``), a question left out counts as
+    predicted from its two answers, and each of the n as predicted + N / n (value - predicted). Single values can lie
+    outside the range of the measure; only their means say anything. Where none of the n differs from its prediction,
+    the interval of the mean leaves out that others might.
 
     Args:
         values: (Q,) of the questions asked in all orders; nan for those left out.
@@ -37,10 +31,10 @@ def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
     Returns:
         (Q,); all nan where questions were left out and none of the agreeing ones was asked in all orders.
     """
-    if scores.stopped is None:
+    if scores.stopped is None or scores.checked is None:
         return values
     left_out = scores.stopped & ~np.isnan(predicted)
-    checked = agreeing(scores) & ~scores.stopped & ~np.isnan(values) & ~np.isnan(predicted)
+    checked = scores.checked & ~np.isnan(values) & ~np.isnan(predicted)
     n = int(checked.sum())
     if not left_out.any():
         return values

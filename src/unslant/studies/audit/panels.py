@@ -15,7 +15,7 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
-from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel
+from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
@@ -146,14 +146,7 @@ def notes(result: AuditResult) -> list[str]:
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
-        *(
-            [
-                f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
-                "refused, or naming none or several options): counted as not right, their questions as not consistent."
-            ]
-            if counts.unanswered_rows
-            else []
-        ),
+        *unanswered_lines(counts),
         *(
             [
                 f"Label scores that are only upper bounds, because the server did not return the label: "

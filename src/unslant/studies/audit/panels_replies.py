@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from unslant.metrics.summary import Counts
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Panel, Table
-from unslant.reports.numbers import Cell, number, percent, with_interval
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.replies import Adaptive, OrderReplies, Replies
 
 _COUNTS = {
@@ -51,6 +52,16 @@ def replies_panel(replies: Replies | None) -> Panel:
 
 def _order(row: OrderReplies) -> str:
     return " ".join(ALPHABETS["A"][content] for content in row.order) or f"{row.n_options} options, all orders"
+
+
+def unanswered_lines(counts: Counts) -> list[str]:
+    """How many replies are no answer, and what they count as."""
+    if not counts.unanswered_rows:
+        return []
+    return [
+        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, refused, "
+        "or naming none or several options): counted as not right, their questions as not consistent."
+    ]
 
 
 def adaptive_lines(found: Adaptive | None) -> list[str]:

@@ -12,7 +12,6 @@ from unslant.arrays import Jsonable
 from unslant.metrics import Bootstrap, Estimate, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import NoiseFloor, noise_floor
-from unslant.metrics.stopped import agreeing
 from unslant.metrics.vote import vote
 from unslant.models import ChatCost
 from unslant.responses import Response, Responses
@@ -131,9 +130,9 @@ def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Boots
 
 def _adaptive(meta: Mapping[str, object], requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
     told = meta.get("adaptive")
-    if not isinstance(told, Mapping) or scores.stopped is None:
+    if not isinstance(told, Mapping) or scores.stopped is None or scores.checked is None:
         return None
-    checked = agreeing(scores) & (scores.order_counts > 0)
+    checked = scores.checked & (scores.order_counts > 0)
     other = np.where(checked, vote(scores).content != scores.given.chosen, np.nan)
     by_model = meta.get("requests")
     spent = sum((ChatCost.of(one) for one in by_model.values()), ChatCost()) if isinstance(by_model, Mapping) else None
@@ -141,8 +140,8 @@ def _adaptive(meta: Mapping[str, object], requests: int, scores: OrderScores, bo
     each = (spent.input_tokens + spent.output_tokens) / counted if spent and counted else float("nan")
     full = int(told["requests_of_all"])
     return Adaptive(
-        int(told["agreeing"]),
-        int(told["agreeing"]) - int(scores.stopped.sum()),
+        int(scores.stopped.sum() + scores.checked.sum()),
+        int(scores.checked.sum()),
         bootstrap.mean(other, note="" if checked.any() else "no agreeing question was asked in all orders"),
         requests,
         full,

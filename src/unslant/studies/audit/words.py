@@ -119,11 +119,11 @@ def audit_in_words(
     responses = ask_for_replies(asker, asked, writer, repeats=repeats, progress=progress)
     extra: dict[str, Any] = {}
     if chosen.adaptive:
-        stopped, agreeing = _stopped(responses, planned, chosen)
+        stopped, checked = _stopped(responses, planned, chosen)
         rest = [one for name, some in planned.further.items() if name not in stopped for one in some]
         more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
         responses = _in_order(found.questions, responses, more)
-        extra["adaptive"] = {"stopped": sorted(stopped), "agreeing": agreeing, "requests_of_all": planned.full}
+        extra["adaptive"] = {"stopped": stopped, "checked": checked, "requests_of_all": planned.full}
     meta = {**about("audit", found, chosen.recorded(), asker, before), **extra}
     if planned.first:
         (_, shown), _ = planned.first[0]
@@ -131,16 +131,16 @@ def audit_in_words(
     return result_of(with_meta(responses, meta, found))
 
 
-def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[set[str], int]:
-    """Ids of the questions asked no further, and how many agree in their first two orders."""
+def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:
+    """Of the questions whose first two answers agree: ids of those asked no further, and of those drawn to be."""
     answers: dict[str, list[Response]] = {}
     for row in responses.rows():
         if not row.repeat and row.question_id in planned.further:
             answers.setdefault(row.question_id, []).append(row)
     agreeing = sorted(name for name, rows in answers.items() if rows[0].choice == rows[1].choice != -1)
     n = max(math.ceil(settings.calibrate * len(agreeing)), min(FEWEST_CHECKED, len(agreeing)))
-    checked = question_rng("", settings.seed, "calibrate").sample(agreeing, n)
-    return set(agreeing) - set(checked), len(agreeing)
+    checked = sorted(question_rng("", settings.seed, "calibrate").sample(agreeing, n))
+    return sorted(set(agreeing) - set(checked)), checked
 
 
 def _in_order(questions: Sequence[Question], *tables: Responses) -> Responses:
