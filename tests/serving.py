@@ -165,7 +165,12 @@ class FaultServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *arguments: Any) -> None:
+                if not isinstance(sys.exception(), OSError | json.JSONDecodeError):  # the client has gone
+                    super().handle_error(*arguments)
+
+        server = Server(("127.0.0.1", port), Handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -28,19 +28,24 @@ def as_they_come(
 ) -> Iterator[tuple[int, _Found]]:
     """What ``ask`` finds for each item, with its index, as it comes; the first error ends it all.
 
+    A connection takes its next item when the caller is done with what came of the last one, so that a process that is
+    killed loses no more answers than it has connections.
+
     Args:
         connections: items at a time.
         opened: what all of them share, such as a client; opened for the call.
     """
-    found: SimpleQueue[tuple[int, _Found] | BaseException | None] = SimpleQueue()
-    ended = threading.Event()
+    found: SimpleQueue[tuple[int, _Found, asyncio.Event] | BaseException | None] = SimpleQueue()
+    ended, loop = threading.Event(), _loop()
 
     async def run() -> None:
         left = iter(enumerate(items))
 
         async def work(shared: _Opened) -> None:
             for index, item in left:
-                found.put((index, await ask(shared, item)))
+                answer, done = await ask(shared, item), asyncio.Event()
+                found.put((index, answer, done))
+                await done.wait()
 
         try:
             async with opened() as shared:
@@ -56,7 +61,7 @@ def as_they_come(
         finally:
             ended.set()
 
-    running = asyncio.run_coroutine_threadsafe(run(), _loop())
+    running = asyncio.run_coroutine_threadsafe(run(), loop)
     try:
         while True:
             try:
@@ -67,7 +72,9 @@ def as_they_come(
                 return
             if isinstance(result, BaseException):
                 raise result
-            yield result
+            index, answer, done = result
+            yield index, answer
+            loop.call_soon_threadsafe(done.set)
     finally:
         running.cancel()
         ended.wait(timeout=2)
