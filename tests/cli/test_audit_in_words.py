@@ -138,3 +138,22 @@ def test_votes_on_replies_are_written(unslant: Callable[..., Ran], tmp_path: Pat
     answers = [json.loads(line) for line in out.read_text().splitlines()]
     assert {answer["confidence"] for answer in answers} <= {0.5, 1.0}
     assert "2.00 presentations" in ran.out
+
+
+def test_votes_that_rest_on_few_replies_are_written_and_the_exit_code_says_so(
+    unslant: Callable[..., Ran], tmp_path: Path
+) -> None:
+    seen: list[Any] = []
+
+    def answer(request: dict[str, Any]) -> Fault:
+        seen.append(request)
+        return first_label(request) if len(seen) == 1 else Fault(400, '{"error": {"message": "no more"}}')
+
+    out = tmp_path / "answers.jsonl"
+    with FaultServer(answer).running() as server:
+        ran = unslant("debias", f"{server.url}#talker", *ASK, "--out", out, "--retries", 0, "--no-store")
+    assert ran.code == 3
+    assert "requests to talker failed" in ran.err
+    answers = [json.loads(line)["answer"] for line in out.read_text().splitlines()]
+    assert len(answers) == 6
+    assert answers.count(None) == 5

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unslant.errors import InputError
+from unslant.errors import InputError, MostlyFailedError
 from unslant.studies import options as o
 
 
@@ -50,6 +50,7 @@ def debias(
     from unslant.debias import method_named
     from unslant.debias.base import check_asker
     from unslant.debias.debiased_model import asker_of
+    from unslant.debias.reply_asker import ReplyAsker
     from unslant.files import dump_json, write_atomically
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.presentations import parse_labels
@@ -74,6 +75,11 @@ def debias(
         asker = asker_of(loaded, writer, alphabet, in_words=in_words, progress=record.progress)
         answers = run(chosen, asker, found.questions, fit_on.questions if fit_on else None)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
+    if isinstance(asker, ReplyAsker) and 2 * asker.failed > asker.replies:
+        raise MostlyFailedError(
+            f"{asker.failed:,} of {asker.replies:,} requests to {loaded.name} failed ({asker.last_error}); the "
+            f"answers in {out} rest on the others"
+        )
     if quiet:
         return
     right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]

@@ -20,6 +20,7 @@ class ReplyAsker(Asker):
 
     Attributes:
         replies, unanswered, failed: requests made; replies that are no answer; requests that got no reply.
+        last_error: why the last of these failed.
     """
 
     in_words = True
@@ -34,6 +35,7 @@ class ReplyAsker(Asker):
     ) -> None:
         self.chat, self.alphabet = model, alphabet
         self.replies = self.unanswered = self.failed = 0
+        self.last_error = ""
         self._writer, self._progress = writer, progress
 
     @property
@@ -61,6 +63,7 @@ class ReplyAsker(Asker):
         if failed and len(failed) == len(replies):
             raise ModelError(f"{self.chat.name}: no request got a reply ({failed[-1]})")
         self.replies, self.failed = self.replies + len(replies), self.failed + len(failed)
+        self.last_error = failed[-1] if failed else self.last_error
         found = []
         for presentation, reply in zip(presentations, replies, strict=True):
             probs = np.zeros(len(presentation.labels))
