@@ -8,10 +8,13 @@ from functools import cache
 
 import numpy as np
 
+from tests.chatting import RuleChat
 from tests.fakes import RuleModel as OrderModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.fakes import RuleModel, knows, remembers
 from tests.studies.test_audit import QUESTIONS, when_unsure
+from tests.studies.test_audit_words import QUESTIONS as WORDS_QUESTIONS
+from tests.studies.test_audit_words import takes_a
 from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
 from tests.studies.test_instruction_boundary_metrics import row
@@ -48,6 +51,13 @@ from unslant.studies.unbiased.study import unbiased
 def audited() -> AuditResult:
     """Questions of two to six options, in all their orders or a sample, by a model that answers A when unsure."""
     return audit(when_unsure({"A": 6.0}), QUESTIONS)
+
+
+@cache
+def in_words() -> AuditResult:
+    """Replies that state their confidence, some asked again, by a talker that answers A when unsure; adaptive."""
+    sure = RuleChat(lambda *page: f"{takes_a(*page)}. Confidence: 90%")
+    return audit(sure, WORDS_QUESTIONS, repeats=2, adaptive=True)
 
 
 @cache
@@ -131,6 +141,7 @@ def _trained() -> TrainingLog:
 RESULTS: dict[str, Callable[[], Describes]] = {
     "audit": audited,
     "audit-comparison": compared,
+    "audit-words": in_words,
     "base-rate": _base_rate,
     "unbiased": lambda: _unbiased("remembers"),
     "unbiased-compare": _compared_unbiased,

@@ -50,8 +50,11 @@ METHODS: dict[str, Callable[..., Method]] = {
 """Name -> maker of the method; settings are keyword arguments."""
 
 
-def method_named(text: str) -> Method:
+def method_named(text: str, **more: Any) -> Method:
     """``NAME`` or ``NAME:setting=value:setting=value``, such as ``vote:orders=shared:24`` or ``pride:alpha=0.1``.
+
+    Args:
+        more: further settings.
 
     Raises:
         InputError: on an unknown name or setting, or a value of the wrong type.
@@ -68,6 +71,7 @@ def method_named(text: str) -> Method:
             options[next(reversed(options))] += f":{piece}"
         else:
             raise InputError(f"method {text!r}: write settings as {name}:setting=value")
+    options |= {key: str(value) for key, value in more.items()}
     settings = _settings(METHODS[name]())
     unknown = sorted(set(options) - set(settings))
     if unknown:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from unslant.errors import ModelError
+from unslant.errors import InputError, ModelError
 from unslant.models.base import Counts
 from unslant.models.options import Address, GenerateOptions
 from unslant.prompts import Prompt
@@ -217,4 +217,6 @@ def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
     """A local model that generates; see :mod:`unslant.models.open`."""
     from unslant.models.hf import loading
 
+    if generate.inspect:
+        raise InputError("--inspect is about models behind inspect: leave it out for a local one")
     return LocalChat(loading.open_local(address), generate, address.options.connections)

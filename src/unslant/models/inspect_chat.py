@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from unslant.errors import ModelError, first_line, without_user_info
+from unslant.errors import InputError, ModelError, first_line, without_user_info
 from unslant.models.chat import Chat, Reply
 from unslant.models.concurrent import as_they_come
 from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
@@ -53,7 +55,7 @@ class InspectChat(Chat):
             max_connections=options.connections,
             max_retries=options.retries,
             attempt_timeout=options.timeout,
-        )
+        ).merge(_config(self._options.inspect))
 
     def at(self, generate: GenerateOptions) -> InspectChat:
         """See :class:`~unslant.models.chat.ChatModel`."""
@@ -146,6 +148,35 @@ class InspectChat(Chat):
         return without_user_info(told)
 
 
+_OURS = {"max_tokens", "temperature", "max_connections", "max_retries", "attempt_timeout"}
+
+
+def _config(given: Sequence[str]) -> Any:
+    """Settings written NAME=VALUE as inspect's GenerateConfig.
+
+    Raises:
+        InputError: on a name that it does not have or that has an option of its own, or a value that it does not take.
+    """
+    from inspect_ai.model import GenerateConfig
+    from pydantic import ValidationError
+
+    found: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or name not in GenerateConfig.model_fields.keys() - _OURS:
+            known = ", ".join(sorted(GenerateConfig.model_fields.keys() - _OURS))
+            raise InputError(f"--inspect {text!r}: write it as NAME=VALUE, NAME being one of {known}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    try:
+        return GenerateConfig(**found)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise InputError(f"--inspect {wrong['loc'][0]}: {wrong['msg'].lower()}, not {wrong['input']!r}") from None
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An error and what it was raised from; repeated requests hide theirs in the last attempt."""
     seen: set[int] = set()
@@ -209,5 +240,6 @@ def inspect_model(address: Address) -> Any:
             )
         return get_model(name, memoize=False)  # its connections belong to the loop that it is asked on
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelError(f"{name}: inspect cannot load it: {reason[0]}") from error
+        lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
+        reason = " ".join(filter(None, lines)) or type(error).__name__
+        raise ModelError(f"{name}: inspect cannot load it: {reason}") from error

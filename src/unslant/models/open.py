@@ -127,6 +127,17 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     return Address(scheme, model, options)
 
 
+def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
+    """Whether a name or a loaded model stands for one that gives replies and no log-probabilities.
+
+    Raises:
+        InputError: see :func:`address_of`.
+    """
+    if isinstance(model, str):
+        return "score" not in BACKENDS[address_of(model, options).scheme].can
+    return hasattr(type(model), "generate") and not hasattr(type(model), "score")
+
+
 def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
     """For each of several models, the options that apply to it; the others keep their defaults.
 

@@ -196,6 +196,22 @@ _BARE_SAMPLE: dict[str, object] = {
 _SAMPLE = _BARE_SAMPLE | {"context": "Facts.", "none_label": "none", "distractor": "Who?", "hint": "Or none."}
 
 
+def usual_template(generate: bool, reasoning: bool = False, given: str = "") -> str:
+    """The template that is used unless another is given: ``plain`` for scores, those that ask for replies else.
+
+    Raises:
+        InputError: if reasoning is wanted and a template is given, or labels are scored.
+    """
+    if reasoning and not generate:
+        raise InputError("--reasoning is about replies, but labels are scored: add --elicit generate")
+    if reasoning and given:
+        raise InputError(
+            "--reasoning has a template of its own: leave out --template, or have yours ask for reasoning and leave "
+            "out --reasoning"
+        )
+    return given or ("reasoning" if reasoning else "label-alone" if generate else "plain")
+
+
 def template_names() -> list[str]:
     """Names of the templates that ship with unslant, sorted."""
     folder = resources.files("unslant.prompts") / "templates"

@@ -20,6 +20,9 @@ from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.earlier import with_fields
 
+GENERATE = "generate"
+"""Elicitation of rows that are generated replies."""
+
 
 @dataclass(frozen=True)
 class Response:
@@ -65,6 +68,12 @@ class Response:
             raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.logprobs is not None and len(self.logprobs) != len(self.labels):
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
+
+    @property
+    def choice(self) -> int:
+        """The one option that a reply chooses; -1 where it is no answer, or names none or several."""
+        named = sorted(self.chosen or ()) if self.status == "ok" else []
+        return named[0] if len(named) == 1 and named[0] >= 0 else -1
 
     @classmethod
     def scored(

@@ -14,6 +14,8 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
+    Self,
     SupportsFloat,
     SupportsIndex,
     TypeVar,
@@ -220,6 +222,27 @@ class PromptOptions(LoadOptions):
         from unslant.prompts import Writer, load_template
 
         return Writer(load_template(self.template), self.chat, getattr(self, "to_end", False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElicitOptions(PromptOptions):
+    """Whether labels are scored or replies are read."""
+
+    template: str = ""
+    """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
+    elicit: Literal["auto", "labels", "generate"] = "auto"
+    """What is read: labels (their log-probabilities) or generate (replies in words). auto: labels where it can be."""
+    reasoning: bool = False
+    """Replies: let the model reason first; the answer is asked for at the end."""
+
+    def resolved(self, generate: bool) -> Self:
+        """The settings of one way to ask, its own template filled in; InputError on settings of the other way."""
+        from unslant.prompts import usual_template
+
+        if generate and getattr(self, "to_end", False):
+            raise InputError("--to-end is about scores of labels, but replies are read: leave it out")
+        template = usual_template(generate, self.reasoning, self.template)
+        return replace(self, elicit="generate" if generate else "labels", template=template)
 
 
 @dataclass(frozen=True, kw_only=True)

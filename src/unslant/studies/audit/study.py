@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, no_progress
-from unslant.models import ScoringModel
-from unslant.models.open import opened
+from unslant.models import ChatModel, ScoringModel
+from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
     Presentation,
     ShotChooser,
@@ -29,7 +29,7 @@ from unslant.studies.options import with_options
 
 
 def audit(
-    model: str | ScoringModel | Callable[[], ScoringModel],
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
     questions: Any = EMBEDDED,
     settings: AuditSettings | None = None,
     *,
@@ -38,9 +38,10 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders and measure how much of the score is bias.
 
-    Every question is also shown as given, reversed, with labels reversed, with both reversed, and with labels shifted
-    by one; a question without content is shown once per label order and number of options. All results come from these
-    scores.
+    A model that gives only replies is audited by these (:mod:`unslant.studies.audit.words`), as is any other with
+    ``elicit="generate"``. Of others, labels are scored: every question is also shown as given, reversed, with labels
+    reversed, with both reversed, and with labels shifted by one; a question without content is shown once per label
+    order and number of options. All results come from these scores.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
@@ -54,8 +55,13 @@ def audit(
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
     chosen = with_options(AuditSettings, settings, options)
-    alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
+    chosen = chosen.resolved(gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate")
     found = chosen.sampled(chosen.load(questions))
+    if chosen.elicit == "generate":
+        from unslant.studies.audit.words import audit_in_words
+
+        return audit_in_words(model, found, chosen, progress=progress)
+    alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
     shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}  # presentations of a question; refused here, not on the way
