@@ -35,13 +35,15 @@ def debias(
     from unslant.studies.debias.answers import debias as run
     from unslant.studies.outputs import check_file
     from unslant.studies.progress import show_progress
+    from unslant.studies.provenance_block import same_as_before
 
     check_file(out)
     needs = ("score", "attend") if method_named(settings.method).needs_model else ("score",)
     address_of(model, models, needs)
     found = settings.load(questions)
     with show_progress(quiet) as progress:
-        answers = run(partial(open_model, model, models), found, settings, progress=progress)
+        opener = same_as_before(partial(open_model, model, models), settings.sampled(found))
+        answers = run(opener, found, settings, progress=progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if quiet:
         return

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-
-OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "save_model"})
-"""Names of options that say where to write."""
+from unslant.studies.command_line import OUTPUTS
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:

@@ -54,7 +54,12 @@ class Debiased:
         needs = ("score", "attend") if self.method.needs_model else ("score",)
         self.model = open_model(model, needs=needs, **options) if isinstance(model, str) or options else opened(model)
         elicitation = Cloze(Writer(load_template(template), chat))
-        asker = ModelAsker(self.model, elicitation, parse_labels(labels if isinstance(labels, str) else ",".join(labels)), remember=False)
+        asker = ModelAsker(
+            self.model,
+            elicitation,
+            parse_labels(labels if isinstance(labels, str) else ",".join(labels)),
+            remember=False,
+        )
         self._debiaser = self.method.fit(asker, fit)
 
     def answer(self, question: Question) -> Outcome:

@@ -15,7 +15,7 @@ and changed. ``train``: its weights can be trained. A new backend is one file wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -212,7 +212,9 @@ def _of_transformers(model: object) -> bool:
 def _not_a_model(model: object, lacking: Sequence[str] = ()) -> str:
     kind = type(model).__name__
     if _of_transformers(model) or (isinstance(model, tuple) and model and _of_transformers(model[0])):
-        return f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
+        return (
+            f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
+        )
     return (
         f"{kind} is not a model{': it has no ' * bool(lacking)}{', '.join(lacking)}; give a name, what "
         "unslant.open_model returns, or an object as unslant.models.ScoringModel describes"

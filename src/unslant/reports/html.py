@@ -14,6 +14,7 @@ from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
+from unslant.responses.provenance import ISLAND
 from unslant.version import __version__
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def render(pages: Sequence[Page]) -> str:
             ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
             charts=Markup(island(drawings)),
+            provenance=Markup(f"{ISLAND}{island([page.provenance for page in pages if page.provenance])}</script>"),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )

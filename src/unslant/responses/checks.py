@@ -19,6 +19,7 @@ from unslant.arrays import release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
+from unslant.responses.provenance import Provenance
 from unslant.responses.texts import pack, unpack
 
 REPLY_STATUSES = ("ok", "unparsed", "refused", "error")
@@ -86,6 +87,7 @@ class _About(_Part):
     offline: bool = False
     half_precision: _HalfPrecision | None = None
     special_tokens: _SpecialTokens | None = None
+    provenance: Provenance = Provenance()
 
 
 Ints = NDArray[np.int64]

@@ -10,13 +10,23 @@ from typing import Any
 from unslant.models import Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
+from unslant.studies.provenance_block import model_block, provenance
 
 
 def about(
-    study: str, found: QuestionSet[Any], settings: Mapping[str, Any], model: Any, before: Cost | None = None
+    study: str,
+    found: QuestionSet[Any],
+    settings: Mapping[str, Any],
+    model: Any,
+    before: Cost | None = None,
+    chosen: object = None,
 ) -> dict[str, Any]:
-    """Model, questions and settings of a run; given its cost ``before``, also engine, cost and admissions."""
-    meta = {
+    """Model, questions, settings and provenance of a run; given its cost ``before``, also engine, cost and admissions.
+
+    Args:
+        chosen: every setting, by default ``settings``.
+    """
+    meta: dict[str, Any] = {
         "study": study,
         "model": model if isinstance(model, str) else model.name,
         "questions": found.name,
@@ -24,8 +34,11 @@ def about(
         "loading": asdict(found.report),
         "settings": dict(settings),
     }
+    facts: dict[str, Any] = {} if before is None else facts_of(model)
+    block = model_block(str(meta["model"]), facts)
+    facts.pop("revision", None)
+    meta["provenance"] = provenance([block], [found], chosen or settings)
     if before is not None:
-        facts: dict[str, Any] = facts_of(model)
         if spelled := facts.pop("special_tokens", None):  # by questions that this model was asked, now or earlier
             asked = {question.id for question in found}
             own = [question_id for question_id in spelled["questions"] if question_id in asked]

@@ -16,6 +16,7 @@ from unslant.models.open import address_of, open_chat, open_model
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
+from unslant.studies.provenance_block import same_as_before
 
 if TYPE_CHECKING:
     from unslant.models import ScoringModel
@@ -110,6 +111,7 @@ class Recording:
         self, load: Callable[[], ScoringModel], questions: QuestionSet[Any] | None = None
     ) -> Callable[[], ScoringModel]:
         """``load`` with stored scores; the run is recorded once it is called."""
+        load = same_as_before(load, questions)
 
         def loaded() -> ScoringModel:
             model = load()

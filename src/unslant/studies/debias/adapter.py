@@ -49,6 +49,7 @@ def train(
         ModelError: if the model cannot be loaded or trained, or peft is not installed.
     """
     from unslant.extras import needed
+    from unslant.files import dump_json, write_atomically
 
     chosen = with_options(AdapterSettings, settings, options)
     needed("peft", "training an adapter")
@@ -61,7 +62,8 @@ def train(
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
     from unslant.questions import QuestionSet
-    from unslant.studies.debias.training_log import TrainingLog
+    from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
+    from unslant.studies.provenance_block import provenance
 
     out = Path(out)
     found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
@@ -72,6 +74,8 @@ def train(
     asker = ModelAsker(loaded, elicitation, alphabet)
     recipe = part_of(chosen, TrainSettings)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
+    block = provenance([loaded], [found], chosen)
+    write_atomically(out / PROVENANCE, dump_json(block))
     log = TrainingLog.read(out)
     log.to_html(out / "log.html")
     return log

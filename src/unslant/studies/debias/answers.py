@@ -30,7 +30,8 @@ def debias(
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
         questions: a file, recipe or loaded set.
-        settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords (``method="pride"``, ...), or both.
+        settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords
+            (``method="pride"``, ...), or both.
 
     Raises:
         InputError: on questions, a method, labels or a keyword that cannot be used.

@@ -23,6 +23,7 @@ from unslant.studies.instruction_boundary.question_sources import BoundarySet, l
 from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 from unslant.studies.options import with_options
+from unslant.studies.provenance_block import check_same, model_block, provenance
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
@@ -66,8 +67,10 @@ def instruction_boundary(
         for name, run_with in ((model, models), (chosen.judge, None), (chosen.polisher, None))
     )
     assert address is not None
+    name = "questions" if isinstance(questions, BoundarySet) else questions
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, fields=dict(chosen.fields))
     found = whole.balanced(chosen.limit, chosen.seed)
+    check_same(found)
     alphabet = parse_labels(chosen.labels)
     asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
     inspect = _inspect()
@@ -114,6 +117,7 @@ def instruction_boundary(
         "settings": setting_names(chosen.names),
         "labels": chosen.labels,
         "questions": found.digest,
+        "provenance": provenance([model_block(address.model)], [(name, found)], chosen),
     }
     notes = [*found.notes]
     every = len(wanted) * len(temperatures)

@@ -37,6 +37,7 @@ def probe(
     from unslant.studies.probe import study
     from unslant.studies.probe.judging import open_participant
     from unslant.studies.progress import show_progress
+    from unslant.studies.provenance_block import check_same
 
     check_outputs(outputs)
     names = [name.strip() for name in models.split(",") if name.strip()]
@@ -48,7 +49,10 @@ def probe(
         raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
     own = options_of_each(names, options, ("generate",))
     found, writer = settings.load(questions), settings.writer()
+    check_same(settings.sampled(found))
     with show_progress(outputs.quiet) as progress:
         participants = [open_participant(*each, writer, generate) for each in zip(names, own, strict=True)]
+        for participant in participants:
+            check_same(model=participant.block)
         result = study.probe(participants, found, settings, progress=progress)
     return write_outputs(result, outputs)

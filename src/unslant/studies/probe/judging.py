@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
-from unslant.models import GenerateOptions, ModelOptions, ScoringModel
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.responses import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
+from unslant.studies.provenance_block import model_block
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class Participant:
         rephrase: stems -> the same in other words; None where no usable reply came.
         judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
         answer: presentations of the questions as published -> responses, for accuracy by subject.
+        block: who it is, for the provenance of results.
     """
 
     name: str
     rephrase: Callable[[Sequence[str], Progress], list[str | None]]
     judge: Callable[[Sequence[Prompt], Progress], list[float]]
     answer: Callable[[Sequence[Asked], Progress], Responses]
+    block: dict[str, str] = field(default_factory=dict)
 
 
 def local_participant(
@@ -64,6 +67,7 @@ def local_participant(
         partial(rephrase, chat, writer.chat),
         partial(judge_by_probability, model),
         lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
+        model_block(model.name, facts_of(model)),
     )
 
 
@@ -74,6 +78,7 @@ def chat_participant(model: ChatModel, writer: Writer) -> Participant:
         partial(rephrase, model, writer.chat),
         partial(judge_by_reply, model),
         lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
+        model_block(model.name),
     )
 
 

@@ -21,13 +21,14 @@ from unslant.studies.probe.judging import Participant, accuracy_by_subject, conf
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
 from unslant.studies.probe.settings import ProbeSettings
+from unslant.studies.provenance_block import provenance
 
 WITHOUT_BINARY = {"BT": 0.0}
 """The binary transformation makes several items of a question; judges are shown one."""
 
 
 def probe(
-    participants: Sequence[str | Participant],
+    models: Sequence[str | Participant],
     questions: str | Path | QuestionSet[Question] = EMBEDDED,
     settings: ProbeSettings | None = None,
     *,
@@ -39,7 +40,7 @@ def probe(
     Each version is judged once; strength p takes the rephrased version of a question with probability p.
 
     Args:
-        participants: two models or more: names, or participants of :mod:`unslant.studies.probe.judging`.
+        models: two or more: names, or participants of :mod:`unslant.studies.probe.judging`.
         questions: a file, recipe or loaded set.
         settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
 
@@ -47,12 +48,12 @@ def probe(
         InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
     """
     chosen = with_options(ProbeSettings, settings, options)
-    names, strengths = [p if isinstance(p, str) else p.name for p in participants], _strengths(chosen)
+    names, strengths = [p if isinstance(p, str) else p.name for p in models], _strengths(chosen)
     _check(names, strengths)
     writer = chosen.writer()
     whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions)
     participants = [
-        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in participants
+        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in models
     ]
     published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
     shown = [presentation for _, presentation in published]
@@ -79,6 +80,7 @@ def probe(
         "questions": whole.name,
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
+        "provenance": provenance([p.block for p in participants], [chosen.sampled(whole)], chosen),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 

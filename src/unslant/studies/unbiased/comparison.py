@@ -37,6 +37,10 @@ class UnbiasedComparison(StudyResult):
     vanilla_agreement: Association | None
     ours_agreement: Association | None
 
+    @property
+    def parts(self) -> Sequence[UnbiasedResult]:
+        return self.results
+
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}

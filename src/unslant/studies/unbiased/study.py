@@ -53,11 +53,11 @@ def unbiased(
     if chosen.generate:
         chosen = replace(chosen, chat=chosen.chat or not isinstance(asker, LocalChat))
         responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker)
+        meta = about("unbiased", found, recorded(chosen), asker, chosen=chosen)
     else:
         before = asker.cost.copy()
         responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before)
+        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
         meta["parameters"] = getattr(asker, "parameters", None)
     return result_of(with_meta(responses, meta | {"counts": planned.to_dict()}, found))
 
