@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,13 +78,13 @@ def read_provenance(path: Path) -> Any:
 def _blocks(path: Path) -> Iterator[Any]:
     from unslant.files import parse_json, read_text
     from unslant.responses.checks import read_table
-    from unslant.responses.provenance import ISLAND
+    from unslant.responses.provenance import META_NAME
 
     if path.suffix.lower() == ".parquet":
         yield read_table(path)[1].get("provenance")
     elif path.suffix.lower() in (".html", ".htm"):
-        found = re.search(re.escape(ISLAND) + "(.*?)</script>", read_text(path), re.DOTALL)
-        yield from parse_json(found[1]) if found else ()
+        found = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
+        yield from parse_json(unescape(found[1])) if found else ()
     else:
         value = parse_json(read_text(path))
         if isinstance(value, list):

@@ -46,7 +46,7 @@ def save_figures(charts: Sequence[Chart], folder: Path, provenance: Sequence[Map
 def save_figure(spec: Mapping[str, Any], path: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> None:
     """Draw a Vega-Lite specification as .svg or .png, by the name of the file."""
     vl_convert = needed("vl_convert", "drawing figures")
-    about = json.dumps(list(provenance)) if provenance else ""
+    about = json.dumps(list(provenance), sort_keys=True) if provenance else ""
     if path.suffix.lower() == ".svg":
         write_atomically(path, _svg_with(str(vl_convert.vegalite_to_svg(spec)), about))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
@@ -14,7 +15,7 @@ from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
-from unslant.responses.provenance import ISLAND
+from unslant.responses.provenance import META_NAME
 from unslant.version import __version__
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def render(pages: Sequence[Page]) -> str:
             ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
             charts=Markup(island(drawings)),
-            provenance=Markup(f"{ISLAND}{island([page.provenance for page in pages if page.provenance])}</script>"),
+            meta_name=META_NAME,
+            provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )

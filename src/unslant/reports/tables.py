@@ -104,7 +104,7 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
         provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` beside them.
     """
     make_folder(folder)
-    about = f"% provenance: {json.dumps(list(provenance))}\n" if provenance else ""
+    about = f"% made by: {json.dumps(list(provenance), sort_keys=True)}\n" if provenance else ""
     written = []
     for table in tables:
         for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table))):

@@ -52,8 +52,8 @@ class Provenance(_Part):
     date: str = Field(default="", description="day (UTC); that of SOURCE_DATE_EPOCH where it is set")
 
 
-ISLAND = '<script type="application/json" id="provenance">'
-"""Where an HTML report has the blocks of its results, as a list."""
+META_NAME = "unslant-provenance"
+"""Name of the ``meta`` element of an HTML report that holds the blocks of its results, as a list."""
 
 
 def checked_provenance(value: object, path: object) -> Provenance:

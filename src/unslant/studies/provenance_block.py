@@ -49,7 +49,7 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
     )
     drawn = {"limit": given.get("limit"), "seed": given.get("seed")}
     return {
-        "versions": {"python": platform.python_version(), "unslant": __version__, **_versions()},
+        "versions": dict(sorted(_versions().items())),
         "platform": platform.platform(),
         "models": [found if isinstance(found, dict) else model_block(found.name, facts_of(found)) for found in models],
         "questions": [
@@ -141,7 +141,8 @@ def same_as_before(load: Callable[[], T], questions: QuestionSet[Any] | None = N
 
 
 def _versions() -> dict[str, str]:
-    return {library: _version(library) for library in _LIBRARIES if library in sys.modules}
+    loaded = {library: _version(library) for library in _LIBRARIES if library in sys.modules}
+    return {"python": platform.python_version(), "unslant": __version__, **loaded}
 
 
 @functools.cache

@@ -52,6 +52,7 @@ def train(
     from unslant.files import dump_json, write_atomically
 
     chosen = with_options(AdapterSettings, settings, options)
+    recipe = part_of(chosen, TrainSettings)
     needed("peft", "training an adapter")
     needed("torch", "training an adapter")
 
@@ -72,7 +73,6 @@ def train(
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
     loaded = opened(model, ("score", "train"))
     asker = ModelAsker(loaded, elicitation, alphabet)
-    recipe = part_of(chosen, TrainSettings)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
     block = provenance([loaded], [found], chosen)
     write_atomically(out / PROVENANCE, dump_json(block))
