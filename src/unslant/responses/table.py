@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, first_best
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
@@ -30,7 +30,8 @@ class Response:
         labels: every label that is an answer, from the top; contents: the content code under each.
         answers: content codes that are right here.
         logprobs: natural log, one per label; ``None`` when answered in words.
-        chosen: content codes answered in words; ``None`` when scored, or where there is no answer.
+        chosen: content codes answered: in words, or by the most probable label (the first of tied ones); ``None``
+            where there is no answer.
         raw: the reply in full; ``None`` when scored.
         repeat: sample number where a reply is sampled more than once.
         text_ranks: rank of each option by text; empty if not known.
@@ -65,6 +66,9 @@ class Response:
             raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.logprobs is not None and len(self.logprobs) != len(self.labels):
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
+        if self.logprobs is not None and self.status == "ok" and self.chosen is None:
+            place = first_best(self.logprobs)
+            object.__setattr__(self, "chosen", None if place is None else frozenset({self.contents[place]}))
 
     @classmethod
     def scored(
@@ -169,6 +173,10 @@ class Responses:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        about = f"{self.meta.get('model', 'responses')} on {self.meta.get('questions', 'questions')}"
+        return f"Responses: {about}, {len(self):,} rows; .rows(), .table, .to_parquet(FILE)"
 
     def rows(self) -> list[Response]:
         """The table as :class:`Response` objects, in row order."""
