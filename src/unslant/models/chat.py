@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unslant.errors import ModelError
+from unslant.extras import needed
 from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 
@@ -159,10 +160,7 @@ def inspect_model(address: Address) -> Any:
     Raises:
         ModelError: if inspect is not installed, or cannot load the model.
     """
-    try:
-        from inspect_ai.model import get_model
-    except ImportError as error:
-        raise ModelError(f"replies are generated through inspect ({error}): pip install 'unslant[inspect]'") from None
+    get_model = needed("inspect_ai.model", "a model that generates replies").get_model
     name, options = address.model, address.options
     try:
         if address.scheme == "http":

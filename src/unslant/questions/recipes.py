@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from unslant.errors import InputError
+from unslant.extras import needed
 from unslant.questions.formats import Record, plain_record
 
 HUB = "hub:"
@@ -143,6 +144,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     Raises:
         InputError: if it cannot be had, whatever the reason, with what to do.
     """
+    needed("datasets", f"{recipe.origin}, a data set of the Hub,", InputError)
     from datasets import Image, load_dataset
 
     try:

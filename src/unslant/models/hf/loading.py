@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError
+from unslant.extras import needed
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -56,6 +57,8 @@ def load_model(
     if device.split(":")[0] not in DEVICES:
         raise InputError(f"unknown device {device!r}: use one of {', '.join(DEVICES)}")
     source = locate(name)
+    for library in ("torch", "transformers"):
+        needed(library, f"{name}, a local model,")
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -157,10 +160,9 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
-    try:
-        from peft import PeftModel
-    except ImportError as error:
-        raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
+    needed("peft", f"{adapter}, an adapter,")
+    from peft import PeftModel
+
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import ModelError, without_user_info
+from unslant.extras import needed
 from unslant.files import make_folder
 from unslant.models.chat import inspect_model
 from unslant.models.open import address_of
@@ -133,10 +134,9 @@ def instruction_boundary(
 
 def _inspect() -> Any:
     """Our inspect adapter; ModelError, naming the extra to install, without inspect_ai."""
-    try:
-        from unslant.studies.instruction_boundary import inspect_records
-    except ImportError as error:
-        raise ModelError(f"replies are generated through inspect ({error}): pip install 'unslant[inspect]'") from None
+    needed("inspect_ai", "a model that generates replies")
+    from unslant.studies.instruction_boundary import inspect_records
+
     return inspect_records
 
 
