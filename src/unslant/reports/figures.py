@@ -33,6 +33,7 @@ def save_figures(charts: Sequence[Chart], folder: Path, provenance: Sequence[Map
     Args:
         provenance: how the results were made; every file carries it.
     """
+    needed("vl_convert", "drawing figures")
     make_folder(folder)
     written = []
     for chart in charts:
