@@ -127,9 +127,20 @@ def main() -> None:
 def call(words: Sequence[str]) -> None:
     """Run a command, as typed after ``unslant``."""
     COMMAND.set(tuple(words))
-    command, given, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
+    command, given, *_ = app.parse_args(_with_dashes(words), exit_on_error=False, print_error=False)
     check_files(given.arguments)
     command(*given.args, **given.kwargs)
+
+
+def _with_dashes(words: Sequence[str]) -> list[str]:
+    """``--json -`` as ``--json=-``, for a parser that takes every word with a dash for an option."""
+    found: list[str] = []
+    for word in words:
+        if word == "-" and found and found[-1].startswith("--") and "=" not in found[-1]:
+            found[-1] += "=-"
+        else:
+            found.append(word)
+    return found
 
 
 def repeat(words: Sequence[str]) -> None:

@@ -131,12 +131,43 @@ SCHEMA = pa.schema(
     ]
 )
 """One column per field of :class:`Response`, of the same name."""
+MEANINGS = {
+    "question_id": "the question's id",
+    "kind": "kind of presentation: `order`, `given`, `reverse`, `labels-reversed`, `vanilla`, `boat`, `control`, ...",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `generate`",
+    "labels": "every label that is an answer, from the top",
+    "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
+    "answers": "the contents that are right here",
+    "n_options": "options of the question",
+    "logprobs": "natural-log probability of each label; missing where the answer came in words",
+    "chosen": "the contents answered: under the most probable label, or named in the reply; none unless status is `ok`",
+    "status": "`ok`; `unparsed`, `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
+    "best label may be one that the server did not return)",
+    "raw": "the reply in full, or the error",
+    "pinned": "places of the options that never move",
+    "subject": "the question's subject",
+    "source": "where the question is from",
+    "interventions": "what was changed in it",
+    "repeat": "sample number, where a reply is sampled more than once",
+    "text_ranks": "rank of each option by its text, which breaks ties of the vote",
+    "run": "draw, or temperature, by number",
+    "item": "part of the presentation: an instruction setting, a label that is never right, ...",
+    "suggested": "the contents that the prompt suggests",
+    "bounds": "places of labels of which `logprobs` has only an upper bound",
+}
+"""What each column holds, for the docs."""
 _EARLIER = pa.schema(
     [
         pa.field("presentation", pa.string(), nullable=False),
         *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested", "bounds")),
     ]
 )
+
+
+def markdown() -> str:
+    """The columns as a table, for the docs."""
+    lines = [f"| `{field.name}` | {field.type} | {MEANINGS[field.name]} |" for field in SCHEMA]
+    return "\n".join(["| column | type | |", "|---|---|---|", *lines])
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def check_folder(*paths: Path | None) -> None:
             continue
         if path.exists() and not path.is_dir():
             raise InputError.at(path, "is a file; give a folder name")
-        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if folder.exists())
         if not there.is_dir():
             raise InputError.at(path, f"cannot be made: {there} is a file")
         check_file(there / ".unslant")
