@@ -33,7 +33,7 @@ bench: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 
 .venv/audit.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) -e .
+	$(PIP) -e '.[hf,hub,figures]'
 	@touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python

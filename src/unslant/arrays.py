@@ -18,10 +18,21 @@ Bools = NDArray[np.bool_]
 ROUNDING = 1e-6
 """How far above 0 rounding may leave a log-probability."""
 
+TIE_TOLERANCE = 1e-9
+"""Two options are tied when their log-probabilities differ by no more than this.
+
+Models score in float32 or coarser; a smaller difference comes from renormalising or averaging in float64."""
+
 
 def are_logprobs(values: Floats) -> bool:
     """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
     return bool((np.isfinite(values) & (values <= ROUNDING)).all())
+
+
+def first_best(logprobs: Floats) -> int | None:
+    """Place of the highest log-probability, of tied ones the first; None if the highest is not finite."""
+    best = logprobs.max()
+    return int((logprobs >= best - TIE_TOLERANCE).argmax()) if np.isfinite(best) else None
 
 
 def release_memory() -> None:

@@ -8,45 +8,43 @@ from typing import Any
 from unslant.errors import ModelError, UnslantError, first_line
 
 EXTRAS = {
-    "torch": "hf",
-    "transformers": "hf",
-    "tokenizers": "hf",
-    "safetensors": "hf",
-    "huggingface_hub": "hf",
-    "datasets": "hub",
-    "vl_convert": "figures",
-    "peft": "train",
-    "accelerate": "train",
-    "inspect_ai": "inspect",
-    "openai": "inspect",
-    "openpyxl": "excel",
+    "torch": "unslant[hf]",
+    "transformers": "unslant[hf]",
+    "tokenizers": "unslant[hf]",
+    "safetensors": "unslant[hf]",
+    "huggingface_hub": "unslant[hf]",
+    "datasets": "unslant[hub]",
+    "vl_convert": "unslant[figures]",
+    "peft": "unslant[train]",
+    "accelerate": "unslant[train]",
+    "inspect_ai": "unslant[inspect]",
+    "openai": "unslant[inspect]",
+    "openpyxl": "unslant[excel]",
+    "pandas": "pandas",
 }
-"""Module -> the extra of unslant that installs it."""
+"""Module -> what installs it."""
 
 
 def needed(module: str, what: str, kind: type[UnslantError] = ModelError) -> Any:
     """Import a module that may not be installed.
 
     Args:
-        what: what needs it, as the beginning of a sentence: ``local models``.
+        what: what needs it, as the beginning of a sentence: ``a local model``.
         kind: of the error.
 
     Raises:
-        UnslantError: of that kind, with what to install.
+        UnslantError: of that kind, naming what to install.
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise kind(f"{what} cannot be used: {missing(error, module)}") from error
+        raise kind(missing(error, what) or f"{what} needs {module}: {first_line(error)}") from error
 
 
-def missing(error: ImportError, module: str = "") -> str:
-    """What to install after a failed import; empty where no extra would help."""
-    root = (error.name or module).partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and root not in EXTRAS:
-        return f"{root} is not installed: pip install {root}" if module else ""
-    extra = EXTRAS.get(root) or EXTRAS.get(module.partition(".")[0], "")
-    problem = (
-        f"{root} is not installed" if isinstance(error, ModuleNotFoundError) else f"{root} fails ({first_line(error)})"
-    )
-    return f"{problem}: pip install 'unslant[{extra}]'" if extra else ""
+def missing(error: ImportError, what: str = "this") -> str:
+    """What to install after a failed import, in one line; empty where it is none of :data:`EXTRAS`."""
+    root = (error.name or "").partition(".")[0]
+    if root not in EXTRAS:
+        return ""
+    broken = "" if isinstance(error, ModuleNotFoundError) else f" ({first_line(error)})"
+    return f"{what} needs {root}{broken}: pip install {EXTRAS[root]!r}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import unslant
+from tests.reports.results import audited
 
 QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer": 0}
 
@@ -28,6 +31,21 @@ QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer":
         (("study", "debias", "fair", "q.jsonl,other.jsonl", "--json", "other.jsonl"), "is QUESTIONS too"),
         (("replies", "q.jsonl", "--out", "q.jsonl"), "q.jsonl"),
         (("report", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is RUNS too"),
+        (("audit", "fair", "q.jsonl", "--store", "s", "--json", "s"), "--json s: is --store too"),
+        (
+            ("audit", "fair", "q.jsonl", "--out", ".", "--html", "numbers.json"),
+            "numbers.json: is the file of --html too",
+        ),
+        (("study", "base-rate", "fair", "q.jsonl", "--charts", "a.svg", "--html", "a.svg"), "is the file of --"),
+        (("rerun", "q.jsonl", "--json", "q.jsonl"), "--json q.jsonl: is FILE too"),
+        (("train", "fair", "q.jsonl", "--out", "q.jsonl/x"), "cannot be made: "),
+        (
+            ("questions", "build", "instruction-boundary", "--source", "mmlu=q.jsonl", "--out", "q.jsonl"),
+            "--out q.jsonl: is --source too",
+        ),
+        (("audit", "fair", "q.jsonl", "--html", "-"), "only --json can be written to standard output"),
+        (("audit", "fair", "q.jsonl", "--out", "q.jsonl/folder"), "q.jsonl"),
+        (("audit", "fair", "q.jsonl", "--json", "nowhere/a.json"), "there is no folder nowhere"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else None,
 )
@@ -52,3 +70,50 @@ def test_links_do_not_help(tmp_path: Path) -> None:
     link.symlink_to(questions)
     ran = unslant("audit", "fair", questions, "--json", link)
     assert (ran.code, "QUESTIONS too" in ran.err) == (2, True)
+
+
+def test_a_folder_for_results_holds_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("responses.parquet").write_bytes(b"recorded")
+    ran = unslant("audit", "--log", "responses.parquet", "--out", ".")
+    assert ran.code == 2
+    assert "responses.parquet: is --log too" in ran.err
+    assert Path("responses.parquet").read_bytes() == b"recorded"
+
+
+def test_a_model_is_not_saved_over_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model").mkdir()
+    ran = unslant("study", "contamination", "model", "--save-model", "./model/")
+    assert (ran.code, "--save-model model: is MODEL too" in ran.err) == (2, True)
+
+
+def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unslant.models.open.open_model", lambda *_, **__: pytest.fail("work began"))
+    results = tmp_path / "results"
+    (results / "report.html").mkdir(parents=True)
+    ran = unslant("audit", "fair", "--out", results)
+    assert (ran.code, "report.html: is a folder" in ran.err) == (2, True)
+
+
+def test_numbers_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = unslant("audit", "fair", "--limit", 4, "--orders", "reverse", "--json", "-", "--no-store")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["study"] == "audit"
+    assert "as reported" in ran.err
+    quiet = unslant("audit", "fair", "--limit", 4, "--orders", "reverse", "--json", "-", "--no-store", "-q")
+    assert json.loads(quiet.out)["metrics"] == json.loads(ran.out)["metrics"]
+    assert quiet.err == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_who_leaves_early_loses_no_output(tmp_path: Path) -> None:
+    main = f"{sys.executable} -c 'from unslant.cli import main; main()'"
+    audited().to_parquet(tmp_path / "a.parquet")
+    command = f"{main} audit --log a.parquet --json out.json --details"
+    done = subprocess.run(f"{command} | true", shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert json.loads((tmp_path / "out.json").read_text("utf-8"))["study"] == "audit"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -68,10 +68,18 @@ def change(path: Path, column: str, row: int, value: Any) -> None:
     ],
 )
 def test_a_row_that_cannot_be_is_named(path: Path, column: str, value: object, message: str) -> None:
+    change(path, "chosen", 2, None)
     change(path, column, 2, value)
     with pytest.raises(InputError, match=message) as caught:
         Responses.from_parquet(path)
     assert f"{path}, row 3, field" in str(caught.value)
+
+
+def test_what_is_chosen_is_the_most_probable_label(path: Path) -> None:
+    assert [row.chosen for row in Responses.from_parquet(path).rows()] == [frozenset({0})] * 4 + [frozenset()]
+    change(path, "chosen", 2, [1])
+    with pytest.raises(InputError, match=r"row 3, field \"chosen\": is not the most probable label"):
+        Responses.from_parquet(path)
 
 
 def test_texts_of_other_questions_are_not_taken_for_its_own(path: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
@@ -16,6 +17,8 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 import unslant
 from unslant.cli.safe_files import check_files
 from unslant.errors import MostlyFailedError, OutputError, UnslantError
+from unslant.extras import missing
+from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES
@@ -25,6 +28,7 @@ COMMANDS = {
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "replies": "unslant.cli.replies:replies",
+    "rerun": "unslant.cli.rerun:rerun",
     "report": "unslant.cli.report:report",
 }
 
@@ -102,11 +106,15 @@ def main() -> None:
     # threads that spin while they wait make small models twenty times slower where other processes want the cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    before = COMMAND.set(())
     try:
-        command, given, *_ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
-        check_files(given.arguments)
         with second_interrupt_kills():
-            command(*given.args, **given.kwargs)
+            call(sys.argv[1:])
+    except ModuleNotFoundError as error:
+        if not (told := missing(error)):
+            raise
+        print(f"error: {told}", file=sys.stderr)
+        sys.exit(2)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
@@ -120,3 +128,31 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    finally:
+        COMMAND.reset(before)
+
+
+def call(words: Sequence[str]) -> None:
+    """Run a command, as typed after ``unslant``."""
+    COMMAND.set(tuple(words))
+    command, given, *_ = app.parse_args(_with_dashes(words), exit_on_error=False, print_error=False)
+    check_files(given.arguments)
+    command(*given.args, **given.kwargs)
+
+
+def _with_dashes(words: Sequence[str]) -> list[str]:
+    """``--json -`` as ``--json=-``, for a parser that takes every word with a dash for an option."""
+    found: list[str] = []
+    for word in words:
+        if word == "-" and found and found[-1].startswith("--") and "=" not in found[-1]:
+            found[-1] += "=-"
+        else:
+            found.append(word)
+    return found
+
+
+def repeat(words: Sequence[str]) -> None:
+    """Run a command that was recorded, and say so."""
+    print(f"unslant {shlex.join(words)}", file=sys.stderr)
+    sys.argv = [sys.argv[0], *words]
+    call(words)

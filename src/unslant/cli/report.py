@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unslant.errors import InputError, UnslantError
+from unslant.extras import needed
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def report(
 
     if not runs:
         raise InputError("nothing to report: give files of responses, run ids, or adapter folders")
+    if figures:
+        needed("vl_convert", "drawing figures")
     check_file(out)
     check_folder(figures, tables)
     made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))

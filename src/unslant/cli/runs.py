@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -113,11 +112,9 @@ def _repeat(run: Run) -> None:
     except OSError as error:
         problem = f"the folder of run {run.id} cannot be entered ({error.strerror})"
         raise InputError.at(run.folder, problem) from None
-    from unslant.cli import app
+    from unslant.cli import repeat
 
-    print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
-    sys.argv = [sys.argv[0], *run.command]
-    app(list(run.command), exit_on_error=False, print_error=False)
+    repeat(run.command)
 
 
 def remove(

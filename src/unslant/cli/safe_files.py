@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-
-OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "save_model"})
-"""Names of options that say where to write."""
+from unslant.studies.command_line import OUTPUTS
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:
@@ -23,22 +21,39 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the option and the file.
     """
-    from unslant.files import exists
-
     found = list(_named(arguments))
     taken = {
-        os.path.realpath(text): f"is {_option(name)} too, and would be lost"
+        place: f"is {_option(name)} too, and would be lost"
         for name, value in found
         if name not in OUTPUTS
         for text in _texts(value)
-        if exists(text)
+        if (place := _place(text, name == "store")) is not None
     }
-    for name, value in found:
-        if name in OUTPUTS and isinstance(value, Path):
-            place = os.path.realpath(value)
-            if place in taken:
-                raise InputError(f"{_option(name)} {value}: {taken[place]}; give another file name")
-            taken[place] = f"is the file of {_option(name)} too"
+    for name, path in _outputs(found):
+        place = _place(path, True)
+        if place in taken:
+            raise InputError(f"{_option(name)} {path}: {taken[place]}; give another file name")
+        taken[place] = f"is the file of {_option(name)} too"
+
+
+def _outputs(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Path]]:
+    """Every path that is written, those in a folder for several files among them."""
+    from unslant.studies.outputs import FILES, STDOUT
+
+    given = {name: value for name, value in found if name in OUTPUTS and isinstance(value, Path) and value != STDOUT}
+    yield from given.items()
+    if "out" in given and {"json", "html"} <= {name for name, _ in found}:
+        yield from (("out", given["out"] / file) for name, file in FILES.items() if name not in given)
+
+
+def _place(path: str | Path, new: bool) -> Hashable:
+    """What is the same for all names of a file or folder; None for no such file, unless it may be ``new``."""
+    try:
+        path = os.path.expanduser(path)
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path) if new and "\0" not in str(path) else None
+    return status.st_dev, status.st_ino
 
 
 def _named(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -50,10 +65,9 @@ def _named(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """File names that a value may hold: itself, several separated by commas, or each of a list."""
+    """File names that a value may hold: itself, what follows a ``=``, several between commas, or each of a list."""
     if isinstance(value, str):
-        yield value
-        yield from value.split(",")
+        yield from {part for text in (value, *value.split(",")) for part in (text, text.partition("=")[2]) if part}
     elif isinstance(value, Path):
         yield str(value)
     elif isinstance(value, tuple | list):

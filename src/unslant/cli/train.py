@@ -32,11 +32,14 @@ def train(
     from unslant.studies.debias.adapter import train as run
     from unslant.studies.outputs import check_folder
     from unslant.studies.progress import show_progress
+    from unslant.studies.provenance_block import same_as_before
 
     check_folder(out)
     address_of(model, models, ("score", "train"))
+    found = settings.load(questions)
     with show_progress(quiet) as progress:
-        log = run(partial(open_model, model, models), questions, out, settings, progress=progress)
+        opener = same_as_before(partial(open_model, model, models), settings.sampled(found))
+        log = run(opener, found, out, settings, progress=progress)
     if quiet:
         return
     print(log.summary())

@@ -8,12 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import TIE_TOLERANCE as TIE_TOLERANCE
 from unslant.arrays import Bools, Floats
-
-TIE_TOLERANCE = 1e-9
-"""Two options are tied when their log-probabilities differ by no more than this.
-
-Models score in float32 or coarser; a smaller difference comes from renormalising or averaging in float64."""
 
 
 def tied(probs: Floats) -> Bools:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from unslant.errors import InputError
+from unslant.extras import needed
 from unslant.questions.objects import dataset_records
 from unslant.questions.records import Record
 
@@ -157,6 +158,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     Raises:
         InputError: if it cannot be had, whatever the reason, with what to do.
     """
+    needed("datasets", f"{recipe.origin}, a data set of the Hub,", InputError)
     from datasets import load_dataset
 
     try:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from unslant.extras import missing
 from unslant.metrics import Estimate
 from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
 from unslant.reports.style import PAGE, specification
+from unslant.responses.provenance import META_NAME
 from unslant.version import __version__
 
 if TYPE_CHECKING:
@@ -27,6 +32,13 @@ def render(pages: Sequence[Page]) -> str:
     """HTML of one or more results, under the headline of the first."""
     from markupsafe import Markup
 
+    if any(panel.charts for page in pages for panel in page.panels):
+        try:
+            _vega()
+        except ImportError as error:
+            told = f"Charts are left out: {missing(error, 'drawing them')}."
+            warnings.warn(told, stacklevel=2)
+            pages = [_without_charts(page, told) for page in pages]
     panels = [panel for page in pages for panel in page.sections]
     drawings = {c.id: specification(c.draw(PAGE), PAGE) for panel in panels for c in panel.charts}
     browser = next((page.questions for page in pages if page.questions), None)
@@ -55,9 +67,15 @@ def render(pages: Sequence[Page]) -> str:
             ],
             appendix=[_panel_view(panel) for panel in panels if panel.reference],
             charts=Markup(island(drawings)),
+            meta_name=META_NAME,
+            provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
         )
     )
+
+
+def _without_charts(page: Page, told: str) -> Page:
+    return replace(page, panels=tuple(replace(panel, charts=()) for panel in page.panels), notes=(told, *page.notes))
 
 
 @cache

@@ -7,7 +7,7 @@ renderers escape them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from unslant.metrics import METRICS, Estimate, Metric
@@ -205,6 +205,7 @@ class Page:
         settings: names and values.
         example: a prompt as sent to the model.
         name: title of the browser tab, usually the model.
+        provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
     """
 
     about: str
@@ -217,6 +218,7 @@ class Page:
     example: str = ""
     questions: QuestionBrowser | None = None
     name: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sections(self) -> tuple[Panel, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
@@ -24,12 +24,17 @@ class Report:
     def of(cls, results: Sequence[Describes]) -> Report:
         """A report of ``results`` under the first headline."""
         seen: Counter[tuple[type, str]] = Counter()
-        pages = [result.page() for result in results]
+        pages = [replace(result.page(), provenance=getattr(result, "provenance", {})) for result in results]
         return cls(tuple(replace(p, panels=tuple(_unique(panel, seen) for panel in p.sections)) for p in pages))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
         return tuple(panel for page in self.pages for panel in page.panels)
+
+    @property
+    def provenance(self) -> list[Mapping[str, Any]]:
+        """How each result was made."""
+        return [page.provenance for page in self.pages if page.provenance]
 
     def to_html(self, path: str | Path) -> None:
         """Write one HTML file that works offline."""
@@ -41,13 +46,13 @@ class Report:
         """See :func:`unslant.reports.figures.save_figures`."""
         from unslant.reports.figures import save_figures
 
-        return save_figures([chart for panel in self.panels for chart in panel.charts], Path(folder))
+        return save_figures([chart for panel in self.panels for chart in panel.charts], Path(folder), self.provenance)
 
     def save_tables(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.tables.save_tables`."""
         from unslant.reports.tables import save_tables
 
-        return save_tables([table for panel in self.panels for table in panel.tables], Path(folder))
+        return save_tables([table for panel in self.panels for table in panel.tables], Path(folder), self.provenance)
 
 
 def _unique(panel: Panel, seen: Counter[tuple[type, str]]) -> Panel:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from unslant.arrays import json_number
-from unslant.files import make_folder, write_atomically
+from unslant.files import dump_json, make_folder, write_atomically
 from unslant.metrics import Estimate
 from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex
 from unslant.reports.numbers import Cell, How, has_interval, number
@@ -95,12 +97,19 @@ def _cell(cell: Cell, how: How, with_n: bool) -> str:
     return text + (f" {_SMALL}{_N}={cell.n:,}{_END}" if with_n else "")
 
 
-def save_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files."""
+def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> list[Path]:
+    """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files.
+
+    Args:
+        provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` beside them.
+    """
     make_folder(folder)
+    about = f"% made by: {json.dumps(list(provenance), sort_keys=True)}\n" if provenance else ""
     written = []
     for table in tables:
-        for suffix, text in ((".csv", to_csv(table)), (".tex", to_latex(table))):
+        for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table))):
             written.append(folder / f"{file_name(table.id)}{suffix}")
             write_atomically(written[-1], text)
+    if provenance:
+        write_atomically(folder / "provenance.json", dump_json(list(provenance)))
     return written

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unslant.arrays import release_memory
+from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
+from unslant.responses.provenance import Provenance
 from unslant.responses.texts import pack, unpack
 
 NO_ANSWER = ("unparsed", "refused")
@@ -88,6 +89,7 @@ class _About(_Part):
     offline: bool = False
     half_precision: _HalfPrecision | None = None
     special_tokens: _SpecialTokens | None = None
+    provenance: Provenance = Provenance()
 
 
 Ints = NDArray[np.int64]
@@ -264,8 +266,22 @@ def _check_rows(table: pa.Table) -> None:
             codes.require(codes.lengths == labels.lengths, "is not one option a label")
         if name == "text_ranks":
             codes.require((codes.lengths == 0) | (codes.lengths == n), "is not one rank an option")
+    _check_chosen(table, logprobs)
     answered = logprobs.there | np.asarray(pc.is_valid(table["chosen"]))
     _require("status", answered | ~np.asarray(pc.equal(status, "ok")), "is ok, but there is no answer")
+
+
+def _check_chosen(table: pa.Table, logprobs: _Lists) -> None:
+    """What a scored row says it chose must be its most probable label."""
+    chosen, contents = _Lists(table, "chosen"), _Lists(table, "contents")
+    named = np.full(table.num_rows, _LOWEST_CODE - 1)
+    named[chosen.rows] = chosen.values
+    best = np.full(table.num_rows, -np.inf)
+    np.maximum.at(best, logprobs.rows, logprobs.values)
+    picked = contents.values[logprobs.there[contents.rows]] == named[logprobs.rows]
+    right = ~(logprobs.there & chosen.there)
+    right[logprobs.rows[picked & (logprobs.values >= best[logprobs.rows] - TIE_TOLERANCE)]] = True
+    _require("chosen", right, "is not the most probable label")
 
 
 def _require(column: str, right: NDArray[np.bool_], reason: str) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, first_best
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
@@ -33,7 +33,8 @@ class Response:
         labels: every label that is an answer, from the top; contents: the content code under each.
         answers: content codes that are right here.
         logprobs: natural log, one per label; ``None`` when answered in words.
-        chosen: content codes answered in words; ``None`` when scored, or where there is no answer.
+        chosen: content codes answered: in words, or by the most probable label (the first of tied ones); ``None``
+            where there is no answer.
         raw: the reply in full; ``None`` when scored.
         repeat: sample number where a reply is sampled more than once.
         text_ranks: rank of each option by text; empty if not known.
@@ -68,6 +69,9 @@ class Response:
             raise ValueError(f"status: {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.logprobs is not None and len(self.logprobs) != len(self.labels):
             raise ValueError(f"logprobs: {len(self.logprobs)} for {len(self.labels)} labels")
+        if self.logprobs is not None and self.status == "ok" and self.chosen is None:
+            place = first_best(self.logprobs)
+            object.__setattr__(self, "chosen", None if place is None else frozenset({self.contents[place]}))
 
     @property
     def choice(self) -> int:
@@ -136,12 +140,43 @@ SCHEMA = pa.schema(
     ]
 )
 """One column per field of :class:`Response`, of the same name."""
+MEANINGS = {
+    "question_id": "the question's id",
+    "kind": "kind of presentation: `order`, `given`, `reverse`, `labels-reversed`, `vanilla`, `boat`, `control`, ...",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `generate`",
+    "labels": "every label that is an answer, from the top",
+    "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
+    "answers": "the contents that are right here",
+    "n_options": "options of the question",
+    "logprobs": "natural-log probability of each label; missing where the answer came in words",
+    "chosen": "the contents answered: under the most probable label, or named in the reply; none unless status is `ok`",
+    "status": "`ok`; `unparsed`, `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
+    "best label may be one that the server did not return)",
+    "raw": "the reply in full, or the error",
+    "pinned": "places of the options that never move",
+    "subject": "the question's subject",
+    "source": "where the question is from",
+    "interventions": "what was changed in it",
+    "repeat": "sample number, where a reply is sampled more than once",
+    "text_ranks": "rank of each option by its text, which breaks ties of the vote",
+    "run": "draw, or temperature, by number",
+    "item": "part of the presentation: an instruction setting, a label that is never right, ...",
+    "suggested": "the contents that the prompt suggests",
+    "bounds": "places of labels of which `logprobs` has only an upper bound",
+}
+"""What each column holds, for the docs."""
 _EARLIER = pa.schema(
     [
         pa.field("presentation", pa.string(), nullable=False),
         *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested", "bounds")),
     ]
 )
+
+
+def markdown() -> str:
+    """The columns as a table, for the docs."""
+    lines = [f"| `{field.name}` | {field.type} | {MEANINGS[field.name]} |" for field in SCHEMA]
+    return "\n".join(["| column | type | |", "|---|---|---|", *lines])
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
@@ -178,6 +213,10 @@ class Responses:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        about = f"{self.meta.get('model', 'responses')} on {self.meta.get('questions', 'questions')}"
+        return f"Responses: {about}, {len(self):,} rows; .rows(), .table, .to_parquet(FILE)"
 
     def rows(self) -> list[Response]:
         """The table as :class:`Response` objects, in row order."""

@@ -10,6 +10,7 @@ from typing import Any
 from unslant.models import ChatCost, ChatModel, Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
+from unslant.studies.provenance_block import model_block, provenance
 
 
 def about(
@@ -18,9 +19,14 @@ def about(
     settings: Mapping[str, Any],
     model: Any,
     before: Cost | ChatCost | None = None,
+    chosen: object = None,
 ) -> dict[str, Any]:
-    """Model, questions and settings of a run; given its cost ``before``, also cost, engine and admissions."""
-    meta = {
+    """Model, questions, settings and provenance of a run; given its cost ``before``, also engine, cost and admissions.
+
+    Args:
+        chosen: every setting, by default ``settings``.
+    """
+    meta: dict[str, Any] = {
         "study": study,
         "model": model if isinstance(model, str) else model.name,
         "questions": found.name,
@@ -28,11 +34,15 @@ def about(
         "loading": asdict(found.report),
         "settings": dict(settings),
     }
+    scored = before is not None and not isinstance(before, ChatCost)
+    facts: dict[str, Any] = facts_of(model) if scored else {}
+    block = model_block(str(meta["model"]), facts)
+    facts.pop("revision", None)
+    meta["provenance"] = provenance([block], [found], chosen or settings)
     if isinstance(before, ChatCost):
         meta |= {"requests": requests_of({model.name: (model, before)})}
         meta |= {"offline": True} if getattr(model, "offline", False) else {}
     elif before is not None:
-        facts: dict[str, Any] = facts_of(model)
         if spelled := facts.pop("special_tokens", None):  # by questions that this model was asked, now or earlier
             asked = {question.id for question in found}
             own = [question_id for question_id in spelled["questions"] if question_id in asked]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, MostlyFailedError, OutputError
-from unslant.files import check_writable, make_folder
+from unslant.files import check_writable, dump_json, make_folder
 from unslant.studies.options import ReportOptions
 from unslant.studies.provenance import mostly_failed
 
@@ -16,12 +18,17 @@ if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
 
 T = TypeVar("T", bound="StudyResult")
-_FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
+FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
+"""Option -> the file that it writes in the folder of ``--out``."""
+STDOUT = Path("-")
+"""``--json -`` writes to standard output; the summary then goes to standard error."""
 
 
 def check_file(*paths: Path | None) -> None:
     """Raise InputError, naming the path, for a file that cannot be written."""
     for path in paths:
+        if path == STDOUT:
+            raise InputError("only --json can be written to standard output (-); give a file name")
         try:
             if path is not None:
                 check_writable(path)
@@ -30,31 +37,47 @@ def check_file(*paths: Path | None) -> None:
 
 
 def check_folder(*paths: Path | None) -> None:
-    """Raise InputError, naming the path, for a folder that cannot be created."""
+    """Raise InputError, naming the path, for a folder that cannot be created or written into."""
     for path in paths:
-        if path is not None and path.exists() and not path.is_dir():
+        if path is None:
+            continue
+        if path.exists() and not path.is_dir():
             raise InputError.at(path, "is a file; give a folder name")
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if folder.exists())
+        if not there.is_dir():
+            raise InputError.at(path, f"cannot be made: {there} is a file")
+        check_file(there / ".unslant")
 
 
 def check_outputs(options: ReportOptions) -> None:
     """Raise InputError, naming the path, for an output that cannot be written."""
-    check_file(*(getattr(options, name, None) for name in _FILES))
+    wanted = wanted_files(options)
     check_folder(options.out)
+    there = options.out is not None and options.out.exists()
+    for name, path in wanted.items():
+        if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or there):
+            check_file(path)
+
+
+def wanted_files(options: ReportOptions) -> dict[str, Path | None]:
+    """The file of each option in :data:`FILES`, named or in the folder of ``--out``; None if it is not written."""
+    wanted = {name: getattr(options, name, None) for name in FILES}
+    return {name: path or (options.out / FILES[name] if options.out else None) for name, path in wanted.items()}
 
 
 def write_outputs(result: StudyResult, options: ReportOptions) -> None:
-    """Write what was asked for, and print the summary unless ``quiet``; where one file fails, the others are written.
+    """Print the summary unless ``quiet``, then write what was asked for; where one file fails, the others are written.
 
     Raises:
         OutputError: naming every file that could not be written.
         MostlyFailedError: if more than half of the requests to a model failed; everything is written nevertheless.
     """
-    wanted = {name: getattr(options, name, None) for name in _FILES}
+    wanted = wanted_files(options)
+    _print_summary(result, options)
     if options.out:
         make_folder(options.out)
-        wanted = {name: path or options.out / _FILES[name] for name, path in wanted.items()}
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
-    writers |= {"json": result.to_json, "html": result.to_html}
+    writers |= {"json": partial(_write_json, result), "html": result.to_html}
     failed: list[Exception] = []
     for name, write in writers.items():
         try:
@@ -62,13 +85,6 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
                 write(wanted[name])
         except Exception as error:
             failed.append(error)
-    if not options.quiet:
-        from rich.console import Console
-
-        console = Console()
-        known = console.is_terminal or "COLUMNS" in os.environ
-        width = max(80, min(console.width, 120)) if known else 100
-        print(result.summary(width=width, color=console.is_terminal, details=options.details))
     for failure in failed:
         if not isinstance(failure, OutputError):
             raise failure
@@ -76,6 +92,31 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         raise OutputError("; ".join(map(str, failed)))
     if told := mostly_failed(getattr(result, "meta", {})):
         raise MostlyFailedError(told)
+
+
+def _print_summary(result: StudyResult, options: ReportOptions) -> None:
+    """Print the summary; a reader who has gone away (``| head``) stops no output."""
+    if options.quiet:
+        return
+    from rich.console import Console
+
+    stream = sys.stderr if options.json == STDOUT else sys.stdout
+    console = Console(file=stream)
+    known = console.is_terminal or "COLUMNS" in os.environ
+    width = max(80, min(console.width, 120)) if known else 100
+    try:
+        print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _write_json(result: StudyResult, path: Path) -> None:
+    if path != STDOUT:
+        return result.to_json(path)
+    try:
+        print(dump_json(result.to_dict()), end="", flush=True)
+    except OSError as error:
+        raise OutputError(f"standard output: cannot be written: {error.strerror}") from error
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,14 @@ def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     rows += [("engine", meta["engine"])] if meta.get("engine") else []
     told = _identity(meta)
     rows += [(name, told[name][:16]) for name in ("weights", "dtype", "device") if told.get(name)]
-    return tuple((str(name), _words(value)) for name, value in rows)
+    block = meta.get("provenance", {})
+    made = [
+        ("made with", ", ".join(f"{name} {version}" for name, version in block.get("versions", {}).items())),
+        ("on", block.get("platform")),
+        ("command", shlex.join(["unslant", *block["command"]]) if block.get("command") else ""),
+        ("day (UTC)", block.get("date")),
+    ]
+    return tuple((str(name), _words(value)) for name, value in (*rows, *(row for row in made if row[1])))
 
 
 def _words(value: object) -> str:

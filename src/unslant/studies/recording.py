@@ -16,6 +16,7 @@ from unslant.models.open import address_of, open_chat, open_model, options_of_ea
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
+from unslant.studies.provenance_block import same_as_before
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, ScoringModel
@@ -133,6 +134,7 @@ class Recording:
 
     def loader(self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None) -> Callable[[], Asked]:
         """``load`` with stored scores or replies; the run is recorded once it is called."""
+        load = same_as_before(load, questions)
 
         def loaded() -> Asked:
             model = self.stored(load(), questions)

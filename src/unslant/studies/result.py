@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -66,10 +67,34 @@ class StudyResult:
 
         return text(self.page(), width, color, details)
 
+    @property
+    def parts(self) -> Sequence[StudyResult]:
+        """The results that this one compares."""
+        return ()
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How the result was made, see :class:`unslant.responses.provenance.Provenance`."""
+        from unslant.studies.provenance_block import combined, model_block, provenance
+
+        if self.parts:
+            return combined([part.provenance for part in self.parts])
+        meta = self._about
+        if found := meta.get("provenance"):
+            return dict(found)
+        models = meta.get("models") or [meta.get("model", "")]
+        return provenance([model_block(str(name)) for name in models if name], (), meta.get("settings"))
+
+    @property
+    def _about(self) -> Mapping[str, Any]:
+        """What is known about the run."""
+        return getattr(self, "meta", None) or getattr(getattr(self, "responses", None), "meta", {})
+
     def to_dict(self) -> dict[str, Any]:
         """Provenance and every number as plain values for JSON, without single responses."""
         about = {"unslant": __version__, "study": self.study, "headline": self.headline}
-        return {**about, **getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
+        own = {**getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
+        return {**about, "provenance": self.provenance, **{key: own[key] for key in own if key != "provenance"}}
 
     def to_pandas(self, what: str = "metrics") -> DataFrame:
         """A table of the result as a pandas DataFrame.
@@ -135,7 +160,7 @@ class RecordedResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
-        self.responses.to_parquet(path)
+        replace(self.responses, meta={**self.responses.meta, "provenance": self.provenance}).to_parquet(path)
 
 
 def requests_of_all(results: Sequence[Any]) -> dict[str, Any]:

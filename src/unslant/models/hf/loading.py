@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError, one_of
+from unslant.extras import needed
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -59,6 +60,8 @@ def load_model(
     if device.split(":")[0] not in DEVICES:
         raise InputError(f"unknown device {device!r}: {one_of(device, DEVICES)}")
     source = locate(name)
+    for library in ("torch", "transformers"):
+        needed(library, f"{name}, a local model,")
     if adapter:
         adapter_base(adapter)  # nothing else is loaded where it is no adapter
 
@@ -206,6 +209,7 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
+    needed("peft", f"{adapter}, an adapter,")
     own, base = str(model.config._name_or_path), adapter_base(adapter)
     from peft import PeftModel
 

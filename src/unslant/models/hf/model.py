@@ -105,12 +105,15 @@ class TransformersModel:
     def facts(self) -> dict[str, object]:
         """What every result must tell of this model beside its identity.
 
-        ``incomplete``, if the checkpoint was. ``half_precision``, if the model is in bfloat16 or float16: its
+        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``half_precision``, if
+        the model is in bfloat16 or float16: its
         :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
         where there is no memory for a copy. ``special_tokens``, if prompts spelled any: what became of them (``text``
         or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the questions.
         """
         found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
+        if revision := getattr(self.model.config, "_commit_hash", None):
+            found["revision"] = str(revision)
         if spelling := sorted(self.encoder.spelling):
             found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
         if self.model.dtype in (torch.bfloat16, torch.float16) and self._sample:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, first_line
+from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
@@ -26,10 +27,7 @@ def recognises(head: Head) -> bool:
 
 
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
-    try:
-        from inspect_ai.log import read_eval_log
-    except ImportError:
-        raise InputError.at(path, "is a log of inspect; to read it: pip install 'unslant[inspect]'") from None
+    read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
     except Exception as error:  # inspect's reader lets through whatever zip, JSON and pydantic raise

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from unslant.arrays import first_best
 from unslant.errors import InputError
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.nvr import NVR
@@ -134,7 +135,8 @@ def _responses(rows: Rows, names: Mapping[str, str], path: Path, model: str) -> 
         columns["labels"].append([own[place] for place in places])
         columns["contents"].append(contents)
         columns["logprobs"].append([values[r][place] for place in places] if scored[r] else None)
-        columns["chosen"].append(None)
+        best = first_best(rows.logprobs[r, places]) if scored[r] else None
+        columns["chosen"].append(None if best is None else [contents[best]])
         columns["status"].append("ok" if scored[r] else "error")
         columns["raw"].append(None)
         columns["answers"].append([contents[gold]] if gold >= 0 else [])

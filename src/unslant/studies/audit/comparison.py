@@ -27,7 +27,6 @@ from unslant.studies.audit.panels_labels import labels_panel
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
-from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
@@ -40,6 +39,7 @@ class AuditComparison(StudyResult):
     """Audits by name; the others are compared with the first."""
 
     study = "audit-comparison"
+    unwritten = ("runs",)
 
     runs: Mapping[str, AuditResult]
 
@@ -69,12 +69,13 @@ class AuditComparison(StudyResult):
         ]
         return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
 
+    @property
+    def parts(self) -> Sequence[AuditResult]:
+        return tuple(self.runs.values())
+
     def to_dict(self) -> dict[str, Any]:
         """All numbers of each run, and the differences, as plain values for JSON."""
-        return {
-            "unslant": __version__,
-            "study": self.study,
-            "headline": self.headline,
+        return super().to_dict() | {
             "runs": {name: run.to_dict() for name, run in self.runs.items()},
             "differences": [{"run": name, **jsonable(pair)} for name, pair in self.differences],
         }

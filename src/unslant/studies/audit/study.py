@@ -85,7 +85,7 @@ def audit(
     responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
     first = next(asked(), None)
     meta = {
-        **about("audit", found, chosen.recorded(), asker, before),
+        **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
     }
     return result_of(with_meta(responses, meta, found))

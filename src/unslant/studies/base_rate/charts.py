@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
-from unslant.files import write_atomically
+from unslant.extras import needed
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Style, charts, number
 from unslant.reports.charts import Mark
-from unslant.reports.figures import PNG_SCALE
+from unslant.reports.figures import save_figure
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.findings import Findings
 from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
@@ -25,7 +25,8 @@ _WIDTH = 320
 
 
 def check_format(path: str | Path) -> None:
-    """Raise InputError unless the path ends in ``.svg`` or ``.png``."""
+    """Raise InputError unless the path ends in ``.svg`` or ``.png``, ModelError if charts cannot be drawn here."""
+    needed("vl_convert", "drawing figures")
     if Path(path).suffix.lower() not in FORMATS:
         raise InputError.at(path, f"charts can be written as {' or '.join(FORMATS)}")
 
@@ -37,7 +38,6 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
         InputError: see :func:`check_format`.
     """
     import altair as alt
-    import vl_convert
 
     check_format(path)
     style = replace(PAPER, width=_WIDTH)
@@ -47,10 +47,7 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
         columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
     whole = alt.hconcat(*columns, spacing=50, title=str(result.meta.get("model", "model")))
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
-    if Path(path).suffix.lower() == ".svg":
-        write_atomically(path, str(vl_convert.vegalite_to_svg(spec)))
-    else:
-        write_atomically(path, vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
+    save_figure(spec, Path(path), [result.provenance])
 
 
 def elicitation_charts(found: Findings) -> list[Chart]:

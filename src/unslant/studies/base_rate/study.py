@@ -58,7 +58,7 @@ def base_rate(
     asker = opened(model)
     before = asker.cost.copy()
     responses = ask(asker, asked, elicitations, progress=progress)
-    meta = about("base-rate", found, chosen.recorded(), asker, before)
+    meta = about("base-rate", found, chosen.recorded(), asker, before, chosen)
     return result_of(Responses(responses.table, json.loads(json.dumps(meta))), found.questions, chosen.seed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from unslant.studies import options as o
 from unslant.studies.contamination.settings import ContaminationSettings
@@ -34,6 +34,7 @@ def contamination(
     from unslant.studies.contamination.study import contamination as run
     from unslant.studies.outputs import check_folder, check_outputs, read_logs, write_outputs
     from unslant.studies.progress import show_progress
+    from unslant.studies.provenance_block import check_same, same_as_before
     from unslant.studies.unbiased.result import UnbiasedResult
 
     check_outputs(outputs)
@@ -48,6 +49,10 @@ def contamination(
             address_of(name, models, needs)
     found = settings.load(questions)
     with show_progress(outputs.quiet) as progress:
-        load = partial(open_model, options=models, needs=needs)
+        check_same(settings.sampled(found))
+
+        def load(name: str) -> Any:
+            return same_as_before(partial(open_model, name, models, needs))()
+
         result = run(model, found, settings, load=load, progress=progress)
     return write_outputs(result, outputs)

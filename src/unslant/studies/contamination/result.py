@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,10 @@ class ContaminationResult(StudyResult):
     excess: Estimate
     trained: FineTuned | None = None
     training: Training | None = None
+
+    @property
+    def parts(self) -> Sequence[UnbiasedResult]:
+        return self.before, self.after
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""

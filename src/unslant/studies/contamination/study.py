@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
+from unslant.files import dump_json, write_atomically
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
 from unslant.presentations.interventions import VANILLA
@@ -17,6 +18,7 @@ from unslant.studies.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.contamination.settings import ContaminationSettings, Training
 from unslant.studies.options import part_of, with_options
+from unslant.studies.provenance_block import provenance
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
@@ -71,6 +73,8 @@ def contamination(
     if chosen.save_model is not None:
         asker.model.save_pretrained(chosen.save_model)
         asker.tokenizer.save_pretrained(chosen.save_model)
+        made = after.provenance | {"settings": provenance((), (), chosen)["settings"]}
+        write_atomically(chosen.save_model / "provenance.json", dump_json(made))
     return compare(before, after, trained=trained, training=training)
 
 

@@ -48,8 +48,10 @@ def train(
         ModelError: if the model cannot be loaded or trained, or peft is not installed.
     """
     from unslant.extras import needed
+    from unslant.files import dump_json, write_atomically
 
     chosen = with_options(AdapterSettings, settings, options)
+    recipe = part_of(chosen, TrainSettings)
     needed("peft", "training an adapter")
     needed("torch", "training an adapter")
 
@@ -59,7 +61,8 @@ def train(
     from unslant.models.open import opened
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
-    from unslant.studies.debias.training_log import TrainingLog
+    from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
+    from unslant.studies.provenance_block import provenance
 
     out = Path(out)
     found = chosen.sampled(chosen.load(questions))
@@ -68,8 +71,9 @@ def train(
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
     loaded = opened(model, ("score", "train"))
     asker = ModelAsker(loaded, elicitation, alphabet)
-    recipe = part_of(chosen, TrainSettings)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
+    block = provenance([loaded], [found], chosen)
+    write_atomically(out / PROVENANCE, dump_json(block))
     log = TrainingLog.read(out)
     log.to_html(out / "log.html")
     return log

@@ -34,6 +34,7 @@ def debias(
     from unslant.studies.debias.study import debias_study
     from unslant.studies.outputs import check_outputs, write_outputs
     from unslant.studies.progress import show_progress
+    from unslant.studies.provenance_block import check_same, same_as_before
 
     check_outputs(outputs)
     inside = any(method_named(text).needs_model for text in settings.methods)
@@ -43,6 +44,8 @@ def debias(
     sets = [settings.load(name.strip()) for name in questions.split(",")]
     training = [settings.load(str(name)) for name in settings.train]
     with show_progress(outputs.quiet) as progress:
-        opened = [partial(open_model, name, options) for name in names]
+        for found in sets:
+            check_same(settings.sampled(found))
+        opened = [same_as_before(partial(open_model, name, options)) for name in names]
         result = debias_study(opened, sets, replace(settings, train=training), progress=progress)
     write_outputs(result, outputs)

@@ -14,15 +14,16 @@ from unslant.asking import ModelAsker, Progress, no_progress
 from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
-from unslant.models import Cost, ScoringModel
+from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question
+from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
 from unslant.studies.options import with_options
+from unslant.studies.provenance_block import model_block, provenance
 
 PRIDE_DRAWS = 5
 
@@ -56,21 +57,25 @@ def debias_study(
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
     needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
     several = isinstance(questions, list | tuple) and not any(isinstance(q, Mapping | Question) for q in questions)
-    questions = [chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])]
+    sets: list[QuestionSet[Question]] = [
+        chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])
+    ]
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
-    names = [found.name for found in questions]
+    names = [found.name for found in sets]
     if len(set(names)) < len(names):
         raise InputError("two question sets have the same name; give each set once")
-    if train and len(train) != len(questions):
-        raise InputError(f"{len(train)} training sets for {len(questions)} question sets; give one for each")
-    test, training = [list(found) for found in questions], [list(found) for found in train]
+    if train and len(train) != len(sets):
+        raise InputError(f"{len(train)} training sets for {len(sets)} question sets; give one for each")
+    test, training = [list(found) for found in sets], [list(found) for found in train]
     if not train and any(method.held_out for method in methods.values()):
         halves = [_halves(found, chosen.seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
     entries: list[Entry] = []
+    asked: list[dict[str, str]] = []
     for model in models if isinstance(models, list | tuple) else [models]:
         loaded = opened(model, needs)
+        asked.append(model_block(loaded.name, facts_of(loaded)))
         asker = partial(ModelAsker, loaded, elicitation, alphabet, progress=progress)
         entries += _Run(loaded.name, names, test, training, asker, chosen, alphabet, progress).all(methods)
     meta = {
@@ -79,6 +84,7 @@ def debias_study(
         "questions": {name: len(found) for name, found in zip(names, test, strict=True)},
         "trained_on": {name: len(found) for name, found in zip(names, training, strict=False)},
         "settings": chosen.recorded("train", "transfer"),
+        "provenance": provenance(asked, sets, chosen),
     }
     return DebiasResult(
         tuple(entries),

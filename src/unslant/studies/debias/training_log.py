@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 from unslant.debias.lora1.progress import Epoch
 from unslant.errors import InputError
@@ -15,9 +16,12 @@ from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
+from unslant.responses.provenance import checked_provenance
+from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
 
 LOG = "log.jsonl"
+PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class TrainingLog(StudyResult):
 
     name: str
     epochs: tuple[Epoch, ...]
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: str | Path) -> TrainingLog:
@@ -42,7 +47,15 @@ class TrainingLog(StudyResult):
             except ValueError as error:
                 reason = f"not an epoch as unslant train writes it: {error}"
                 raise InputError.at(path, reason, line=at) from None
-        return cls(Path(folder).resolve().name, tuple(epochs))
+        made = Path(folder) / PROVENANCE
+        meta = {}
+        if exists(made):
+            try:
+                block = checked_provenance(parse_json(read_text(made)), made)
+            except ValueError as error:
+                raise InputError.at(made, f"not JSON: {error}") from None
+            meta["provenance"] = block.model_dump()
+        return cls(Path(folder).resolve().name, tuple(epochs), meta)
 
     def page(self) -> Page:
         """One section: accuracy, PBM and loss by epoch."""
@@ -70,6 +83,7 @@ class TrainingLog(StudyResult):
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
             headline=self._headline(),
             panels=(panel,),
+            settings=settings_rows(self.meta),
             name=self.name,
         )
 

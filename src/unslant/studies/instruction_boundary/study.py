@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from unslant.asking import Progress, generate_all, no_progress
@@ -24,6 +25,7 @@ from unslant.studies.instruction_boundary.rows import facts_of, read, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
+from unslant.studies.provenance_block import check_same, model_block, provenance
 from unslant.studies.reply_judge import CERTAIN, ReplyJudge
 
 
@@ -62,8 +64,10 @@ def instruction_boundary(
     temperatures: Sequence[Any] = tuple(chosen.temperatures) or (asked_by.temperature,)
     for name in filter(None, (chosen.judge, chosen.polisher)):
         address_of(name, None, ("generate",))
+    source = str(questions) if isinstance(questions, str | Path) else "questions"
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **chosen.reading)
     found = whole.balanced(chosen.limit, chosen.seed)
+    check_same(found)
     alphabet = parse_labels(chosen.labels)
     asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
     asker = opened(model, ("generate",))
@@ -99,6 +103,7 @@ def instruction_boundary(
         "polisher": polisher and polisher.name,
         "polished": polished,
         "requests": requests_of(spent),
+        "provenance": provenance([model_block(asker.name)], [(source, found)], chosen),
         **({"offline": True} if getattr(asker, "offline", False) else {}),
     }
     errors = sum(one.status == "error" for one in rows)

@@ -38,6 +38,7 @@ def probe(
     from unslant.studies.outputs import check_outputs, write_outputs
     from unslant.studies.probe import study
     from unslant.studies.probe.judging import open_participant
+    from unslant.studies.provenance_block import check_same
     from unslant.studies.recording import recording
 
     check_outputs(outputs)
@@ -50,10 +51,13 @@ def probe(
         raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
     own = options_of_each(names, options, ("generate",))
     found, writer = settings.load(questions), settings.writer()
+    check_same(settings.sampled(found))
     with recording(store, outputs.quiet) as record:
         record.begin(", ".join(names), settings.sampled(found))
         participants = [
             open_participant(*each, writer, generate, record.stored) for each in zip(names, own, strict=True)
         ]
+        for participant in participants:
+            check_same(model=participant.block)
         result = study.probe(participants, found, settings, progress=record.progress)
     return write_outputs(result, outputs)

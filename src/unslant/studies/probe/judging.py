@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
-from unslant.models import GenerateOptions, ModelOptions, ScoringModel
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.responses import Responses
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
+from unslant.studies.provenance_block import model_block
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Participant:
         judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
         answer: presentations of the questions as published -> responses, for accuracy by subject.
         chat: what generates its replies, if known; their cost is reported.
+        block: who it is, for the provenance of results.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Participant:
     judge: Callable[[Sequence[Prompt], Progress], list[float]]
     answer: Callable[[Sequence[Asked], Progress], Responses]
     chat: ChatModel | None = None
+    block: dict[str, str] = field(default_factory=dict)
 
 
 def local_participant(
@@ -76,6 +79,7 @@ def local_participant(
         partial(judge_by_probability, scorer),
         lambda asked, progress: ask(scorer, asked, [Cloze(writer)], progress=progress),
         chat,
+        model_block(model.name, facts_of(model)),
     )
 
 
@@ -87,6 +91,7 @@ def chat_participant(model: ChatModel, writer: Writer) -> Participant:
         partial(judge_by_reply, model),
         lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
         model,
+        model_block(model.name),
     )
 
 

@@ -51,7 +51,7 @@ class ProbeResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of confidences; :func:`~unslant.studies.probe.score_table.load_scores` reads it back."""
-        self.table.to_parquet(path)
+        self.table.to_parquet(path, {**self.meta, "provenance": self.provenance})
 
 
 def result_of(

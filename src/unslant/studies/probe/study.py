@@ -22,6 +22,7 @@ from unslant.studies.probe.judging import Participant, accuracy_by_subject, conf
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
 from unslant.studies.probe.settings import ProbeSettings
+from unslant.studies.provenance_block import provenance
 
 WITHOUT_BINARY = {"BT": 0.0}
 """The binary transformation makes several items of a question; judges are shown one."""
@@ -82,6 +83,7 @@ def probe(
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
         "requests": requests_of(spent),
+        "provenance": provenance([p.block for p in participants], [chosen.sampled(whole)], chosen),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 

@@ -47,6 +47,10 @@ class UnbiasedComparison(StudyResult):
         """Write one table of responses for each model, as ``NAME-MODEL``."""
         write_each(self.results, path)
 
+    @property
+    def parts(self) -> Sequence[UnbiasedResult]:
+        return self.results
+
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}

@@ -54,10 +54,10 @@ def unbiased(
     if chosen.generate:
         chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
         responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before)
+        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
     else:
         responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before)
+        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
         meta["parameters"] = getattr(asker, "parameters", None)
     return result_of(with_meta(responses, meta | {"counts": planned.to_dict()}, found))
 

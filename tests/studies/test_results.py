@@ -1,0 +1,234 @@
+"""Results in Python: how they introduce themselves, tables, charts, comparisons; models and options as objects."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import unslant
+from tests.fakes import RuleModel
+from tests.reports.results import RESULTS, audited, compared
+from unslant.models.open import opened
+from unslant.questions import QuestionSet
+from unslant.reference import reference_path
+from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.result import StudyResult
+
+BAD = "<script>alert(1)</script>\x1b[31m"
+
+
+@pytest.fixture(params=RESULTS, ids=str)
+def result(request: pytest.FixtureRequest) -> Any:
+    return RESULTS[request.param]()
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+
+def flat(value: Any, key: str = "") -> dict[str, Any]:
+    """Every plain value by its path."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if items is None:
+        return {key: value}
+    return {k: v for name, item in items for k, v in flat(item, f"{key}.{name}".lstrip(".")).items()}
+
+
+def uniform(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+    return [1.0 + len(text) for text in texts]
+
+
+def questions(n: int = 6) -> list[unslant.Question]:
+    return [unslant.Question(f"q{i}", f"Is it {i}?", ("yes", "no", "may be"), frozenset({i % 3})) for i in range(n)]
+
+
+def test_every_result_introduces_itself_in_a_few_lines(result: StudyResult) -> None:
+    lines = repr(result).splitlines()
+    assert lines[0].startswith(f"{type(result).__name__}: ")
+    assert 2 <= len(lines) <= 8
+    assert max(map(len, lines)) <= 100
+    assert "".join(result.headline.split()) in "".join(repr(result).split())
+
+
+def test_every_result_shows_itself_in_a_notebook(result: StudyResult) -> None:
+    tags = Tags(result._repr_html_()).tags
+    assert tags.count("table") == any(panel.tables for panel in result.page().sections)
+    assert tags.count("dt") == len(result.page().tiles)
+    assert not {"script", "link", "img", "iframe"} & set(tags)
+
+
+def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
+    found = replace(audited(), meta={**audited().meta, "model": BAD})
+    assert "script" not in Tags(found._repr_html_()).tags
+    assert "&lt;script&gt;" in found._repr_html_()
+    assert "\x1b" not in repr(found)
+
+
+def test_every_number_of_every_result_is_a_row_with_its_key_in_json(result: StudyResult) -> None:
+    frame = result.to_pandas()
+    assert list(frame.columns) == [
+        "key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit",
+    ]  # fmt: skip
+    assert len(frame) > 3
+    assert frame["key"].is_unique
+    told = flat(result.to_dict())
+    for key, value in zip(frame["key"], frame["value"], strict=True):
+        found = told[f"{key}.value"] if f"{key}.value" in told else told[key]
+        assert found == value or (found is None and math.isnan(value))
+
+
+def test_the_tables_of_an_audit() -> None:
+    found = audited()
+    frame = found.to_pandas().set_index("key")
+    assert frame.loc["metrics.means.accuracy", "name"] == "accuracy, as reported"
+    assert frame.loc["metrics.means.accuracy", "value"] == found.metrics.means.accuracy.value
+    assert len(found.to_pandas("responses")) == len(found.responses)
+    assert found.to_pandas("labels")["label"][0] == "A"
+    assert len(found.to_pandas("options")) == len(found.metrics.counts.by_options)
+    assert set(compared().to_pandas("subjects")["subject"]) == set(compared().base[1].metrics.by_subject)
+    with pytest.raises(unslant.InputError, match="no table 'label': did you mean 'labels'\\? use one of metrics, resp"):
+        found.to_pandas("label")
+    with pytest.raises(unslant.InputError, match="no table 'responses'"):
+        compared().to_pandas("responses")
+
+
+def test_the_charts_of_every_result_can_be_plotted(result: StudyResult) -> None:
+    charts = [chart for panel in result.page().sections for chart in panel.charts]
+    if not charts:
+        with pytest.raises(unslant.InputError, match="tables only"):
+            result.plot()
+        return
+    for chart in (charts[0], charts[-1]):  # all are drawn in tests/reports
+        drawn = result.plot(chart.id).to_dict()
+        assert drawn["title"]["text"] == chart.title
+    assert str(result.plot().title["text"]) == charts[0].title
+    with pytest.raises(unslant.InputError, match="use one of"):
+        result.plot("nosuch")
+
+
+def test_results_and_files_of_results_are_compared(tmp_path: Any) -> None:
+    runs = list(compared().runs.values())
+    for i, run in enumerate(runs):
+        run.to_parquet(tmp_path / f"{i}.parquet")
+    found = unslant.compare(*runs)
+    assert isinstance(found, unslant.AuditComparison)
+    assert found.differences == unslant.compare(tmp_path / "0.parquet", runs[1]).differences == compared().differences
+    same = unslant.compare(tmp_path / "0.parquet", str(tmp_path / "0.parquet"))
+    assert list(same.runs) == [f"{runs[0].name} (1)", f"{runs[0].name} (2)"]
+    unbiased = RESULTS["unbiased"]()
+    assert isinstance(unslant.compare(unbiased, unbiased.renamed("other")), unslant.UnbiasedComparison)
+    for wrong in ((), (runs[0],), (runs[0], unbiased)):
+        with pytest.raises(unslant.InputError, match="compare"):
+            unslant.compare(*wrong)
+
+
+def test_options_may_be_numbers_and_lists() -> None:
+    model = RuleModel(uniform)
+    found = unslant.audit(
+        model, questions(), labels=["X", "Y", "Z"], orders=3, shots=1, shots_from=QuestionSet.of(questions())
+    )
+    assert found.responses.table["labels"].to_pylist()[0] == ["X", "Y", "Z"]
+    assert found.meta["settings"]["orders"] == "3"
+    assert AuditSettings(labels="X,Y,Z", orders="3") == AuditSettings(labels=["X", "Y", "Z"], orders=3)
+    study = unslant.study.debias(model, QuestionSet.of(questions()), methods="vote,pride:alpha=0.5")
+    assert {entry.method for entry in study.entries} == {"none", "vote", "pride:alpha=0.5"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"limit": "5"}, "limit '5': give a whole number"),
+        ({"shots": 1.5}, "shots 1.5: give a whole number"),
+        ({"seed": True}, "seed True: give a whole number"),
+        ({"chat": "yes"}, "chat 'yes': give True or False"),
+        ({"labels": ["X", "X", "Y"]}, "label 'X' is given twice"),
+        ({"orders": 2.5}, "2.5"),
+    ],
+    ids=str,
+)
+def test_options_of_other_types_are_named_before_any_scoring(options: Mapping[str, Any], words: str) -> None:
+    model = RuleModel(uniform)
+    with pytest.raises(unslant.InputError, match=words):
+        unslant.audit(model, questions(), **options)
+    assert not model.seen
+
+
+@pytest.fixture(scope="module")
+def loaded() -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = reference_path("fair")
+    return AutoModelForCausalLM.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
+
+
+def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    found = unslant.audit(unslant.open_model(model, tokenizer=tokenizer), questions(), orders="reverse")
+    named = unslant.audit("fair", questions(), orders="reverse")
+    assert found.metrics.to_dict() == named.metrics.to_dict()
+    for wrong in (model, loaded, (model,)):
+        with pytest.raises(unslant.InputError, match=r"open_model\(model, tokenizer=tokenizer\)"):
+            unslant.audit(wrong, questions())
+    with pytest.raises(unslant.InputError, match="loaded already"):
+        unslant.open_model(model, tokenizer=tokenizer, device="cpu")
+    with pytest.raises(unslant.InputError, match="its own tokenizer"):
+        unslant.open_model("fair", tokenizer=tokenizer)
+
+
+def test_what_is_no_model_says_what_it_lacks() -> None:
+    with pytest.raises(unslant.InputError, match="int is not a model: it has no score, name, identity, cost"):
+        opened(3)
+
+    class Half:
+        name = "half"
+
+        def score(self, prompts: object) -> None: ...
+
+    with pytest.raises(unslant.InputError, match="Half is not a model: it has no identity, cost"):
+        opened(Half())
+    model = RuleModel(uniform)
+    assert opened(model) is opened(lambda: model) is model
+
+
+def test_debiased_answers_have_texts() -> None:
+    with unslant.Debiased(RuleModel(uniform), "vote", labels=["X", "Y", "Z"]) as model:
+        answer = model.answer(questions()[0])
+    assert (answer.text, answer.choice) == ("may be", 2)
+    found = unslant.debias(RuleModel(uniform), QuestionSet.of(questions()), method="vote")
+    assert isinstance(found, unslant.Answers)
+    assert set(found.to_pandas()["text"]) == {"may be"}
+    assert len(repr(found)) < 100
+    with pytest.raises(unslant.InputError, match="leave out --adapter"):
+        unslant.Debiased("m", base_url="http://127.0.0.1:9/v1", adapter="x")
+
+
+def test_everything_at_the_top_is_there() -> None:
+    assert set(unslant.__all__) <= set(dir(unslant))
+    for name in unslant.__all__:
+        assert getattr(unslant, name) is not None
+    for name in unslant.study.__all__:
+        assert callable(getattr(unslant.study, name))
+    assert callable(unslant.debias)
+    assert "vote" in unslant.debias.METHODS
+    for of in (unslant, unslant.study):
+        with pytest.raises(AttributeError, match="nosuch"):
+            of.nosuch  # noqa: B018
+
+
+def test_importing_unslant_imports_nothing_else() -> None:
+    import subprocess
+
+    code = "import unslant, sys; print(sorted({'numpy', 'pyarrow', 'torch', 'pydantic', 'rich'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -1,0 +1,115 @@
+"""Without extras: logs, results, reports and served audits work, and what is missing is one line that names it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reports.results import audited
+from tests.serving import Fault, FaultServer
+from unslant.extras import EXTRAS
+
+LEAN = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+
+blocked = set(json.loads(sys.argv[1]))
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from unslant.cli import main
+
+found = []
+for words in json.loads(sys.argv[2]):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    sys.argv = ["unslant", *words]
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code or 0
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps([found, sorted(blocked & {name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def lean(*commands: tuple[object, ...], folder: Path) -> list[tuple[int, str, str]]:
+    """Exit code, output and errors of commands in a process that has none of the extras."""
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", LEAN, json.dumps(list(EXTRAS)), words],
+        cwd=folder, capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    found, imported = json.loads(done.stdout)
+    assert not imported
+    return [tuple(one) for one in found]
+
+
+def answers(request: dict[str, Any]) -> Fault:
+    top = {" A": -0.7, " B": -1.2, " C": -2.0, "x": -9.0}
+    return Fault(body={"choices": [{"logprobs": {"top_logprobs": [top]}}]})
+
+
+def test_logs_results_reports_and_served_audits(tmp_path: Path) -> None:
+    audited().to_parquet(tmp_path / "a.parquet")
+    questions = [
+        {"id": str(i), "question": f"Is it {i}?", "options": ["x", "y", "z"], "answer": i % 3} for i in range(4)
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(question) + "\n" for question in questions))
+    with FaultServer(answers).running() as server:
+        found = lean(
+            ("--help",),
+            ("audit", "--log", "a.parquet", "--json", "a.json"),
+            ("report", "a.parquet", "--out", "a.html"),
+            ("audit", "m", "q.jsonl", "--base-url", server.url, "--retries", 0, "--json", "served.json"),
+            folder=tmp_path,
+        )
+    assert [code for code, *_ in found] == [0, 0, 0, 0], found
+    told = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert told["metrics"] == audited().to_dict()["metrics"]
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "Charts are left out" in page
+    assert 'class="chart"' not in page
+    assert 'id="browser-data"' in page
+    served = json.loads((tmp_path / "served.json").read_text("utf-8"))
+    assert served["metrics"]["means"]["accuracy"]["n"] == 4
+    assert set(served["provenance"]["versions"]) == {"numpy", "python", "unslant"}
+
+
+MISSING = {
+    "hf": (("audit", "fair", "embedded"), "fair, a local model, needs torch"),
+    "hub": (("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
+    "figures": (("report", "a.parquet", "--figures", "figures"), "drawing figures needs vl_convert"),
+    "train": (("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),
+    "inspect": (("study", "unbiased", "inspect:openai/x", "--limit", 4), "needs inspect_ai"),
+    "hf ": (("debias", "fair", "embedded", "--method", "lora-1:adapter=a", "--out", "o.jsonl"), "LoRA-1, which works"),
+}
+
+
+def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:
+    found = lean(*(command for command, _ in MISSING.values()), folder=tmp_path)
+    for (extra, (_, words)), (code, _, err) in zip(MISSING.items(), found, strict=True):
+        assert code == 2
+        assert words in err
+        assert err.splitlines()[-1].endswith(f"pip install 'unslant[{extra.strip()}]'")
+        assert len(err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["pandas", "vl_convert"])
+def test_what_is_broken_is_told_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unslant
+
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises((unslant.InputError, unslant.ModelError), match=f"needs {name}.*pip install"):
+        audited().to_pandas() if name == "pandas" else unslant.Report.of([audited()]).save_figures(tmp_path / "figures")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,32 @@
+"""The examples of docs/python.md run, one after the other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unslant
+from unslant.responses.table import MEANINGS, SCHEMA, markdown
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "python.md").read_text("utf-8")
+    known: dict[str, Any] = {}
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example.replace("limit=60", "limit=12"), "python.md", "exec"), known)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "numbers.json", "responses.parquet"}
+    assert known["answer"].text in known["questions"][0].options
+    functions = re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)
+    assert functions[:4] == ["audit", "audit_log", "compare", "debias"]
+    assert all(callable(getattr(unslant, name)) for name in functions)
+
+
+def test_the_page_on_files_has_the_columns_as_they_are() -> None:
+    assert list(MEANINGS) == SCHEMA.names
+    assert markdown() in (DOCS / "results.md").read_text("utf-8")
