@@ -21,7 +21,7 @@ _SERVE = """
 import sys, time, xllamacpp as x
 p = x.CommonParams()
 p.model.path = sys.argv[1]; p.hostnames = ["127.0.0.1"]; p.port = int(sys.argv[2])
-p.n_ctx = 2048; p.n_parallel = 1; p.warmup = False; p.model_alias = {"words"}; p.use_jinja = True
+p.n_ctx = 2048; p.n_parallel = 1; p.warmup = False; p.model_alias = {"words", "real"}; p.use_jinja = True
 p.cpuparams.n_threads = 1
 s = x.Server(p); print(s.listening_address, flush=True)
 while True: time.sleep(1)

@@ -74,3 +74,8 @@ def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("unslant.models.hf.loading.find_spec", lambda name: None)
     with pytest.raises(ModelError, match="pip install gguf accelerate"):
         load_model(str(file))
+
+
+def test_loading_is_quiet(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_model(str(file))
+    assert capfd.readouterr().err == ""

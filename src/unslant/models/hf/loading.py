@@ -7,6 +7,7 @@ import urllib.request
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ def load_model(
     place = _device(device, torch)
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
-    with quiet_loading():
+    with quiet_loading(source):
         tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
         model, found = _load(
             "model",
@@ -243,17 +244,23 @@ def _dense(source: str) -> dict[str, Any]:
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
+def quiet_loading(source: str) -> Iterator[None]:
     """No progress bars of transformers while the block runs."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
+    unpacking = vars(import_module("transformers.modeling_gguf_pytorch_utils")) if is_gguf(source) else {}
+    bar = unpacking.get("tqdm")  # which does not listen to that
+    if bar:
+        unpacking["tqdm"] = lambda tensors, **_: tensors
     try:
         yield
     finally:
         if shown:
             logging.enable_progress_bar()
+        if bar:
+            unpacking["tqdm"] = bar
 
 
 def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
