@@ -89,12 +89,15 @@ class Counted(StoredChat):
         return self.model_asked.cost.requests
 
 
-NEAR = 0.2
-"""Nats: a server that batches its requests differently gives other last digits, which decide between equals."""
+def check_against_scores(
+    url: str, name: str, said: list[tuple[Asked, Response]], template: str, near: float = 0.0
+) -> float:
+    """Share of replies that are a label alone; each must be the one with the highest log-probability.
 
-
-def check_against_scores(url: str, name: str, said: list[tuple[Asked, Response]], template: str) -> float:
-    """Share of replies that are a label alone; each must be the one with the highest log-probability, or nearly so."""
+    Args:
+        near: nats by which another label may be ahead. With weights of four bits, what a server has cached of a prompt
+            decides how activations are rounded.
+    """
     alone = [(asked, row) for asked, row in said if re.fullmatch(r"\W*[A-D]\W*", row.raw or "")]
     elicitation = Cloze(Writer(load_template(template), chat=True))
     prompts = [elicitation.prompts(shown)[0] for (_, shown), _ in alone]
@@ -102,8 +105,9 @@ def check_against_scores(url: str, name: str, said: list[tuple[Asked, Response]]
     for index, logprobs, *_ in map(astuple, ServedModel(name, url, top=20).score(prompts)):
         (_, shown), row = alone[index]
         chosen = shown.contents.index(row.choice)
-        assert logprobs.max() - logprobs[chosen] < NEAR, (row.question_id, row.raw, logprobs)
+        assert logprobs.max() - logprobs[chosen] <= near, (row.question_id, row.raw, logprobs)
         agree += int(logprobs.argmax()) == chosen
+    print(f"{name}: {agree} of {len(alone)} replies that are a label alone are the label scored highest")
     assert agree >= 0.95 * len(alone)
     return len(alone) / len(said)
 
@@ -180,6 +184,6 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     full = held_to_account(lambda store: Counted(served_smollm2, "smollm2", store, 2), questions, tmp_path)
     assert len(full.responses) == 60 * 4 + 10
     assert full.metrics.means.answered.value > 0.9
-    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone") > 0.9
-    assert "takes A" in full.headline
     print(full.summary())
+    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.5) > 0.9
+    assert "takes A" in full.headline
