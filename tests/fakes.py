@@ -8,10 +8,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from unslant.models.base import Cost, Scored
+from unslant.models.chat import Chat
+from unslant.models.options import GenerateOptions
 from unslant.prompts import Prompt
 
 Rule = Callable[[str, list[str], list[str]], Sequence[float]]
 """From the stem, the labels and the option texts as shown, to one weight per label."""
+
+
+class FakeChat(Chat):
+    """A chat model by its name alone; ``_replies`` is the subclass's."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"model": self.name}
+
+    def at(self, generate: GenerateOptions) -> FakeChat:
+        return self
 
 
 class RuleModel:

@@ -108,12 +108,14 @@ class FaultServer:
     answer: Callable[[dict[str, Any]], Fault]
     about: Callable[[str], Fault] = lambda path: Fault(404)
     url: str = ""
+    port: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
     looked_at: list[str] = field(default_factory=list)
     authorizations: list[str | None] = field(default_factory=list)
 
     @contextmanager
-    def running(self) -> Iterator[FaultServer]:
+    def running(self, port: int = 0) -> Iterator[FaultServer]:
+        """While the block runs; at the ``port`` of an earlier server where it is to be taken for that one."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -163,11 +165,17 @@ class FaultServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *arguments: Any) -> None:
+                if not isinstance(sys.exception(), OSError | json.JSONDecodeError):  # the client has gone
+                    super().handle_error(*arguments)
+
+        server = Server(("127.0.0.1", port), Handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        self.url = f"http://127.0.0.1:{server.server_port}/v1"
+        self.port = server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         try:
             yield self
         finally:

@@ -128,7 +128,7 @@ def use_accuracy(path: Path) -> None:
 
 
 def use_ranking(path: Path) -> None:
-    from unslant.studies.unbiased.comparison import load_ranking
+    from unslant.studies.ranking import load_ranking
 
     json.loads(dump_json(load_ranking(path)))
 

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from unslant.studies.debias.answers import debias
     from unslant.studies.debias.result import DebiasResult
     from unslant.studies.debias.training_log import TrainingLog
+    from unslant.studies.instruction_boundary.comparison import BoundaryComparison
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.probe.result import ProbeResult
+    from unslant.studies.question_check.check import QuestionCheck, check_questions
     from unslant.studies.readers import read_result
     from unslant.studies.unbiased.comparison import UnbiasedComparison
     from unslant.studies.unbiased.result import UnbiasedResult
@@ -49,6 +51,7 @@ __all__ = [
     "AuditComparison",
     "AuditResult",
     "BaseRateResult",
+    "BoundaryComparison",
     "BoundaryStudy",
     "ContaminationResult",
     "DebiasResult",
@@ -60,6 +63,7 @@ __all__ = [
     "OutputError",
     "ProbeResult",
     "Question",
+    "QuestionCheck",
     "QuestionSet",
     "Report",
     "Responses",
@@ -70,6 +74,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_log",
+    "check_questions",
     "compare",
     "debias",
     "load_model",
@@ -101,8 +106,10 @@ _HOMES = {
     "studies.debias.adapter": ("train",),
     "studies.debias.result": ("DebiasResult",),
     "studies.debias.training_log": ("TrainingLog",),
+    "studies.instruction_boundary.comparison": ("BoundaryComparison",),
     "studies.instruction_boundary.result": ("BoundaryStudy",),
     "studies.probe.result": ("ProbeResult",),
+    "studies.question_check.check": ("QuestionCheck", "check_questions"),
     "studies.readers": ("read_result",),
     "studies.unbiased.comparison": ("UnbiasedComparison",),
     "studies.unbiased.result": ("UnbiasedResult",),

@@ -21,6 +21,7 @@ from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
+from unslant.responses.table import GENERATE
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
@@ -32,8 +33,6 @@ Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None if it is no answer)."""
-GENERATE = "generate"
-"""Elicitation of rows that are generated replies."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
 _FIRST_LOOK = 50
@@ -178,22 +177,29 @@ def ask_for_replies(
     writer: Writer,
     *,
     read: Reader | None = None,
+    repeats: Sequence[int] = (),
     progress: Progress = no_progress,
+    phase: str = "asking",
 ) -> Responses:
     """Get a reply to every presentation and read the answer in it; equal prompts are asked once.
 
     Args:
         read: how replies are read; by default :func:`read_labels`.
+        repeats: which sample of its presentation each is, from 0; equal prompts of different samples are asked anew.
 
     Returns:
         One row per presentation, in their order, with the reply in full.
     """
     cue = writer.template.render("cloze.cue")
-    prompts = [writer.prompt(presentation, cue, ()) for _, presentation in asked]
+    samples = repeats or [0] * len(asked)
+    prompts = [
+        (writer.prompt(presentation, cue, ()), sample) for (_, presentation), sample in zip(asked, samples, strict=True)
+    ]
     distinct = list(dict.fromkeys(prompts))
-    replies = dict(zip(distinct, generate_all(model, distinct, progress=progress), strict=True))
+    found = generate_all(model, [prompt for prompt, _ in distinct], progress=progress, phase=phase)
+    replies = dict(zip(distinct, found, strict=True))
     return Responses.from_rows(
-        reply_row(question, presentation, replies[prompt], read)
+        replace(reply_row(question, presentation, replies[prompt], read), repeat=prompt[1])
         for (question, presentation), prompt in zip(asked, prompts, strict=True)
     )
 
@@ -220,6 +226,8 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
     """The row of one reply: its status, and what it chooses if it is an answer."""
     if reply.text is None:
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)
+    if reply.declined:
+        return Response.of(question, presentation, GENERATE, status="refused", raw=reply.text)
     status, chosen = (read or read_labels)(reply.text, question, presentation)
     return Response.of(question, presentation, GENERATE, status=status, chosen=chosen, raw=reply.text)
 
@@ -230,11 +238,17 @@ class Asker(ABC):
     Attributes:
         alphabet: the labels questions are shown with.
         model, elicitation: the live model and how it is asked, if there is one.
+        in_words: answers are read from replies: probabilities are 1 for the option named, all 0 for no answer.
+        notes: what a reader of the answers should know.
+        mostly_failed: why most requests for replies failed, if they did.
     """
 
     alphabet: tuple[str, ...]
     model: ScoringModel | None = None
     elicitation: Elicitation | None = None
+    in_words = False
+    notes: tuple[str, ...] = ()
+    mostly_failed: str = ""
 
     @property
     @abstractmethod

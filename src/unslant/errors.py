@@ -40,6 +40,10 @@ class OutputError(UnslantError):
     """A file that could not be written. What stood there before is as it was."""
 
 
+class MostlyFailedError(UnslantError):
+    """More than half of the requests to a model failed. What was measured on the rest was written."""
+
+
 def shown(path: object) -> str:
     """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
     text = printable(str(path))

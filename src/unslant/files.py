@@ -87,7 +87,7 @@ def exists(path: str | Path) -> bool:
 
 
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
-    limit = _most_unpacked(len(content), limit)
+    limit = most_unpacked(len(content), limit)
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
@@ -101,7 +101,8 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _most_unpacked(packed: int, limit: int) -> int:
+def most_unpacked(packed: int, limit: int) -> int:
+    """Bytes that so many packed ones may become, ``limit`` at most."""
     return min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * packed))
 
 
@@ -130,7 +131,7 @@ def check_parquet(file: Any, size: int, most: int = MAX_VALUES) -> None:
         Exception: any other that pyarrow raises for a damaged file.
     """
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    if sum(group.total_byte_size for group in groups) > _most_unpacked(size, MAX_BYTES):
+    if sum(group.total_byte_size for group in groups) > most_unpacked(size, MAX_BYTES):
         raise ValueError("unpacks to more than can be read; split it")
     file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]

@@ -14,7 +14,7 @@ from unslant.cli import app
 Run = Callable[..., Ran]
 PAPERS_OWN = {
     "--shots": {None, 5},  # P4 uses five
-    "--template": {"plain", "base-rate"},  # P5's layout
+    "--template": {None, "plain", "base-rate"},  # P5's layout; audit and debias: by what is read
     "--seed": {None, 42},  # P3's own
     "--epochs": {5, 40},  # P1's recipe, and the fine-tuning of a whole model
     "--learning-rate": {1e-4, 1e-3},
@@ -22,6 +22,7 @@ PAPERS_OWN = {
 """Defaults that are a paper's own, where that study has another than the rest."""
 ONE_COMMAND_EACH = {
     "--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots", "--temperature",
+    "--repeats",
 }  # fmt: skip
 """Options whose help says more in one command than in another; their meaning is the same."""
 
@@ -50,7 +51,9 @@ def test_help_ends_with_examples_and_exit_codes(unslant: Run, path: tuple[str, .
     assert ran.code == 0
     *_, examples = ran.out.split("\nExamples:\n")
     assert examples.count(f"  unslant {' '.join(path)}") in (1, 2)
-    assert examples.strip().splitlines()[-1].startswith("Exit codes: 0 done, 2 bad input")
+    codes = " ".join(examples.strip().split("\n\n")[-1].split())
+    assert codes.startswith("Exit codes: 0 done, 2 bad input")
+    assert "3 more than half of the requests failed" in codes
     assert "130" in examples
     assert "<bool>" not in ran.out
     assert "BOOL" not in ran.out
@@ -111,12 +114,15 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), 'convert "few" into int'),
         (("audit", "--limit", "0"), "limit 0: give 1 or more"),
-        (("audit", "a", "b", "c"), "'c'"),
+        (("audit", "a", "b", "c"), "c: one argument too many"),
         (("audit", "--field", "question"), "--field 'question': write it as NAME=VALUE"),
         (("study", "unbiased", "-p", "OS=often"), "--probability 'OS=often': write it as NAME=VALUE"),
         (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs is 0"),
         (("report",), "nothing to report"),
-        (("audit", "inspect:openai/x", "nosuch.jsonl"), "this needs log-probabilities of labels: give NAME_OR_FOLDER"),
+        (
+            ("study", "base-rate", "inspect:openai/x", "nosuch.jsonl"),
+            "this needs log-probabilities of labels: give NAME_OR",
+        ),
         (("train", "http://127.0.0.1:9/v1#m", "nosuch.jsonl", "--out", "d"), "weights that can be trained"),
         (("audit", "fair", "--retries", "1"), "leave out --retries"),
         (("debias", "http://h/v1#m", "q.jsonl", "--method", "set-based", "--out", "a"), "the model's attention"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Ran
+from tests.fakes import FakeChat
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
 from unslant.responses.judge import VALIDATION, judge_prompt
@@ -69,12 +70,11 @@ def test_every_line_comes_back_with_its_answer(unslant: Run, file: Path, tmp_pat
     assert read_of(tmp_path / "again.jsonl") == read
 
 
-class Judge:
+class Judge(FakeChat):
     """Reads what it is validated on (but for ``wrong`` cases), says B else, and fails where it is told to."""
 
-    name = "judge"
-
     def __init__(self, wrong: int = 0, said: str | None = "B") -> None:
+        super().__init__("judge")
         self.asked: list[str] = []
         self.known = {}
         self.said = said
@@ -82,7 +82,7 @@ class Judge:
             expected = "UNCLEAR" if case.expected is None else ", ".join(sorted(case.expected)) or "NONE"
             self.known[judge_prompt(case.reply, case.labels)] = "?" if i < wrong else expected
 
-    def generate(self, prompts: Sequence[Prompt]):
+    def _replies(self, prompts: Sequence[Prompt]):
         for i in reversed(range(len(prompts))):
             text = prompts[i].messages[0].content
             if text not in self.known:

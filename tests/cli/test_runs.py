@@ -125,8 +125,8 @@ def test_a_repeated_command_asks_nothing(unslant: Run, serve, questions) -> None
     repeated = unslant("audit", "m", questions)
     assert again.seen == []
     assert repeated.out == first.out
-    assert "had been scored before" in repeated.err
-    assert "had been scored before" not in first.err
+    assert "had been asked before" in repeated.err
+    assert "had been asked before" not in first.err
     changed = serve(Model())
     unslant("audit", "m", questions, "--labels", "1")
     assert changed.seen

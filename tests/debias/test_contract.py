@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.debias.conftest import make_questions
-from unslant.asking import ModelAsker
+from unslant.asking import Asker, ModelAsker
 from unslant.debias import METHODS, debias, method_named
 from unslant.errors import InputError
 from unslant.models.base import Cost
@@ -87,15 +87,11 @@ def test_answers_follow_the_file_where_that_is_claimed(name: str, tiny: Transfor
         assert max(moved) > 1e-3  # the model does have a bias, and the claim is not made for nothing
 
 
-class Names:
+class Names(Asker):
     """A model that knows nothing but places: renaming the options can change nothing."""
 
-    def __init__(self) -> None:
-        self.alphabet = tuple("ABCDEFGHIJ")
-        self.cost = Cost()
-        self.model = self.elicitation = None
-
-    def forget(self) -> None: ...
+    alphabet = tuple("ABCDEFGHIJ")
+    cost = Cost()
 
     def ask(self, presentations):
         self.cost.prompts += len(presentations)
@@ -140,7 +136,7 @@ def test_methods_that_work_inside_a_model_say_so(name: str) -> None:
     ("text", "words"),
     [
         ("voting", "use one of none, vote"),
-        ("vote:order=all", "has no setting 'order'; it has orders"),
+        ("vote:order=all", "has no setting 'order': did you mean 'orders'"),
         ("pride:alpha=much", "not a number"),
         ("pride:0.5", "setting=value"),
         ("aoi:renormalise=perhaps", "neither true nor false"),

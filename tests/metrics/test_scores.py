@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
-from unslant.metrics import compute, read_scores
+from unslant.metrics import compute, read_scores, vote
 from unslant.presentations import present, reversed_order
 from unslant.presentations.labels import ALPHABETS
 from unslant.questions import Question
@@ -171,8 +171,29 @@ def test_answers_in_words() -> None:
     scores = read_scores([said((0, 1), {1}), said((1, 0), {1})], elicitation="generate")
     assert scores.blocks[0].probs[0].tolist() == [[0, 1], [0, 1]]
     for nothing in (set(), {0, 1}, {-1}, None):
-        scores = read_scores([said((0, 1), {1}), said((1, 0), nothing)], elicitation="generate")
-        assert (scores.n_failed, scores.n_incomplete) == (1, 1)
+        scores = read_scores([said((0, 1), {1}), said((1, 0), nothing)])
+        assert (scores.n_failed, scores.n_unanswered, scores.n_incomplete) == (0, 1, 0)
+        assert scores.blocks[0].probs[0].tolist() == [[0, 1], [0, 0]]
+        means = compute(scores, resamples=20).means
+        assert (means.accuracy.value, means.answered_accuracy.value, means.answered.value) == (1, 1, 0.5)
+        assert (means.expected_accuracy.value, means.robust_accuracy.value, means.consistency.value) == (0.5, 0, 0)
+        assert (means.vote_accuracy.value, means.fr.n) == (1, 0)
+
+
+def test_requests_without_a_reply_are_left_out_and_counted() -> None:
+    def row(order: tuple[int, ...], **more: object) -> Response:
+        return Response("q", "order", "generate", ("A", "B"), order, frozenset({1}), 2, **more)  # type: ignore[arg-type]
+
+    replied = row((0, 1), chosen=frozenset({1}))
+    for status, counts in (("error", (1, 0, 1)), ("unparsed", (0, 1, 0)), ("refused", (0, 1, 0))):
+        scores = read_scores([replied, row((1, 0), status=status)])
+        assert (scores.n_failed, scores.n_unanswered, scores.n_incomplete) == counts
+    scores = read_scores([row(order, status="refused") for order in ((0, 1), (1, 0))])
+    metrics = compute(scores, resamples=20)
+    assert (metrics.means.accuracy.value, metrics.means.vote_accuracy.value) == (0, 0)
+    assert (metrics.means.answered_accuracy.n, metrics.means.answered.value) == (0, 0)
+    assert vote(scores).content.tolist() == [-1]
+    assert metrics.given_labels[0].predicted.value == 0
 
 
 def test_other_presentations_elicitations_and_repeats_are_not_looked_at(tmp_path: Path) -> None:
@@ -193,8 +214,8 @@ def test_other_presentations_elicitations_and_repeats_are_not_looked_at(tmp_path
     [
         pytest.param([], "the table has no rows", id="empty"),
         pytest.param(
-            [Response("q", "order", "generate", ("A",), (0,), frozenset(), 2)],
-            "the table has generate",
+            [Response("q", "order", "counterfactual", ("A",), (0,), frozenset(), 2)],
+            "the table has counterfactual",
             id="elicitation",
         ),
         pytest.param(

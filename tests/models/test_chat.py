@@ -9,7 +9,8 @@ import pytest
 from tests.studies.small_models import random_model
 from unslant.errors import ModelError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.chat import InspectChat, LocalChat
+from unslant.models.chat import LocalChat
+from unslant.models.inspect_chat import InspectChat
 from unslant.models.open import open_chat
 from unslant.prompts.prompt import Message, Prompt
 
@@ -44,21 +45,24 @@ def test_a_prompt_without_room_for_a_reply_is_refused():
         list(LocalChat(random_model()).generate([long]))
 
 
+inspect = pytest.importorskip("inspect_ai.model", reason="needs inspect_ai: pip install 'unslant[inspect]'")
+
+
 class FakeInspectModel:
     """Stands for a model object of inspect: replies with the last message, and fails where it says so."""
 
     def __init__(self):
         self.seen = []
+        self.api = SimpleNamespace(is_auth_failure=lambda _: False, should_retry=lambda _: False)
 
     async def generate(self, messages, config):
         self.seen.append(([(m.role, m.content) for m in messages], config.temperature, config.max_tokens))
         if "Which option" in messages[-1].content:
             raise RuntimeError("rate limit")
-        return SimpleNamespace(completion=messages[-1].content.upper())
+        return inspect.ModelOutput.from_content("fake", messages[-1].content.upper())
 
 
 def test_inspect_replies_and_failures():
-    pytest.importorskip("inspect_ai")
     fake = FakeInspectModel()
     chat = InspectChat(fake, "fake/model", GenerateOptions(max_tokens=50), ModelOptions(connections=3))
     replies = {r.index: r for r in chat.generate(PROMPTS)}
@@ -70,6 +74,5 @@ def test_inspect_replies_and_failures():
 
 
 def test_an_unknown_inspect_model_is_named():
-    pytest.importorskip("inspect_ai")
     with pytest.raises(ModelError, match="no-such-provider/x"):
         open_chat("inspect:no-such-provider/x")

@@ -66,7 +66,7 @@ def test_unknown_name_without_network(name, monkeypatch):
 
 
 def test_missing_folder():
-    with pytest.raises(ModelError, match="no such model folder") as error:
+    with pytest.raises(ModelError, match="no such model") as error:
         load_model("./models/none-here")
     assert "./models/none-here" in one_line(error)
 
@@ -165,6 +165,22 @@ def test_adapter_changes_scores_and_can_be_missing(zoo_model, tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ModelError, match=r"pip install 'unslant\[train\]'"):
         load_model(str(folder), adapter=str(tmp_path / "adapter"))
+
+
+def test_an_adapter_of_another_model_says_which(zoo_model, tmp_path):
+    peft = pytest.importorskip("peft")
+    own = zoo_model("llama", small=True)
+    lora = peft.LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
+    adapter = tmp_path / "adapter"
+    peft.get_peft_model(AutoModelForCausalLM.from_pretrained(own), lora).save_pretrained(adapter)
+    with pytest.raises(ModelError) as error:
+        load_model("fair", adapter=str(adapter))
+    one_line(error)
+    assert f"for it was made for {own}: size mismatch" in str(error.value)
+    copied = tmp_path / "copied"
+    shutil.copytree(own, copied)
+    with pytest.warns(UserWarning, match=f"was made for {own}, and is put on {copied}"):
+        load_model(str(copied), adapter=str(adapter))
 
 
 def test_identity_follows_weights_and_engine(zoo_model):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from unslant import InputError, open_model
-from unslant.models import ModelOptions
-from unslant.models.open import address_of, options_of_each
+from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.open import address_of, open_chat, options_of_each
 from unslant.models.served import ServedModel
 
 
@@ -72,3 +74,23 @@ def test_a_local_model_is_opened() -> None:
     assert open_model("fair", device="cpu").name == "fair"
     with pytest.raises(InputError, match="unknown dtype 'int8'"):
         open_model("fair", dtype="int8")
+
+
+def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused() -> None:
+    pytest.importorskip("inspect_ai")
+    served = ModelOptions(base_url="http://127.0.0.1:9/v1")
+
+    def opened(*given: str) -> Any:
+        return open_chat("m", served, GenerateOptions(inspect=given))
+
+    config = opened("reasoning_effort=low", "batch=true", "seed=3")._config
+    assert (config.reasoning_effort, config.batch, config.seed, config.temperature) == ("low", True, 3, 0)
+    assert opened("seed=3").identity != opened("seed=4").identity
+    assert opened("batch=true", "cache=true").identity == opened().identity
+    for wrong in ("sede=3", "seed", "temperature=1"):
+        with pytest.raises(InputError, match="write it as NAME=VALUE"):
+            opened(wrong)
+    with pytest.raises(InputError, match="--inspect seed"):
+        opened("seed=three")
+    with pytest.raises(InputError, match="leave it out for a local one"):
+        open_chat("fair", None, GenerateOptions(inspect=("seed=3",)))

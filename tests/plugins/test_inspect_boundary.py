@@ -91,15 +91,14 @@ def test_a_setting_that_does_not_exist_is_named(tmp_path):
 
 
 def test_the_command_line_asks_the_same(tmp_path, monkeypatch):
-    """``unslant study instruction-boundary`` as typed, with the logs where it is typed."""
+    """``unslant study instruction-boundary`` as typed."""
     monkeypatch.chdir(tmp_path)
     with FaultServer(lambda _: Fault(body=completion("none"))).running() as server:
         command = ["study", "instruction-boundary", "words", "embedded", "--base-url", server.url, "--quiet"]
-        command += ["--settings", "vanilla", "--limit", "4", "--log-dir", "logs"]
+        command += ["--settings", "vanilla", "--limit", "4"]
         done = unslant(*command, "--json", "r.json", "--responses", "r.parquet", "--html", "r.html")
     assert done.code == 0, done.err
     assert len(server.requests) == 8
-    assert list((tmp_path / "logs").iterdir())
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["statuses"] == {"ok": 4, "unparsed": 4}
     assert (tmp_path / "r.html").stat().st_size > 10_000
@@ -117,7 +116,6 @@ def test_samples_carry_what_is_needed_to_read_the_answer():
         assert (back.labels, back.contents, back.answers) == (shown.labels, shown.contents, shown.answers)
         assert back.interventions == shown.interventions
         assert [message.role for message in sample.input] == ["system", "user"]
-        assert to_sample(question, shown, repeat=2).id != sample.id
 
 
 def test_the_core_does_not_import_inspect():

@@ -282,7 +282,10 @@ def test_a_none_label_has_to_be_offered():
 
 
 def test_unknown_templates_are_refused_with_the_known_ones(tmp_path):
-    with pytest.raises(InputError, match=r"unknown template 'plane': use one of arc, .* or the path of a \.toml file"):
+    with pytest.raises(
+        InputError,
+        match=r"unknown template 'plane': did you mean 'plain'\? use one of arc, .* or the path of a \.toml file",
+    ):
         load_template("plane")
     with pytest.raises(InputError, match="no such file"):
         load_template(str(tmp_path / "none.toml"))

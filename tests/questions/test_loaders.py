@@ -181,8 +181,8 @@ def test_field_mapping_by_name(write: Write) -> None:
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"qestion": "a"}, "unknown field 'qestion' in the field mapping: use id, question, options"),
-        ({"question": "frage"}, "column 'frage' does not exist; the columns are id, question, options, answer"),
+        ({"qestion": "a"}, r"unknown field 'qestion' in the field mapping: did you mean 'question'\? use one of id, "),
+        ({"question": "frage"}, "column 'frage' does not exist: use one of id, question, options, answer"),
     ],
 )
 def test_a_wrong_mapping_is_refused(write: Write, mapping: dict[str, str], message: str) -> None:
@@ -375,7 +375,11 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.csv", "question,A,B,answer\nx,y,z\n", r"line 2: 3 columns, where the file has 4"),
         ("set.csv", "question,A,A,answer\nx,y,z,A\n", r"two columns of the header have the same name"),
         ("set.parquet", "PAR1nonsense", r"not a Parquet file that can be read: "),
-        ("set.xlsx", "x", r"unknown file type '\.xlsx': use one of \.jsonl"),
+        ("set.xlsx", "x", r"not an Excel workbook that can be read"),
+        ("set.docx", "x", r"unknown file type '\.docx': use one of \.jsonl"),
+        ("set.xls", "x", r"unknown file type '\.xls': save it as"),
+        ("set.zip", "x", r"unknown file type '\.zip': unpack it"),
+        ("set.csv", b"PK\x03\x04x", r"is a zip or Excel file under the name of another kind"),
         ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),
         ("set.jsonl", '{"question": "x", "options": ["a", "b"]}', r'field "answer": no column was found'),
         ("set.jsonl", "not json\nat all", r"line 1: not valid JSON"),

@@ -82,7 +82,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return served
 
 
-QUESTIONS = [recipe for recipe in recipes() if recipe.kind == "questions"]
+QUESTIONS = [recipe for recipe in recipes() if recipe.kind == "questions" and recipe.name in RECORDS]
 
 
 @pytest.mark.parametrize("recipe", QUESTIONS, ids=lambda recipe: recipe.name)
@@ -111,6 +111,7 @@ def test_each_recipe_reads_the_shape_of_its_data_set(hub: dict[str, Any], recipe
         ("teleqna", "options", ("grass", "blood", "sky")),
         ("teleqna", "subject", "Lexicon"),
         ("commonsenseqa", "subject", ""),
+        ("qasc", "context", "blood is red"),
         ("scienceqa", "context", "Look."),
         ("scienceqa", "subject", "natural science"),
         ("multirc", "context", "Blood is red."),
@@ -153,6 +154,21 @@ def test_any_data_set_of_the_hub(hub: dict[str, Any]) -> None:
     assert hub["asked"] == ("someone/colours", None, "test")
     with pytest.raises(InputError, match="hub:ID:CONFIG:SPLIT"):
         load_questions("hub:")
+
+
+def test_mt_bench(hub: dict[str, Any]) -> None:
+    talks = {
+        f"conversation_{side}": [{"content": "Hello?", "role": "user"}, {"content": side, "role": "assistant"}]
+        for side in "ab"
+    }
+    row = {"question_id": 81, "model_a": "x", "model_b": "y", "judge": "expert_0", "turn": 1, **talks}
+    hub["rows"] = [{**row, "winner": winner} for winner in ("model_a", "model_b", "tie")]
+    questions = load_questions("mt-bench-human")
+    assert hub["asked"] == ("lmsys/mt_bench_human_judgments", None, "human")
+    assert [question.answers for question in questions] == [{0}, {1}, {0, 1}]
+    assert [question.id for question in questions] == ["81", "81#2", "81#3"]
+    assert questions[0].context == "Hello?"
+    assert set(RECORDS) | {"mt-bench-human"} == {recipe.name for recipe in recipes() if recipe.kind == "questions"}
 
 
 def test_gsm8k(hub: dict[str, Any]) -> None:
@@ -204,15 +220,15 @@ def test_a_failing_hub_is_one_line_that_says_what_to_do(
 
 
 def test_a_recipe_of_another_kind_names_its_loader() -> None:
-    with pytest.raises(InputError, match="'gsm8k' holds open maths questions; load it with load_math"):
+    with pytest.raises(InputError, match=r"'gsm8k' holds open maths questions, .* \(load_math\)"):
         load_questions("gsm8k")
-    with pytest.raises(InputError, match="'mmlu' holds multiple-choice questions; load it with load_questions"):
+    with pytest.raises(InputError, match=r"'mmlu' holds multiple-choice questions, .* \(load_questions\)"):
         load_math("mmlu")
 
 
 def test_all_the_promised_names_are_there() -> None:
     promised = (
         "mmlu mmlu-pro arc-challenge arc-easy qasc medmcqa teleqna commonsenseqa truthfulqa-mc1 truthfulqa-mc2 "
-        "scienceqa multirc openbookqa gsm8k folio fld"
+        "scienceqa multirc openbookqa mt-bench-human gsm8k folio fld"
     )
     assert [recipe.name for recipe in recipes()] == promised.split()

@@ -64,7 +64,7 @@ def test_the_questions_are_those_of_the_file(shared_data: Path, name: str) -> No
         for shown, text in zip(question.options, options, strict=True):
             assert text.endswith(shown)
             assert len(text) - len(shown) <= 6
-        assert question.context == row.get("context", "")
+        assert question.context == row.get("context", "\n".join(row.get("facts", ())))
         assert question.subject == row.get("subject", "")
         assert question.source == row["source"]
 

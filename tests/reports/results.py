@@ -8,10 +8,13 @@ from functools import cache
 
 import numpy as np
 
+from tests.chatting import RuleChat
 from tests.fakes import RuleModel as OrderModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.fakes import RuleModel, knows, remembers
 from tests.studies.test_audit import QUESTIONS, when_unsure
+from tests.studies.test_audit_words import QUESTIONS as WORDS_QUESTIONS
+from tests.studies.test_audit_words import takes_a
 from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
 from tests.studies.test_instruction_boundary_metrics import row
@@ -33,6 +36,7 @@ from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
 from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.probe.result import ProbeResult
@@ -47,6 +51,13 @@ from unslant.studies.unbiased.study import unbiased
 def audited() -> AuditResult:
     """Questions of two to six options, in all their orders or a sample, by a model that answers A when unsure."""
     return audit(when_unsure({"A": 6.0}), QUESTIONS)
+
+
+@cache
+def in_words() -> AuditResult:
+    """Replies that state their confidence, some asked again, by a talker that answers A when unsure; adaptive."""
+    sure = RuleChat(lambda *page: f"{takes_a(*page)}. Confidence: 90%")
+    return audit(sure, WORDS_QUESTIONS, repeats=2, adaptive=True)
 
 
 @cache
@@ -86,9 +97,14 @@ def _debiased() -> DebiasResult:
     return debias_study([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
 
 
+def _boundaries() -> BoundaryComparison:
+    names = ("words", "an-organisation/a-model-with-a-long-name", "openai/gpt-4o-mini")
+    return compare_boundaries([_boundary(name, seed) for seed, name in enumerate(names, 1)], dict.fromkeys(names, 1.0))
+
+
 @cache
-def _boundary() -> BoundaryStudy:
-    rng = np.random.default_rng(1)
+def _boundary(name: str = "words", seed: int = 1) -> BoundaryStudy:
+    rng = np.random.default_rng(seed)
     rows = []
     for setting in ("vanilla", "missing-choices", "disturbing-3", "disturbing-6"):
         for i in range(24):
@@ -97,7 +113,7 @@ def _boundary() -> BoundaryStudy:
             chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             rows.append(row(i, truth, chosen, setting, status, verdict=judging))
-    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": "words", "seed": 0}))
+    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": name, "seed": 0}))
 
 
 @cache
@@ -125,12 +141,14 @@ def _trained() -> TrainingLog:
 RESULTS: dict[str, Callable[[], Describes]] = {
     "audit": audited,
     "audit-comparison": compared,
+    "audit-words": in_words,
     "base-rate": _base_rate,
     "unbiased": lambda: _unbiased("remembers"),
     "unbiased-compare": _compared_unbiased,
     "contamination": _contaminated,
     "debias": _debiased,
     "instruction-boundary": _boundary,
+    "instruction-boundary-comparison": _boundaries,
     "probe": _probed,
     "annotation": _annotated,
     "training": _trained,

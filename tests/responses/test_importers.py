@@ -130,7 +130,9 @@ def test_inspect_epochs_are_repeats(logs: Path) -> None:
 def test_inspect_unparsed_is_no_score_of_zero(logs: Path) -> None:
     pytest.importorskip("inspect_ai")
     result = audit(logs / "inspect" / "unparsed_with_logprobs.eval")
-    assert result.metrics.counts.failed_rows >= 20
+    assert result.metrics.counts.unanswered_rows >= 20
+    assert result.metrics.means.accuracy.n == 24
+    assert result.metrics.means.answered_accuracy.n <= 4
     assert "no answer in" in result.headline
     assert "of 24 responses" in result.headline
 
@@ -138,7 +140,7 @@ def test_inspect_unparsed_is_no_score_of_zero(logs: Path) -> None:
 def test_helm_in_words(logs: Path) -> None:
     result = audit(logs / "helm" / "scenario_state.json")
     assert result.metrics.counts.rows == 12
-    assert result.headline.startswith("Nothing could be measured: no answer in 12 of 12")
+    assert "in words, 12 questions: Nothing could be measured: no answer in 12 of 12" in result.headline
 
 
 def test_opencompass_circular(logs: Path) -> None:

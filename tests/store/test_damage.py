@@ -86,7 +86,10 @@ def test_a_damaged_score_is_named_dropped_and_scored_again_alone(filled: tuple[P
 def test_a_damaged_score_that_another_call_would_take_over(filled: tuple[Path, str]) -> None:
     path, _ = filled
     execute(path, "UPDATE scores SET logprobs = zeroblob(16) WHERE position = 7")
-    with Store(path) as store, pytest.raises(StoreError, match=r"a score of another run is damaged.*runs repair"):
+    with (
+        Store(path) as store,
+        pytest.raises(StoreError, match=r"one of the stored scores is damaged.*runs repair"),
+    ):
         list(StoredModel(RuleModel(rule), store).score(PROMPTS[:10]))
 
 
@@ -172,7 +175,7 @@ def test_what_is_no_log_probability_is_not_stored(tmp_path: Path, value: float) 
         mended = StoredModel(model := RuleModel(rule), store)
         assert_true(sorted(mended.score(PROMPTS), key=lambda scored: scored.index))
         assert [prompt.group for prompt in model.seen] == ["2"]
-        found_pass = store.open_pass({"model": "m"}, [b"0" * 16])
+        found_pass = store.open_pass(Kept, {"model": "m"}, [b"0" * 16])
         with pytest.raises(ModelError, match="not log-probabilities, so not stored"):
             found_pass.write([(0, Kept(np.array([value])))], 1, {}, {})
         assert found_pass.stored() == {}

@@ -32,7 +32,7 @@ def scores(number: int) -> Kept:
 
 
 def write(store: Store, numbers: list[int], run: str = "", upto: int | None = None) -> None:
-    found = store.open_pass(IDENTITY, keys(*numbers), run)
+    found = store.open_pass(Kept, IDENTITY, keys(*numbers), run)
     rows = [(i, scores(numbers[i])) for i in found.planned.tolist()[:upto]]
     found.write(rows, len(found.stored()) + len(rows), {"prompts": len(rows)}, {})
 
@@ -74,11 +74,11 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path_factory: pytest.TempPathFa
     prompts = keys(*range(len(values)))
     with Store(path) as store:
         rows = [(i, Kept(np.array(some), bounds)) for i, (some, bounds) in enumerate(values)]
-        store.open_pass(IDENTITY, prompts).write(rows, len(rows), {}, {})
+        store.open_pass(Kept, IDENTITY, prompts).write(rows, len(rows), {}, {})
     with Store(path, read_only=True) as store:
         pass
     with Store(path) as store:
-        found = store.open_pass(IDENTITY, prompts).stored()
+        found = store.open_pass(Kept, IDENTITY, prompts).stored()
     assert [(found[i].logprobs.tobytes(), found[i].bounds) for i in range(len(found))] == [
         (np.array(some).tobytes(), bounds) for some, bounds in values
     ]
@@ -86,24 +86,24 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path_factory: pytest.TempPathFa
 
 def test_a_pass_is_all_of_its_prompts_in_their_order(store: Store) -> None:
     write(store, [1, 2, 3])
-    same = store.open_pass(IDENTITY, keys(1, 2, 3))
+    same = store.open_pass(Kept, IDENTITY, keys(1, 2, 3))
     assert sorted(same.stored()) == [0, 1, 2]
-    other = store.open_pass(IDENTITY, keys(3, 4, 1))
+    other = store.open_pass(Kept, IDENTITY, keys(3, 4, 1))
     assert other.id != same.id
     assert other.planned.tolist() == [1]
     np.testing.assert_array_equal(other.stored()[0].logprobs, scores(3).logprobs)
     np.testing.assert_array_equal(other.stored()[2].logprobs, scores(1).logprobs)
     # What is taken over is decided when a pass begins, and stays so.
     write(store, [4])
-    assert store.open_pass(IDENTITY, keys(3, 4, 1)).planned.tolist() == [1]
-    assert sorted(store.open_pass(IDENTITY, keys(3, 4, 1)).stored()) == [0, 2]
+    assert store.open_pass(Kept, IDENTITY, keys(3, 4, 1)).planned.tolist() == [1]
+    assert sorted(store.open_pass(Kept, IDENTITY, keys(3, 4, 1)).stored()) == [0, 2]
 
 
 def test_the_process_that_is_ahead_says_how_far_a_pass_is(store: Store) -> None:
-    slow, fast = (store.open_pass(IDENTITY, keys(1, 2, 3)) for _ in range(2))
+    slow, fast = (store.open_pass(Kept, IDENTITY, keys(1, 2, 3)) for _ in range(2))
     fast.write([(0, scores(1)), (1, scores(2))], 2, {"tokens": 20}, {"tree": (2, b"behind two")})
     slow.write([(0, scores(1))], 1, {"tokens": 10}, {"tree": (1, b"behind one")})
-    found = store.open_pass(IDENTITY, keys(1, 2, 3))
+    found = store.open_pass(Kept, IDENTITY, keys(1, 2, 3))
     assert found.cost == {"tokens": 20}
     assert found.state("tree") == b"behind two"
     assert found.state("plain") == b""
@@ -114,7 +114,7 @@ def test_the_process_that_is_ahead_says_how_far_a_pass_is(store: Store) -> None:
 
 def test_a_full_disk_keeps_all_or_nothing_of_a_write(store: Store) -> None:
     numbers = list(range(200))
-    found = store.open_pass(IDENTITY, keys(*numbers))
+    found = store.open_pass(Kept, IDENTITY, keys(*numbers))
     found.write([(0, scores(0))], 1, {"prompts": 1}, {})
     connection = found.database.connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -124,21 +124,21 @@ def test_a_full_disk_keeps_all_or_nothing_of_a_write(store: Store) -> None:
         found.write(big, 200, {"prompts": 200}, {"tree": (1, b"x" * 10_000)})
     assert sorted(found.stored()) == [0]
     assert found.state("tree") == b""
-    assert store.open_pass(IDENTITY, keys(*numbers)).cost == {"prompts": 1}
+    assert store.open_pass(Kept, IDENTITY, keys(*numbers)).cost == {"prompts": 1}
     connection.execute("PRAGMA max_page_count = 1000000")
     found.write(big, 200, {"prompts": 200}, {})
     assert len(found.stored()) == 200
 
 
 def test_a_store_that_turns_read_only_under_way(store: Store) -> None:
-    found = store.open_pass(IDENTITY, keys(1, 2))
+    found = store.open_pass(Kept, IDENTITY, keys(1, 2))
     found.database.connection.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match=r"store.sqlite3: cannot be written \(.*readonly"):
         found.write([(0, scores(1))], 1, {}, {})
 
 
 def test_a_process_that_keeps_it_locked(store: Store) -> None:
-    found = store.open_pass(IDENTITY, keys(1, 2))
+    found = store.open_pass(Kept, IDENTITY, keys(1, 2))
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         found.database.connection.execute("PRAGMA busy_timeout = 10")
@@ -245,7 +245,7 @@ def test_removing_a_run_keeps_what_others_asked_for(store: Store, tmp_path: Path
     write(store, [4])  # of no run
     store.runs.remove(store.runs.get(one))
     assert [run.id for run in store.runs.all()] == [two]
-    assert sorted(store.open_pass(IDENTITY, keys(1, 2)).stored()) == [0, 1]
+    assert sorted(store.open_pass(Kept, IDENTITY, keys(1, 2)).stored()) == [0, 1]
     assert table_sizes(store.path)["scores"] == 3
     store.runs.clear()
     store.runs.shrink()

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.fakes import FakeChat
 from tests.studies.small_models import random_model
 from training.world import question_sets
 from unslant.errors import InputError
@@ -35,13 +36,14 @@ def questions():
     return QuestionSet.of([q for q in question_sets()[0] if len(q.options) == 4][:36], "world")
 
 
-class Voice:
+class Voice(FakeChat):
     """Rephrases by signing its work; judges by rules; answers "A"."""
 
     def __init__(self, name, confidence):
-        self.name, self.confidence = name, confidence
+        super().__init__(name)
+        self.confidence = confidence
 
-    def generate(self, prompts):
+    def _replies(self, prompts):
         for index, prompt in enumerate(prompts):
             if "New question:" in prompt.text:
                 stem = re.search(r"Question: (.*)\nNew question:", prompt.text)[1]

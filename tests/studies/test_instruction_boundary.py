@@ -14,10 +14,14 @@ from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
 from unslant.errors import InputError, ModelError
 from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.open import open_chat
+from unslant.models.stored_chat import StoredChat
 from unslant.responses import Extracted, Responses
-from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS
+from unslant.store import Store
+from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
+from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
@@ -54,19 +58,19 @@ def by_rule(asked, reply=planted_reply):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.setenv("UNSLANT_API_KEY", KEY)
-    monkeypatch.setenv("INSPECT_LOG_LEVEL", "critical")
 
     def run(server, settings, limit=8, temperature=0.0, retries=0, **more):
-        return instruction_boundary(
-            "words",
-            EMBEDDED,
-            names=settings,
-            log_dir=tmp_path / "logs",
-            models=ModelOptions(base_url=server.url, retries=retries),
-            generate=GenerateOptions(temperature=temperature),
-            limit=limit,
-            **more,
-        )
+        options = ModelOptions(base_url=server.url, retries=retries)
+        with Store(tmp_path / "store.sqlite3") as store:
+            return instruction_boundary(
+                StoredChat(open_chat("words", options), store),
+                EMBEDDED,
+                names=settings,
+                generate=GenerateOptions(temperature=temperature),
+                load=lambda name, how: StoredChat(open_chat(name, ModelOptions(retries=0), how), store),
+                limit=limit,
+                **more,
+            )
 
     return run
 
@@ -167,14 +171,14 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     for row in study.responses.rows():
         assert row.status == EXPECTED[fate[row.question_id]], fate[row.question_id]
         assert (row.chosen is None) == (row.status != "ok")
-        assert (row.raw is None) == (row.status == "error")
+        assert row.raw is not None
     n_errors = sum(EXPECTED[one] == "error" for one in fate.values())
     assert study.statuses["error"] == n_errors > 0
     assert any("got no reply" in note for note in study.notes)
     assert study.metrics.of("vanilla", "choice").errors.value > 0
 
-    with FaultServer(by_rule(asked)).running() as server:
-        second = run_again(run, server, study)
+    with FaultServer(by_rule(asked)).running(server.port) as server:
+        second = run(server, ["vanilla"], 12)
     missing = {i for i, one in fate.items() if EXPECTED[one] == "error"}
     assert second.asked_now == len(server.requests) == n_errors
     assert "error" not in second.statuses
@@ -183,8 +187,8 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     before = {row.question_id: row for row in study.responses.rows()}
     assert all(rows[i] == before[i] for i in rows if i not in missing)
 
-    with FaultServer(by_rule(asked)).running() as server:
-        third = run_again(run, server, study)
+    with FaultServer(by_rule(asked)).running(server.port) as server:
+        third = run(server, ["vanilla"], 12)
     assert third.asked_now == len(server.requests) == 0
 
     second.to_json(tmp_path / "r.json")
@@ -192,24 +196,8 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     second.to_html(tmp_path / "r.html")
     assert set(server.authorizations) <= {f"Bearer {KEY}"}
     contents = list(written(tmp_path))
-    assert len(contents) > 10
+    assert len(contents) == 4  # three outputs and the store
     assert not any(KEY.encode() in content for content in contents)
-
-
-def run_again(run, server, study):
-    """The same study at the address the first run knew; the server has moved, so its address is told as before."""
-    import unslant.studies.instruction_boundary.study as module
-
-    def moved(address):
-        options = replace(address.options, base_url=server.url)
-        return original(replace(address, options=options))
-
-    original, module.inspect_model = module.inspect_model, moved
-    try:
-        first = str(study.responses.meta["base_url"])
-        return run(type("Known", (), {"url": first})(), ["vanilla"], 12)
-    finally:
-        module.inspect_model = original
 
 
 def test_transient_faults_are_repeated(run):
@@ -285,20 +273,18 @@ def test_labels_and_columns_are_the_users(run, tmp_path):
 
     with FaultServer(answer).running() as server:
         study = instruction_boundary(
-            "words",
+            open_chat("words", ModelOptions(base_url=server.url)),
             path,
             names=["vanilla", "conformity-dense"],
             labels="0",
             fields={"question": "Frage", "options": "Wahl", "answer": "richtig"},
-            log_dir=tmp_path / "logs",
-            models=ModelOptions(base_url=server.url),
         )
     assert all("\n0. " in text and "\n3. " in text and "A. " not in text for text in seen)
     assert {row.labels for row in study.responses.rows()} == {("0", "1", "2", "3")}
     assert study.statuses == {"ok": len(seen)}
     assert study.metrics.of("vanilla", "choice").outputs["single"].value == 1
     with pytest.raises(InputError, match="has 2 labels"):
-        instruction_boundary("words", EMBEDDED, labels="x,y", log_dir=tmp_path)
+        instruction_boundary("words", EMBEDDED, labels="x,y")
 
 
 def test_reflection_feeds_the_first_answer_back_and_the_second_counts(run):
@@ -315,18 +301,45 @@ def test_reflection_feeds_the_first_answer_back_and_the_second_counts(run):
     assert study.metrics.of("reasoning-reflection", "choice").outputs["none"].value == 1
 
 
-def test_the_instruction_is_polished_once_for_each_kind(run, tmp_path):
+POLISHED = "Kindly say of the statement True, False or Unknown, or which options are right; if no option is, say none."
+
+
+def test_the_instruction_is_polished_once_for_each_kind(run):
     def answer(request):
         if request["messages"][0]["content"].startswith(POLISH_REQUEST):
-            return Fault(body=completion("Kindly answer."))
-        assert request["messages"][0]["content"] == "Kindly answer."
+            return Fault(body=completion(POLISHED))
+        assert request["messages"][0]["content"] == POLISHED
         return Fault(body=completion("True"))
 
     with FaultServer(answer).running() as server:
         study = run(server, ["prompt-polishing"], 4)
     assert len(server.requests) == 8 + 2
     assert study.metrics.of("prompt-polishing", "judging").accuracy.value == 0.25
-    assert any(b"Kindly answer." in content for content in written(tmp_path / "logs"))
+    assert list(study.meta["polished"].values()) == [POLISHED, POLISHED]
+
+
+@pytest.mark.parametrize(
+    "polished",
+    ["A", "none", "", "Unknown.", "I'm sorry, I can't help with that.", "True, False or Unknown? " * 9, None],
+)
+def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
+    asked = []
+
+    def answer(request):
+        if request["messages"][0]["content"].startswith(POLISH_REQUEST):
+            return Fault(500, "oh") if polished is None else Fault(body=completion(polished))
+        asked.append(request["messages"][0]["content"])
+        return Fault(body=completion("True"))
+
+    with FaultServer(answer).running() as server:
+        study = run(server, ["prompt-polishing"], 4)
+    choice = [text for text in asked if "Which options answer" in text]
+    assert len(choice) == 4
+    kept = [note for note in study.notes if "was asked as it is" in note]
+    judging_changes = bool(polished) and polished.startswith("True, False")
+    assert len(set(asked)) == 2
+    assert len(kept) == 2 - judging_changes
+    assert len(study.meta["polished"]) == judging_changes
 
 
 def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_counted(run, monkeypatch):
@@ -360,43 +373,17 @@ def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_co
         assert row.accuracy.value == (0.25 if good else 0)
 
 
-def test_logs_are_read_again_with_todays_reader(run, tmp_path, monkeypatch):
-    from inspect_ai.log import list_eval_logs, read_eval_log
-
-    from unslant.studies.instruction_boundary import inspect_scorer
-
-    def scores():
-        logs = (read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs")))
-        return Counter(s.scores["boundary_answer"].metadata["status"] for log in logs for s in log.samples)
-
-    judge = "inspect:openai-api/unslant/judge"
-    asked = asked_as(["vanilla"], 4)
-    good = by_rule(asked)
-
-    def answer(request):  # a judge that passes no validation
-        about = request["messages"][-1]["content"]
-        return Fault(body=completion("UNCLEAR")) if about.startswith("Below is somebody") else good(request)
-
-    with FaultServer(answer).running() as server:
-        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
-        with monkeypatch.context() as old:
-            old.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
-            run(server, ["vanilla"], 4, judge=judge)
-        assert scores() == {"unparsed": 8}
-        before = len(server.requests)
-        again = run(server, ["vanilla"], 4, judge=judge)
-        assert (again.asked_now, len(server.requests)) == (0, before)
-    assert again.statuses == {"ok": 8}
-    assert again.metrics.of("vanilla", "choice").accuracy.value == 1
-
-
 RIDDLE = "It is a riddle wrapped in a mystery."
 
 
-def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked_again(run, monkeypatch):
+def pass_every_judge(monkeypatch):
     from unslant.responses.judge import JudgeReport
-    from unslant.studies.instruction_boundary import inspect_scorer
+    from unslant.studies import reply_judge
 
+    monkeypatch.setattr(reply_judge, "validate", lambda _: JudgeReport(1, 1, ()))
+
+
+def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked_again(run, monkeypatch):
     judged = []
 
     def answer(request):
@@ -406,7 +393,7 @@ def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked
         judged.append(about)
         return Fault(body=completion("Unknown" if "Unknown" in about else "NONE"))
 
-    monkeypatch.setattr(inspect_scorer, "validate", lambda _: JudgeReport(1, 1, ()))
+    pass_every_judge(monkeypatch)
     judge = "inspect:openai-api/unslant/judge-later"
     with FaultServer(answer).running() as server:
         monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
@@ -424,11 +411,11 @@ def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked
 
 
 def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
-    from unslant.studies.instruction_boundary import inspect_records
+    from unslant.studies.instruction_boundary import study
 
     asked = asked_as(["vanilla"], 4)
     with FaultServer(by_rule(asked)).running() as server, monkeypatch.context() as old:
-        old.setattr(inspect_records, "read_output", lambda *_: Extracted("unparsed"))
+        old.setattr(study, "read", lambda *_: Extracted("unparsed"))
         before = run(server, ["vanilla"], 4)
     assert before.statuses == {"unparsed": 8}
     before.to_parquet(tmp_path / "table.parquet")
@@ -439,25 +426,51 @@ def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
     bare.to_parquet(tmp_path / "bare.parquet")
     told = read_result(tmp_path / "bare.parquet")
     assert told.statuses == {"ok": 4, "unparsed": 4}
-    assert any("4 replies stand as they were read" in note and "--log-dir" in note for note in told.notes)
+    assert any("4 replies stand as they were read" in note and "repeat the run" in note for note in told.notes)
 
 
-def test_a_judges_reading_gives_way_to_the_patterns(run, monkeypatch):
-    from unslant.responses.judge import JudgeReport
-    from unslant.studies.instruction_boundary import inspect_scorer
+def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):
+    from unslant.studies.instruction_boundary import study as module
 
     def answer(request):
         about = request["messages"][-1]["content"]
         judging = about.startswith("Below is somebody")
         return Fault(body=completion(("Unknown" if "True" in about else "NONE") if judging else "Answer: A, True"))
 
-    monkeypatch.setattr(inspect_scorer, "validate", lambda _: JudgeReport(1, 1, ()))
-    monkeypatch.setattr(inspect_scorer, "read_output", lambda *_: Extracted("unparsed"))
+    pass_every_judge(monkeypatch)
+    with FaultServer(answer).running() as server, monkeypatch.context() as old:
+        monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
+        old.setattr(module, "read", lambda *_: Extracted("unparsed"))
+        study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge-once")
+    assert study.metrics.of("vanilla", "judging").judged.value == 1
+    study.to_parquet(tmp_path / "r.parquet")
+    judging = read_result(tmp_path / "r.parquet").metrics.of("vanilla", "judging")
+    assert (judging.judged.value, judging.outputs["True"].value) == (0, 1)
+
+
+def test_a_judge_that_goes_down_loses_no_reply(run, monkeypatch):
+    down = []
+
+    def answer(request):
+        about = request["messages"][-1]["content"]
+        if not about.startswith("Below is somebody"):
+            return Fault(body=completion(RIDDLE))
+        if RIDDLE in about and down:
+            return Fault(500, "oh")
+        return Fault(body=completion("Unknown" if "Unknown" in about else "NONE"))
+
+    pass_every_judge(monkeypatch)
+    judge = "inspect:openai-api/unslant/judge-down"
     with FaultServer(answer).running() as server:
         monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
-        study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge-once")
-    judging = study.metrics.of("vanilla", "judging")
-    assert (judging.judged.value, judging.outputs["True"].value) == (0, 1)
+        down.append(True)
+        with_judge_down = run(server, ["vanilla"], 4, judge=judge)
+        assert with_judge_down.statuses == {"unparsed": 8}
+        assert any("the judge gave no reply to 8 requests" in note for note in with_judge_down.notes)
+        down.clear()
+        asked = len(server.requests)
+        assert run(server, ["vanilla"], 4, judge=judge).statuses == {"ok": 8}
+        assert len(server.requests) - asked == 8
 
 
 def test_disturbing_options(run):
@@ -488,7 +501,7 @@ def test_setting_names():
 def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, message):
     def ask(temperature=0.0, **options):
         generate = GenerateOptions(temperature=temperature)
-        instruction_boundary("words", EMBEDDED, log_dir=tmp_path, generate=generate, **options)
+        instruction_boundary("words", EMBEDDED, generate=generate, **options)
 
     with pytest.raises(InputError, match=message):
         ask(**options)
@@ -496,7 +509,7 @@ def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, mes
 
 def test_an_unknown_model_is_one_line(tmp_path):
     with pytest.raises(ModelError, match="nonesuch/model"):
-        instruction_boundary("inspect:nonesuch/model", EMBEDDED, log_dir=tmp_path, limit=4)
+        instruction_boundary("inspect:nonesuch/model", EMBEDDED, limit=4)
 
 
 def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
@@ -529,18 +542,7 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     path = tmp_path / "MCQs_2700.json"
     path.write_text(json.dumps([one for group in shortest for one in group], indent=2))
     command = ["study", "instruction-boundary", "words", path, "--settings", "vanilla,conformity-dense,few-shot:none=1"]
-    more = [
-        "--limit",
-        "4",
-        "--temperature",
-        "0",
-        "--max-tokens",
-        "12",
-        "--log-dir",
-        tmp_path / "logs",
-        "--out",
-        tmp_path,
-    ]
+    more = ["--limit", "4", "--temperature", "0", "--max-tokens", "12", "--store", tmp_path / "s.db", "--out", tmp_path]
     ran = unslant(*command, *more)
     assert ran.code == 0, ran.err
     assert looked_up == []  # a local model needs no network

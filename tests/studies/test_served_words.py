@@ -11,6 +11,7 @@ from tests.plugins.test_inspect_boundary import inspect_eval
 from tests.serving import llama_server
 from training.words import planted_reply
 from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.open import open_chat
 from unslant.models.served import ServedModel
 from unslant.presentations import NONE
 from unslant.prompts import Prompt
@@ -41,13 +42,11 @@ def url(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def study(url, tmp_path_factory):
+def study(url):
     return instruction_boundary(
-        "words",
+        open_chat("words", ModelOptions(base_url=url)),
         EMBEDDED,
         names=SETTINGS,
-        log_dir=tmp_path_factory.mktemp("logs"),
-        models=ModelOptions(base_url=url),
         generate=GenerateOptions(temperature=0.0, max_tokens=24),
         limit=LIMIT,
     )

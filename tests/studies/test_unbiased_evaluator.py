@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from tests.fakes import FakeChat
 from tests.studies.fakes import RuleModel, knows, read, remembers
 from training.world import question_sets
 from unslant.errors import InputError
@@ -146,15 +147,14 @@ def test_settings_that_cannot_work_are_refused(questions):
         plan(none_right, UnbiasedSettings(shots=0))
 
 
-class Talker:
+class Talker(FakeChat):
     """Says in words what a rule would choose."""
 
-    name = "talker"
-
     def __init__(self, answer, open_answers=None):
+        super().__init__("talker")
         self.answer, self.open_answers = answer, open_answers or {}
 
-    def generate(self, prompts):
+    def _replies(self, prompts):
         for index, prompt in enumerate(prompts):
             last = prompt.messages[-1].content
             seen = read(Prompt(last, ()))

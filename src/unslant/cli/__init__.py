@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import unslant
 from unslant.cli.safe_files import check_files
-from unslant.errors import OutputError, UnslantError
+from unslant.errors import MostlyFailedError, OutputError, UnslantError
 from unslant.extras import missing
 from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
@@ -52,9 +52,13 @@ app = App(
 )
 register(app, COMMANDS)
 app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
-app.command("unslant.cli.questions:group", name="questions", help="Build question sets.")
+app.command("unslant.cli.questions:group", name="questions", help="Check or build question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
+
+
+EXIT_STATUS = {OutputError: 5, MostlyFailedError: 3}
+"""Errors that do not end with 2."""
 
 
 @contextmanager
@@ -95,7 +99,7 @@ def _only_here() -> None:
 
 
 def main() -> None:
-    """Entry point: user errors become one line and exit code 2, failed outputs exit code 5."""
+    """Entry point: every error on purpose becomes one line and an exit code (:data:`EXIT_STATUS`)."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -113,7 +117,11 @@ def main() -> None:
         sys.exit(2)
     except UnslantError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(5 if isinstance(error, OutputError) else 2)
+        sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
+    except UnusedCliTokensError as error:
+        words = " ".join(error.unused_tokens or ())
+        print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
+        sys.exit(2)
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

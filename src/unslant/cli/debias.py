@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import MostlyFailedError
 from unslant.studies import options as o
 from unslant.studies.debias.settings import AnswerSettings
 
@@ -18,6 +19,8 @@ def debias(
     out: Annotated[Path, Parameter(help="JSONL file to write: one line per question.")],
     settings: Annotated[AnswerSettings, o.SETTINGS] = AnswerSettings(),
     models: o.Models = o.ModelOptions(),
+    generate: o.Generate = o.GenerateOptions(),
+    store: o.Stores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Answer every question with a debiasing method and write probabilities over the options.
@@ -25,26 +28,41 @@ def debias(
     Methods: none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, set-based,
     set-based-text, lora-1. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
+    Models that give only text (inspect:...), and any other with --elicit generate, are asked for replies: none, vote,
+    vote-hard and adaptive work on these. The probabilities are then shares of the votes.
+
     Examples:
-      unslant debias org/name questions.jsonl --out answers.jsonl
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
+      unslant debias inspect:openai/gpt-4o-mini questions.jsonl --method vote:orders=4 --out answers.jsonl
     """
     from unslant.debias import method_named
+    from unslant.debias.base import check_asker
     from unslant.files import dump_json, write_atomically
-    from unslant.models.open import address_of, open_model
+    from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.studies.outputs import check_file
-    from unslant.studies.progress import show_progress
     from unslant.studies.provenance_block import same_as_before
+    from unslant.studies.recording import recording
 
     check_file(out)
-    needs = ("score", "attend") if method_named(settings.method).needs_model else ("score",)
+    chosen = method_named(settings.method)
+    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
+    check_asker(chosen, in_words)
+    settings = settings.resolved(in_words)
+    needs = ("generate",) if in_words else ("score", "attend") if chosen.needs_model else ("score",)
     address_of(model, models, needs)
     found = settings.load(questions)
-    with show_progress(quiet) as progress:
-        opener = same_as_before(partial(open_model, model, models), settings.sampled(found))
-        answers = run(opener, found, settings, progress=progress)
+    with recording(store, quiet) as record:
+        opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
+        loader = (
+            same_as_before(opener, settings.sampled(found))
+            if chosen.needs_model
+            else record.loader(opener, settings.sampled(found))
+        )
+        answers = run(loader, found, settings, progress=record.progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
+    if answers.mostly_failed:
+        raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
     if quiet:
         return
     right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]

@@ -1,4 +1,4 @@
-"""``unslant questions build ...``: build question sets from others."""
+"""``unslant questions check`` and ``build``: what is in a question file, and sets built from others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,31 @@ def instruction_boundary(
         print(*made.lines(), f"written to {out}", sep="\n")
 
 
-group = App(name="questions", help="Build question sets.")
+def check(
+    questions: o.Questions,
+    /,
+    *,
+    settings: Annotated[o.FieldOptions, o.SETTINGS] = o.FieldOptions(),
+    outputs: o.Reports = o.ReportOptions(),
+) -> None:
+    """Show what is understood of a question file, column by column, and count every oddity.
+
+    Oddities: bad records, empty or identical options, repeated questions, right options skewed over positions, pinned
+    options, the longest option right too often, special tokens in texts, ... Finding some is no error.
+
+    Examples:
+      unslant questions check questions.csv
+      unslant questions check questions.xlsx --field question=Frage --answer-base 1 --json check.json
+    """
+    from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.studies.question_check.check import check_questions
+
+    check_outputs(outputs)
+    write_outputs(check_questions(questions, **settings.reading), outputs)
+
+
+group = App(name="questions", help="Check or build question sets.")
+register(group, {"check": "unslant.cli.questions:check"})
 build = App(name="build", help="Build a question set from its sources.")
 group.command(build)
 register(build, {"instruction-boundary": "unslant.cli.questions:instruction_boundary"})

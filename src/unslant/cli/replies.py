@@ -16,10 +16,9 @@ from cyclopts import Parameter
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
-    from unslant.models.chat import ChatModel
     from unslant.responses import Extracted
-    from unslant.responses.judge import JudgeCase, JudgeReport
     from unslant.responses.reply_lines import RecordedReply
+    from unslant.studies.reply_judge import ReplyJudge
 
 
 def replies(
@@ -34,70 +33,62 @@ def replies(
     json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this JSON file.")] = None,
     quiet: o.Quiet = False,
     models: o.Models = o.ModelOptions(),
+    store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Read the answers out of recorded replies.
 
     A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
     labels_shown) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no
-    option is said to be right) and rule (what it was read by). The options of the model are those of the judge.
+    option is said to be right) and rule (what it was read by). The options of the model are those of the
+    judge, whose replies are stored.
 
     Examples:
       unslant replies replies.jsonl --out read.jsonl
       unslant replies replies.jsonl --out read.jsonl --judge inspect:openai/gpt-4o-mini --json counts.json
     """
+    from functools import partial
+
+    from unslant.errors import MostlyFailedError
     from unslant.models.open import address_of, open_chat
-    from unslant.models.options import GenerateOptions
-    from unslant.responses.judge import MAX_TOKENS
+    from unslant.responses.judge import needs_judge
     from unslant.responses.reply_lines import read_replies
+    from unslant.studies.meta import requests_of
     from unslant.studies.outputs import check_file
+    from unslant.studies.provenance import mostly_failed
+    from unslant.studies.recording import recording
+    from unslant.studies.reply_judge import CERTAIN, ReplyJudge
 
     check_file(out, json)
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))
-    report: JudgeReport | None = None
-    failed = 0
+    reader: ReplyJudge | None = None
     if judge:
-        opened = open_chat(judge, models, GenerateOptions(temperature=0.0, max_tokens=MAX_TOKENS))
-        report, failed = _ask_judge(opened, found)
+        with recording(store, quiet) as record:
+            model = record.loader(partial(open_chat, judge, models, CERTAIN))()
+            spent = {f"the judge {model.name}": (model, model.cost.copy())}
+            reader = ReplyJudge(model, record.progress)
+            wanted = [i for i, one in enumerate(found) if needs_judge(one.read)]
+            judged = reader.read([(found[i].reply or "", found[i].labels) for i in wanted])
+        for i, one in zip(wanted, judged, strict=True):
+            found[i] = replace(found[i], read=one or found[i].read)
     read = [one.read for one in found]
     text = "".join(f"{jsons.dumps(_line(one), ensure_ascii=False)}\n" for one in found).encode()
     out.write_bytes(gzip.compress(text, mtime=0) if out.suffix == ".gz" else text)
     if json:
-        json.write_text(jsons.dumps(_numbers(read, report, failed), indent=2) + "\n", "utf-8")
-    if report and not report.passed:
-        print(f"judge {judge} is not used: it read {report.right} of {report.n} replies right", file=sys.stderr)
-    if failed:
-        print(f"the judge gave no reply to {failed:,} requests; these replies stay unparsed", file=sys.stderr)
+        json.write_text(jsons.dumps(_numbers(read, reader), indent=2) + "\n", "utf-8")
+    for note in reader.notes if reader else ():
+        print(note, file=sys.stderr)
     if not quiet:
         _show(read)
         print(f"written to {out}")
+    if reader and (told := mostly_failed({"requests": requests_of(spent)})):
+        raise MostlyFailedError(told)
 
 
 def _line(one: RecordedReply) -> dict[str, Any]:
     labels = [label for label in one.labels if label in one.read.labels]
     return {**one.data, "status": one.read.status, "read": labels, "rule": one.read.rule}
-
-
-def _ask_judge(model: ChatModel, found: list[RecordedReply]) -> tuple[JudgeReport, int]:
-    """Have the judge read what the patterns left open, in place; its validation, and how many requests failed."""
-    from unslant.prompts import Message, Prompt
-    from unslant.responses.judge import VALIDATION, judge_prompt, needs_judge, read_judgement, validate
-
-    def said(cases: Sequence[JudgeCase | RecordedReply]) -> list[str | None]:
-        texts = [judge_prompt(case.reply or "", case.labels) for case in cases]
-        replies = {
-            one.index: one.text for one in model.generate([Prompt("", (), (Message("user", text),)) for text in texts])
-        }
-        return [replies.get(i) for i in range(len(cases))]
-
-    report = validate([text or "" for text in said(VALIDATION)])
-    wanted = [i for i, one in enumerate(found) if needs_judge(one.read)] if report.passed else []
-    judgements = said([found[i] for i in wanted]) if wanted else []
-    for i, judgement in zip(wanted, judgements, strict=True):
-        if judgement is not None:
-            found[i] = replace(found[i], read=read_judgement(judgement, found[i].labels))
-    return report, judgements.count(None)
 
 
 def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
@@ -110,7 +101,7 @@ def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
     )
 
 
-def _numbers(read: Sequence[Extracted], report: JudgeReport | None, failed: int) -> dict[str, Any]:
+def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, Any]:
     """The summary for JSON; shares are of all replies, with a Wilson interval."""
     import unslant
     from unslant.metrics.estimate import wilson
@@ -127,9 +118,13 @@ def _numbers(read: Sequence[Extracted], report: JudgeReport | None, failed: int)
             for status, one in estimates.items()
         },
         "rules": [{"status": status, "rule": rule, "count": count} for status, rule, count in _counts(read)],
-        "judge": None
-        if report is None
-        else {"right": report.right, "n": report.n, "used": report.passed, "without_reply": failed},
+        "judge": judge
+        and {
+            "right": judge.report.right,
+            "n": judge.report.n,
+            "used": judge.report.passed,
+            "without_reply": judge.failed,
+        },
     }
 
 

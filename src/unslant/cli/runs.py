@@ -169,7 +169,7 @@ def export(
 def repair(*, store: o.Store = None) -> None:
     """Drop what is damaged in the store, and keep the rest.
 
-    Running a command again then scores what was dropped, and nothing else.
+    Running a command again then asks for what was dropped, and nothing else.
 
     Examples:
       unslant runs repair
@@ -180,9 +180,9 @@ def repair(*, store: o.Store = None) -> None:
         pass  # there is one
     with Store(store) as opened:
         found = opened.repair()
-    print(f"{found.scores:,} damaged scores and {found.calls:,} damaged records of calls dropped")
+    print(f"dropped as damaged: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
     for run in found.runs:
-        print(f"score them again with: unslant runs resume {run}")
+        print(f"ask for them again with: unslant runs resume {run}")
 
 
 def _prompts(run: Run) -> str:

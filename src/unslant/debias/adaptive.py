@@ -62,6 +62,11 @@ class AdaptiveVote(Method):
     order_invariant = True
 
     @property
+    def needs_scores(self) -> bool:  # type: ignore[override]
+        """What *fast* assumes of the variances of gaps does not hold for choices."""
+        return self.risk > 0
+
+    @property
     def name(self) -> str:
         return "adaptive-fast" if self.risk else "adaptive"
 

@@ -35,7 +35,8 @@ class Outcome:
 
     Attributes:
         probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
-        choice: index of the answer.
+            Of replies, the share that names it; what is missing to 1 are replies without an answer.
+        choice: index of the answer; -1 where no reply was one.
         orders: number of presentations it rests on.
         text: of the answer.
         abstain: probability kept by an added option ("I don't know").
@@ -46,6 +47,11 @@ class Outcome:
     orders: int
     abstain: float = 0.0
     text: str = ""
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the answer; of replies, its share of the votes."""
+        return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
@@ -79,7 +85,7 @@ class Debiaser(ABC):
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         """What a reader of the answers to these questions should know."""
-        return self.fit_notes
+        return (*self.fit_notes, *self.asker.notes)
 
     def close(self) -> None:
         """Restore the model bit for bit. Closing twice does nothing."""
@@ -111,11 +117,13 @@ class Method(ABC):
     Attributes:
         needs_labels: the fit uses the right answers.
         needs_model: it works inside the model, so a server or recorded responses are not enough.
+        needs_scores: it works with probabilities of labels; choices read from replies do not do.
         held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
     """
 
     needs_labels = False
     needs_model = False
+    needs_scores = True
     held_out = False
 
     @property
@@ -145,7 +153,10 @@ class Method(ABC):
 def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """The outcomes with the texts of their answers."""
     paired = zip(questions, outcomes, strict=True)
-    return tuple(replace(outcome, text=question.options[outcome.choice]) for question, outcome in paired)
+    return tuple(
+        replace(outcome, text=question.options[outcome.choice] if outcome.choice >= 0 else "")
+        for question, outcome in paired
+    )
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,7 @@ class Answers:
         fit_cost, cost: of fitting, and of answering all questions. ``prompts`` are the presentations scored: the
             forward passes a plain implementation would need.
         notes: what a reader should know.
+        mostly_failed: why most requests for replies failed, if they did.
     """
 
     method: str
@@ -165,6 +177,7 @@ class Answers:
     fit_cost: Cost
     cost: Cost
     notes: tuple[str, ...] = ()
+    mostly_failed: str = ""
 
     def __repr__(self) -> str:
         return f"Answers: {len(self.questions):,} by {self.method}; .records(), .to_pandas()"
@@ -185,12 +198,22 @@ class Answers:
             record: dict[str, object] = {
                 "id": question.id,
                 "method": self.method,
-                "answer": outcome.choice,
-                "text": outcome.text,
+                "answer": outcome.choice if outcome.choice >= 0 else None,
+                "text": outcome.text or None,
+                "confidence": outcome.confidence,
                 "probabilities": outcome.probs.tolist(),
                 "orders": outcome.orders,
             }
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
+
+
+def check_asker(method: Method, in_words: bool) -> None:
+    """Raise InputError if a method needs log-probabilities, and replies are read."""
+    if in_words and method.needs_scores:
+        raise InputError(
+            f"{method.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
+            "adaptive"
+        )
 
 
 def debias(
@@ -201,9 +224,10 @@ def debias(
     Raises:
         InputError: if the method cannot work with these questions or this asker.
     """
+    check_asker(method, asker.in_words)
     before = asker.cost.copy()
     with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
         outcomes = with_texts(questions, debiaser.answer(questions))
         cost, notes = asker.cost - between, debiaser.notes(questions)
-    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, asker.mostly_failed)

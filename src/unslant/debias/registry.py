@@ -14,7 +14,7 @@ from unslant.debias.base import Method
 from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride
 from unslant.debias.vote import Undebiased, Vote
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.extras import needed
 
 
@@ -50,15 +50,18 @@ METHODS: dict[str, Callable[..., Method]] = {
 """Name -> maker of the method; settings are keyword arguments."""
 
 
-def method_named(text: str) -> Method:
+def method_named(text: str, **more: Any) -> Method:
     """``NAME`` or ``NAME:setting=value:setting=value``, such as ``vote:orders=shared:24`` or ``pride:alpha=0.1``.
+
+    Args:
+        more: further settings.
 
     Raises:
         InputError: on an unknown name or setting, or a value of the wrong type.
     """
     name, _, rest = text.partition(":")
     if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
+        raise InputError(f"unknown method {name!r}: {one_of(name, METHODS)}")
     options: dict[str, str] = {}
     for piece in rest.split(":") if rest else ():
         key, sign, value = piece.partition("=")
@@ -68,10 +71,12 @@ def method_named(text: str) -> Method:
             options[next(reversed(options))] += f":{piece}"
         else:
             raise InputError(f"method {text!r}: write settings as {name}:setting=value")
+    options |= {key: str(value) for key, value in more.items()}
     settings = _settings(METHODS[name]())
     unknown = sorted(set(options) - set(settings))
     if unknown:
-        raise InputError(f"method {name!r} has no setting {unknown[0]!r}; it has {', '.join(settings) or 'none'}")
+        known = one_of(unknown[0], settings) if settings else "it has none"
+        raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {known}")
     return METHODS[name](**{key: _as(type(settings[key]), value, text) for key, value in options.items()})
 
 

@@ -23,6 +23,7 @@ class Undebiased(Method):
     """The model's own answer to the question as listed: the baseline for every method."""
 
     name = "none"
+    needs_scores = False
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         return OrderDebiaser(asker)
@@ -38,7 +39,8 @@ class Vote(Method):
     Args:
         orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order. ``auto`` has
             that property up to four options; beyond, it begins with the file's order. Recorded scores are voted on in
-            all the orders they have, unless orders other than the default are asked for.
+            all the orders they have, and replies are asked for in one round (every option once in every place), unless
+            orders other than the default are asked for.
         rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
             to the higher mean probability).
         seed: for sampling orders.
@@ -47,6 +49,7 @@ class Vote(Method):
     orders: str = BALANCED
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
+    needs_scores = False
 
     @property
     def name(self) -> str:
@@ -68,6 +71,8 @@ class _Voter(OrderDebiaser):
     def orders(self, question: Question) -> list[Order]:
         if isinstance(self.asker, RecordedAsker) and self.method.orders == BALANCED:
             return self.asker.orders(question)
+        if self.asker.in_words and self.method.orders == BALANCED:
+            return orders_for(question, "balanced:1", self.method.seed)
         return orders_for(question, self.method.orders, self.method.seed)
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:

@@ -1,7 +1,8 @@
 """Right and wrong: under the given order, under every order, and for the vote.
 
-Everything is per question, ``nan`` where undefined (no answer, no right option, orders missing), so that any mean over
-questions leaves those out and knows its N. An answer is right when its content is one of the right ones.
+Everything is per question, ``nan`` where undefined (no reply, no right option, orders missing), so that any mean over
+questions leaves those out and knows its N. An answer is right when its content is one of the right ones; a reply that
+is no answer is not right.
 """
 
 from __future__ import annotations
@@ -9,13 +10,20 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unslant.arrays import Floats
+from unslant.arrays import Bools, Floats
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import choose, credit
 from unslant.metrics.vote import VotedAnswers
 
 TieRule = Literal["first", "last", "split"]
+
+
+def is_right(answers: Bools, chosen: NDArray[np.integer]) -> Bools:
+    """(Q, K) whether each chosen content is one of the right ones, (Q, n); no answer (-1) is not right."""
+    right: Bools = np.take_along_axis(answers, np.maximum(chosen, 0), axis=1) & (chosen >= 0)
+    return right
 
 
 def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
@@ -29,20 +37,20 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
         right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
     else:
         chosen = view.chosen if ties == "first" else choose(view.probs, -view.positions)
-        right = np.take_along_axis(scores.answers, chosen[:, None], axis=1)[:, 0].astype(np.float64)
+        right = is_right(scores.answers, chosen[:, None])[:, 0].astype(np.float64)
     right[~view.ok | ~scores.has_answer] = np.nan
     return right
 
 
 def correct_under_orders(block: Block) -> Floats:
     """(Q, K) whether each question is right under each order; rows of nan where no option is right."""
-    right = np.take_along_axis(block.answers, block.chosen, axis=1).astype(np.float64)
+    right = is_right(block.answers, block.chosen).astype(np.float64)
     right[~block.answers.any(axis=1)] = np.nan
     return right
 
 
 def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
     """(Q,) whether the voted answer is right."""
-    right = np.take_along_axis(scores.answers, np.maximum(voted.content, 0)[:, None], axis=1)[:, 0].astype(np.float64)
-    right[(voted.content < 0) | ~scores.has_answer] = np.nan
+    right = is_right(scores.answers, voted.content[:, None])[:, 0].astype(np.float64)
+    right[(scores.order_counts == 0) | ~scores.has_answer] = np.nan
     return right

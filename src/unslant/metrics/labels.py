@@ -41,7 +41,7 @@ def given_slots(scores: OrderScores) -> Slots:
     view = scores.given
     predicted, gold = (np.zeros(scores.answers.shape) for _ in range(2))
     rows = np.arange(len(scores))
-    predicted[rows, view.positions[rows, view.chosen]] = 1.0
+    predicted[rows, view.positions[rows, view.chosen]] = view.chosen >= 0
     gold[rows, view.positions[rows, scores.answers.argmax(axis=1)]] = 1.0
     return _masked(scores, predicted, gold, predicted * gold, view.ok)
 
@@ -51,6 +51,7 @@ def order_slots(scores: OrderScores) -> Slots:
     predicted, gold, hit = (np.zeros(scores.answers.shape) for _ in range(3))
     for block in scores.blocks:
         at = np.take_along_axis(block.positions, block.chosen[..., None], axis=2) == np.arange(block.n)
+        at &= (block.chosen >= 0)[..., None]
         right = block.by_position(np.broadcast_to(block.answers[:, None].astype(np.float64), block.probs.shape))
         predicted[block.index, : block.n] = at.mean(axis=1)
         gold[block.index, : block.n] = right.mean(axis=1)

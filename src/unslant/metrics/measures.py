@@ -14,6 +14,7 @@ from unslant.metrics.permutation import consistent, flipped, normalised_pbm, pbm
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import is_tie
 from unslant.metrics.vote import vote
+from unslant.responses.table import GENERATE
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -40,6 +41,8 @@ class Measures(Generic[T]):
         tie_rate: several options are most probable under the given order.
         order_tie_rate: share of orders under which they are.
         vote_tie_rate: the soft vote is tied.
+        answered: share of replies, over all orders, that are an answer; undefined where labels are scored.
+        answered_accuracy: right under the given order, of the questions answered there; undefined likewise.
         label_mass: probability of all labels together, of the whole vocabulary; small where the model is about to say
             something else than a label.
     """
@@ -62,6 +65,8 @@ class Measures(Generic[T]):
     tie_rate: T
     order_tie_rate: T
     vote_tie_rate: T
+    answered: T
+    answered_accuracy: T
     label_mass: T
 
     @classmethod
@@ -86,13 +91,15 @@ def measure(scores: OrderScores) -> QuestionMeasures:
     """All per-question values."""
     size = len(scores)
     per_order = {
-        name: np.full(size, np.nan) for name in ("expected", "robust", "pbm", "normalised", "consistency", "ties")
+        name: np.full(size, np.nan)
+        for name in ("expected", "robust", "pbm", "normalised", "consistency", "ties", "answered")
     }
     for block in scores.blocks:
         right = correct_under_orders(block)
         per_order["expected"][block.index] = right.mean(axis=1)
         per_order["robust"][block.index] = np.where(np.isnan(right[:, 0]), np.nan, right.min(axis=1))
         per_order["ties"][block.index] = is_tie(block.probs).mean(axis=1)
+        per_order["answered"][block.index] = (block.chosen >= 0).mean(axis=1)
         if block.k > 1:
             per_order["pbm"][block.index] = pbm(block.probs)
             per_order["normalised"][block.index] = normalised_pbm(block.probs)
@@ -100,6 +107,7 @@ def measure(scores: OrderScores) -> QuestionMeasures:
     if not (scores.order_counts > 1).any():  # nothing was reordered: no number here says anything about orders
         for values in per_order.values():
             values[:] = np.nan
+    in_words = scores.elicitation == GENERATE
     soft, hard = vote(scores), vote(scores, "hard")
     voted = scores.order_counts > 0 if (scores.order_counts > 1).any() else np.zeros(size, bool)
     accuracy = correct(scores, scores.given)
@@ -123,5 +131,7 @@ def measure(scores: OrderScores) -> QuestionMeasures:
         tie_rate=given_tie,
         order_tie_rate=per_order["ties"],
         vote_tie_rate=np.where(voted, soft.tied.astype(np.float64), np.nan),
+        answered=per_order["answered"] if in_words else np.full(size, np.nan),
+        answered_accuracy=np.where(in_words & (scores.given.chosen >= 0), accuracy, np.nan),
         label_mass=np.full(size, np.nan) if scores.label_mass is None else scores.label_mass,
     )

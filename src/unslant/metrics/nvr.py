@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Jsonable
+from unslant.metrics.accuracy import is_right
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import Block, OrderScores
@@ -172,13 +173,13 @@ def nvr_values(scores: OrderScores) -> tuple[Floats, Floats]:
     plain = np.full(len(scores), np.nan)
     given = scores.given
     ok = given.ok & scores.has_answer
-    plain[ok] = np.take_along_axis(scores.answers, given.chosen[:, None], axis=1)[ok, 0]
+    plain[ok] = is_right(scores.answers, given.chosen[:, None])[ok, 0]
     return right, plain
 
 
 def _expected(block: Block) -> Floats:
     """(Q, n) mean accuracy over the orders with no right option at each position; nan without one."""
-    hits = np.take_along_axis(block.answers, block.chosen, axis=1)
+    hits = is_right(block.answers, block.chosen)
     answers = np.broadcast_to(block.answers[:, None], block.contents.shape)
     there = np.take_along_axis(answers, block.contents, axis=2)
     result = np.full((len(block.ids), block.n), np.nan)

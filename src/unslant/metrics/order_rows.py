@@ -32,8 +32,8 @@ class OrderRows:
         question: (R,) place of the question in :class:`QuestionArrays`.
         role: (R,) index into :data:`ROLES`.
         contents: (R, n) content at each position, from the top.
-        by_position: (R, n) its probability.
-        ok: (R,) whether the row is an answer.
+        by_position: (R, n) its probability; zeros where the reply is no answer.
+        ok: (R,) whether the model replied.
         decided: (R,) the content chosen, where something else than the place decides between tied options.
         mass: (R,) probability that all labels hold together, of the whole vocabulary; nan where it is not known.
     """
@@ -48,7 +48,11 @@ class OrderRows:
 
 
 def order_scores(
-    questions: QuestionArrays, groups: Mapping[int, OrderRows], labels: Sequence[str], elicitation: str = "cloze"
+    questions: QuestionArrays,
+    groups: Mapping[int, OrderRows],
+    labels: Sequence[str],
+    elicitation: str = "cloze",
+    stopped: Bools | None = None,
 ) -> OrderScores:
     """Sort rows into order sets and views.
 
@@ -58,12 +62,13 @@ def order_scores(
     Args:
         groups: option count -> rows of its questions.
         labels: the standard label sequence.
+        stopped: see :class:`OrderScores`.
 
     Raises:
         InputError: if a question has the same order twice, or a row does not show the order that its role says.
     """
-    blocks = _blocks(groups, questions)
-    complete = np.zeros(len(questions), bool)
+    blocks = _blocks(groups, questions, np.zeros(len(questions), bool) if stopped is None else stopped)
+    complete = np.zeros(len(questions), bool) if stopped is None else stopped.copy()
     for block in blocks:
         complete[block.index] = True
     any_order = any((rows.role == ORDER).any() for rows in groups.values())
@@ -78,8 +83,10 @@ def order_scores(
         labels_shifted=_view(groups, questions, LABELS_SHIFTED),
         n_rows=sum(len(rows.ok) for rows in groups.values()),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
+        n_unanswered=sum(int((rows.ok & ~rows.by_position.any(axis=1)).sum()) for rows in groups.values()),
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,
+        stopped=stopped,
         label_mass=_mean_mass(groups, len(questions)),
     )
 
@@ -159,7 +166,7 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
     return View(ok, probs, positions, labels, decided)
 
 
-def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays) -> tuple[Block, ...]:
+def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for n, rows in groups.items():
         which = np.flatnonzero(rows.role == ORDER)
@@ -179,8 +186,9 @@ def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays) -> tuple
         failed = np.add.reduceat((~rows.ok[which]).astype(np.int64), start) > 0
         pinned = questions.pinned[asked, :n].sum(axis=1)
         full = np.zeros(n + 1, np.int64)
-        np.maximum.at(full, pinned, counts)
-        complete = ~failed & (counts == full[pinned])
+        asked_on = ~stopped[asked]
+        np.maximum.at(full, pinned[asked_on], counts[asked_on])
+        complete = ~failed & (counts == full[pinned]) & asked_on
         for k in np.unique(counts[complete]):
             chosen = complete & (counts == k)
             row_index = which[(start[chosen][:, None] + np.arange(k)).ravel()]

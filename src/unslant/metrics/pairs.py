@@ -12,8 +12,9 @@ from unslant.arrays import Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, SHARE, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
-from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures, measure
+from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.stopped import extended_measures
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def paired_difference(
     shared, at_a, at_b = np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)
     if not shared.size:
         raise InputError("the two sets of responses have no question in common")
-    values_a, values_b = measures or (measure(a), measure(b))
+    values_a, values_b = measures or (extended_measures(a), extended_measures(b))
     of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]

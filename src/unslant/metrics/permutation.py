@@ -54,6 +54,8 @@ def normalised_pbm(probs: Floats) -> Floats:
 def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
     """Whether the chosen content is the same under all orders; among tied options the first shown is chosen.
 
+    A question with a reply that is no answer is not consistent.
+
     Args:
         probs, positions: (..., K, n).
 
@@ -61,7 +63,7 @@ def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
         (...)
     """
     chosen = choose(probs, positions)
-    same: Bools = (chosen == chosen[..., :1]).all(axis=-1)
+    same: Bools = ((chosen == chosen[..., :1]) & (chosen >= 0)).all(axis=-1)
     return same
 
 
@@ -69,12 +71,13 @@ def flipped(scores: OrderScores, other: View) -> Floats:
     """Whether the chosen content differs between the given order and another view (fluctuation, P1 eq. 3).
 
     Returns:
-        (Q,) 0, 1, or nan where either answer is missing or the view cannot differ (fewer than two movable options and
-        the labels in place).
+        (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable
+        options and the labels in place).
     """
     differs: Floats = (scores.given.chosen != other.chosen).astype(np.float64)
     same_page = (scores.given.positions == other.positions).all(axis=1) & (scores.given.labels == other.labels).all(
         axis=1
     )
-    differs[~(scores.given.ok & other.ok) | same_page] = np.nan
+    answered = scores.given.ok & other.ok & (scores.given.chosen >= 0) & (other.chosen >= 0)
+    differs[~answered | same_page] = np.nan
     return differs

@@ -17,6 +17,7 @@ from unslant.metrics.label_or_position import Kind, Kinds, label_or_position
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.slot_effects import SlotGroup, Unit, has_probabilities, slot_groups, unsure_questions
 from unslant.metrics.slot_tables import LAST, SlotEffect, SlotValues, slot_tables
+from unslant.metrics.stopped import extended
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 Subjects = Sequence[tuple[tuple[str, ...], Meaning]]
@@ -126,7 +127,10 @@ class _Reading:
             {name: tell(*self._names(meaning)) for names, meaning in subjects for name in names},
             p,
             *slot_tables(self.scores, self.values, self.unit, self.bootstrap),
-            self.bootstrap.mean(self.unsure, note="" if np.isfinite(self.unsure).any() else _ONE_ORDER),
+            self.bootstrap.mean(
+                extended(self.scores, self.unsure, np.zeros(len(self.scores))),
+                note="" if np.isfinite(self.unsure).any() else _ONE_ORDER,
+            ),
             sticky,
             note,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,19 @@ from unslant.arrays import Bools, Floats, Ints, release_memory
 from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
-from unslant.responses.table import Response, Responses
+from unslant.responses.checks import NO_ANSWER
+from unslant.responses.table import GENERATE, Response, Responses
 
 
-def read_scores(responses: Responses | Iterable[Response], elicitation: str = "cloze") -> OrderScores:
+def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:
     """Read the presentations of kind ``order``, ``given``, ``reverse``, and those with the labels in other places.
 
     ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
-    and repeats beyond the first are not looked at. A row answered in words (no log-probabilities) counts as
-    probability 1 for the one option it names, and as failed if it names none or several.
+    and repeats beyond the first are not looked at. A reply (no log-probabilities) counts as
+    probability 1 for the one option it names; one that is unparsed, refused, or names none or several is no answer.
+
+    Args:
+        elicitation: which rows to read; by default those of replies if there are no others, else the cloze.
 
     Raises:
         InputError: if no row is left, a question has the same order twice, an order row does not show exactly the
@@ -31,6 +35,9 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     """
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
+    if not elicitation:
+        only_replies = pc.unique(responses.table["elicitation"]).to_pylist() == [GENERATE]
+        elicitation = GENERATE if only_replies else "cloze"
     known: dict[str, _OfQuestion] = {}
     same: dict[Any, Any] = {}  # few different values: one object each
     for piece in _pieces(responses.table, elicitation):
@@ -67,11 +74,22 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = "c
     groups = {n: _joined([fields for fields, _ in own]) for n, own in found.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del found, label_rows
+    shown = tuple(list(vocabulary)[code] for code in standard)
     return replace(
-        order_scores(questions, groups, tuple(list(vocabulary)[code] for code in standard), elicitation),
+        order_scores(questions, groups, shown, elicitation, stopped=_listed(responses.meta, "stopped", ids)),
+        checked=_listed(responses.meta, "checked", ids),
         n_censored=n_censored,
         n_bounds=n_bounds,
     )
+
+
+def _listed(meta: Mapping[str, object], name: str, ids: Sequence[str]) -> Bools | None:
+    """(Q,) the questions that an adaptive audit lists under a name; None if it was none."""
+    adaptive = meta.get("adaptive")
+    if not isinstance(adaptive, Mapping):
+        return None
+    found: Bools = np.isin(np.asarray(ids), np.asarray(list(adaptive.get(name, ())), str))
+    return found
 
 
 _ROWS_AT_ONCE = 1 << 17
@@ -167,22 +185,26 @@ def _rows_of(
 
 
 def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) -> tuple[Floats, Bools, Floats]:
-    """(R, n) softmax over the shown labels, by position, which rows are answers, and (R,) what all labels hold.
+    """(R, n) softmax over the shown labels, by position, which rows are replies, and (R,) what all labels hold.
 
     Labels of which only an upper bound is known hold nothing for sure, so the last counts the others alone.
     """
     n = contents.shape[1]
-    ok = np.asarray(table["status"].to_pylist(), dtype=object)[rows] == "ok"
+    status = np.asarray(table["status"].to_pylist(), dtype=object)[rows]
+    ok = status == "ok"
     offsets, values = _lists(table["logprobs"])
     scored = np.diff(offsets)[rows] == n
     logits = np.full(contents.shape, np.nan)
     flat = np.asarray(values, np.float64)
     logits[scored] = flat[offsets[rows[scored]][:, None] + np.arange(n)]
     chosen = table["chosen"]
+    no_answer = ~scored & np.isin(status, NO_ANSWER)
     for r in np.flatnonzero(ok & ~scored):
         named = chosen[int(rows[r])].as_py() or []
         if len(named) == 1 and named[0] >= 0:
             logits[r] = np.where(contents[r] == named[0], 0.0, -np.inf)
+        else:
+            no_answer[r] = True
     top = logits.max(axis=1, keepdims=True)
     ok &= np.isfinite(top[:, 0])
     with np.errstate(invalid="ignore"):
@@ -193,7 +215,7 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
         sure = np.where(_bounds(table, rows, n), 0.0, np.exp(logits)).sum(axis=1)
         mass = np.where(scored & np.isfinite(top[:, 0]), np.minimum(sure, 1.0), np.nan)
     probs[~ok] = 0.0
-    return probs, ok, mass
+    return probs, ok | no_answer, mass
 
 
 def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:

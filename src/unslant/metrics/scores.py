@@ -28,9 +28,10 @@ class Block:
     Attributes:
         index: (Q,) rows of these questions in the arrays of :class:`OrderScores`.
         ids: their ids.
-        probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1. Orders of
-            one question are sorted lexicographically by content, so that order k is the same for all questions shown
-            in all orders, and nothing depends on the row order of the table.
+        probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1, and are all
+            zeros for a reply without an answer. Orders of one question are sorted lexicographically by content, so that
+            order k is the same for all questions shown in all orders, and nothing depends on the row order of the
+            table.
         positions: (Q, K, n) position, 0 = top, at which content i stood under order k.
         answers: (Q, n) which contents are right.
         pinned: (Q, n) which contents kept their place in every order.
@@ -66,7 +67,8 @@ class Block:
 
     @cached_property
     def chosen(self) -> Ints:
-        """(Q, K) the content chosen under each order; of tied ones the first shown, unless it was ``decided``."""
+        """(Q, K) the content chosen under each order, -1 for no answer; of tied ones the first shown, unless it was
+        ``decided``."""
         return choose(self.probs, self.positions).astype(np.int64) if self.decided is None else self.decided
 
     @cached_property
@@ -84,7 +86,7 @@ class View:
     """Every question under one presentation, padded to the largest option count N with probability 0.
 
     Attributes:
-        ok: (Q,) whether the question has a usable answer here; other rows are all zeros.
+        ok: (Q,) whether the model replied here; other rows are all zeros, as are replies without an answer.
         probs: (Q, N) probability of each content.
         positions: (Q, N) position of each content.
         labels: (Q, N) which label of the standard sequence each content carried, 0 = first.
@@ -99,7 +101,7 @@ class View:
 
     @cached_property
     def chosen(self) -> Ints:
-        """(Q,) the content chosen; of tied ones the first shown, unless it was ``decided``."""
+        """(Q,) the content chosen, -1 for no answer; of tied ones the first shown, unless it was ``decided``."""
         return choose(self.probs, self.positions).astype(np.int64) if self.decided is None else self.decided
 
 
@@ -177,10 +179,14 @@ class OrderScores(QuestionArrays):
         both_reversed: both.
         labels_shifted: options as listed, labels from the second on, the first at the bottom.
         n_rows: rows looked at.
-        n_failed: rows of these presentations that are not answers (status other than ``ok``, or not a number).
+        n_failed: rows of these presentations that got no reply or no usable scores.
+        n_unanswered: replies that are no answer: unparsed, refused, or naming none or several options.
         n_censored: those of them whose best label may be one that a server did not return.
         n_bounds: label scores that are only upper bounds.
         n_incomplete: questions left out of the order sets because an order is missing or failed.
+        stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``); such
+            questions are in no order set. None where all questions were asked in all orders.
+        checked: (Q,) asked in all orders though these agreed, drawn at random to stand for those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
     """
@@ -194,10 +200,13 @@ class OrderScores(QuestionArrays):
     labels_shifted: View
     n_rows: int = 0
     n_failed: int = 0
+    n_unanswered: int = 0
     n_censored: int = 0
     n_bounds: int = 0
     n_incomplete: int = 0
     elicitation: str = "cloze"
+    stopped: Bools | None = None
+    checked: Bools | None = None
     label_mass: Floats | None = None
 
     @cached_property

@@ -60,7 +60,9 @@ def relabelled(scores: OrderScores) -> tuple[View, ...]:
 
 
 def unsure_questions(scores: OrderScores) -> Floats:
-    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not, nan with one order.
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not.
+
+    nan with one order or no answer.
 
     All pages count alike. Were questions picked by their orders alone, content would seem to attract less there than on
     the other pages, and the label it carries on those more.
@@ -68,11 +70,13 @@ def unsure_questions(scores: OrderScores) -> Floats:
     result = np.full(len(scores), np.nan)
     for block in scores.blocks:
         if block.k > 1:
-            usual = block.chosen[:, 0]
-            changes = (block.chosen != usual[:, None]).any(axis=1)
+            answered = block.chosen >= 0
+            usual = np.take_along_axis(block.chosen, answered.argmax(axis=1)[:, None], axis=1)[:, 0]
+            changes = (answered & (block.chosen != usual[:, None])).any(axis=1)
             for view in relabelled(scores):
-                changes |= view.ok[block.index] & (view.chosen[block.index] != usual)
-            result[block.index] = changes
+                there = view.chosen[block.index]
+                changes |= view.ok[block.index] & (there >= 0) & (there != usual)
+            result[block.index] = np.where(answered.any(axis=1), changes, np.nan)
     return result
 
 

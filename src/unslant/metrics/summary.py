@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.chance import ChanceTest, above_chance
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures, measure
+from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures
 from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
 from unslant.metrics.pairs import minimum_detectable_difference
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.stopped import extended_measures
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Counts:
     Attributes:
         questions: all questions with any response looked at.
         rows: responses looked at.
-        failed_rows: those of them that are not answers; never counted as wrong.
+        failed_rows: those of them that got no reply or no usable scores; never counted as wrong.
+        unanswered_rows: replies that are no answer; counted as not right.
         censored_rows: those of them whose best label may be one that a server did not return.
         bounded_scores: label scores that are only upper bounds, because a server did not return the label.
         incomplete: questions left out of all order metrics because an order is missing or failed.
@@ -46,6 +48,7 @@ class Counts:
     questions: int
     rows: int
     failed_rows: int
+    unanswered_rows: int
     censored_rows: int
     bounded_scores: int
     incomplete: int
@@ -125,7 +128,8 @@ def compute(
     Args:
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
-    values = measure(scores)
+    values = extended_measures(scores)
+    all_orders = scores if scores.stopped is None else replace(scores, blocks=())  # those left out are no random few
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)
     scored = values.expected_accuracy if np.isfinite(values.expected_accuracy).any() else values.accuracy
@@ -136,10 +140,10 @@ def compute(
         means=_means(values, bootstrap),
         above_chance=above_chance(scored, values.chance, bootstrap),
         minimum_difference=minimum_detectable_difference(n, confidence=confidence) if n else math.nan,
-        over_orders=order_accuracy(scores),
+        over_orders=order_accuracy(all_orders),
         label_bias=label_bias(slots),
         given_labels=label_shares(scores, slots, bootstrap),
-        order_labels=label_shares(scores, order_slots(scores), bootstrap),
+        order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=preference(scores, bootstrap),
         by_subject=by_subject,
         pbm_accuracy=correlate(
@@ -161,6 +165,7 @@ def _counts(scores: OrderScores) -> Counts:
         questions=len(scores),
         rows=scores.n_rows,
         failed_rows=scores.n_failed,
+        unanswered_rows=scores.n_unanswered,
         censored_rows=scores.n_censored,
         bounded_scores=scores.n_bounds,
         incomplete=scores.n_incomplete,
@@ -180,6 +185,8 @@ _NOTES = {
     "fr": "no answers to the reversed order, or nothing to reverse",
     "fr_labels": "no answers with reversed labels",
     "fr_both": "no answers with both reversed",
+    "answered": "answers are scores, not replies",
+    "answered_accuracy": "answers are scores, not replies",
     "label_mass": "no log-probabilities over the whole vocabulary",
 }
 

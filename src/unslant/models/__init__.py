@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unslant.models.base import Cost, Scored, ScoringModel, facts_of
-    from unslant.models.chat import ChatModel, Reply
+    from unslant.models.chat import ChatCost, ChatModel, Reply
     from unslant.models.hf.loading import load_model
     from unslant.models.open import open_model
     from unslant.models.options import GenerateOptions, LengthOptions, ModelOptions
 
 _HOMES = {
     "base": ("Cost", "Scored", "ScoringModel", "facts_of"),
-    "chat": ("ChatModel", "Reply"),
+    "chat": ("ChatCost", "ChatModel", "Reply"),
     "hf.loading": ("load_model",),
     "open": ("open_model",),
     "options": ("GenerateOptions", "LengthOptions", "ModelOptions"),
 }
 
 __all__ = [
+    "ChatCost",
     "ChatModel",
     "Cost",
     "GenerateOptions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, Self, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,32 @@ from unslant.prompts.prompt import Prompt
 Ids = NDArray[np.int32]
 
 
+class Counts:
+    """A dataclass of numbers that add up."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: object) -> Self:
+        """From what JSON shows of it; what is missing is 0, and names of other versions are passed over."""
+        known = {f.name for f in fields(cast(Any, cls))}
+        return cls(**{k: v for k, v in values.items() if k in known}) if isinstance(values, Mapping) else cls()
+
+    def __sub__(self, earlier: Self) -> Self:
+        return type(self)(*(mine - other for mine, other in zip(self._values(), earlier._values(), strict=True)))
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(mine + more for mine, more in zip(self._values(), other._values(), strict=True)))
+
+    def copy(self) -> Self:
+        return type(self)(*self._values())
+
+    def _values(self) -> list[Any]:
+        return [getattr(self, f.name) for f in fields(cast(Any, self))]
+
+
 @dataclass(slots=True)
-class Cost:
+class Cost(Counts):
     """What scoring has cost so far, and what it would have cost done otherwise.
 
     Attributes:
@@ -34,21 +58,6 @@ class Cost:
     prompts: int = 0
     forwards: int = 0
     seconds: float = 0.0
-
-    @classmethod
-    def of(cls, values: object) -> Cost:
-        """From what JSON shows of it; what is missing is 0, and names of other versions are passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in values.items() if k in known}) if isinstance(values, Mapping) else cls()
-
-    def __sub__(self, earlier: Cost) -> Cost:
-        return Cost(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def copy(self) -> Cost:
-        return Cost(*(getattr(self, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from unslant.errors import ModelError
-from unslant.extras import needed
-from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
-from unslant.prompts import Message, Prompt
+from unslant.errors import InputError, ModelError
+from unslant.models.base import Counts
+from unslant.models.options import Address, GenerateOptions
+from unslant.prompts import Prompt
 
 if TYPE_CHECKING:
-    from inspect_ai.model import ChatMessage
-
     from unslant.models.hf.model import TransformersModel
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The reply to one prompt; if none came, ``text`` is None and ``error`` says why."""
+    """The reply to one prompt; if none came, ``text`` is None and ``error`` says why.
+
+    Attributes:
+        declined: the provider says that the model declined, whatever the text.
+        input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
+        reasoning_tokens: those of the reply that were reasoning.
+        recalled: it came from the store.
+    """
 
     index: int
     text: str | None
     error: str = ""
+    declined: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    recalled: bool = False
+
+
+@dataclass(slots=True)
+class ChatCost(Counts):
+    """What replies have cost.
+
+    Attributes:
+        requests: replies asked for, whether they came, were recalled or failed.
+        recalled: those of them that came from the store; their tokens are counted like the others'.
+        failed: those of them that never came.
+        uncounted: replies whose tokens nobody counted.
+        input_tokens, output_tokens, reasoning_tokens: of the counted replies; reasoning is part of the output.
+    """
+
+    requests: int = 0
+    recalled: int = 0
+    failed: int = 0
+    uncounted: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def add(self, reply: Reply) -> None:
+        """Count one reply."""
+        self.requests += 1
+        self.recalled += reply.recalled
+        self.failed += reply.text is None
+        self.uncounted += reply.text is not None and reply.output_tokens is None
+        self.input_tokens += reply.input_tokens or 0
+        self.output_tokens += reply.output_tokens or 0
+        self.reasoning_tokens += reply.reasoning_tokens or 0
+
+
+_Other = TypeVar("_Other", bound="Chat")
 
 
 class ChatModel(Protocol):
@@ -34,12 +78,72 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Everything beside the prompt that, if changed, may change a reply."""
+        ...
+
+    def at(self, generate: GenerateOptions) -> ChatModel:
+        """The same model generating in this way; what it costs is counted with this one's."""
+        ...
+
+    @property
+    def cost(self) -> ChatCost:
+        """Running total; subtract a copy taken before to get the cost of one call."""
+        ...
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Why requests failed, and how many of them."""
+        ...
+
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """One reply per prompt, as it is ready, in any order. Continuations of prompts are ignored."""
+        """One reply per prompt, as it is ready, in any order. Continuations of prompts are ignored.
+
+        Equal prompts are different samples.
+
+        Raises:
+            ModelError: if there is no use in asking: a wrong key, an unknown model, nobody at the address.
+        """
         ...
 
 
-class LocalChat:
+class Chat(ABC):
+    """A :class:`ChatModel` that counts its replies."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.cost = ChatCost()
+        self.errors: Counter[str] = Counter()
+
+    @property
+    @abstractmethod
+    def identity(self) -> Mapping[str, str]:
+        """See :class:`ChatModel`."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        """See :class:`ChatModel`."""
+        for reply in self._replies(prompts):
+            self.cost.add(reply)
+            if reply.text is None:
+                self.errors[reply.error] += 1
+            yield reply
+
+    @abstractmethod
+    def at(self, generate: GenerateOptions) -> ChatModel:
+        """See :class:`ChatModel`."""
+
+    def _accounted_here(self, other: _Other) -> _Other:
+        """The other, whose costs and errors are counted with this one's."""
+        other.cost, other.errors = self.cost, self.errors
+        return other
+
+    @abstractmethod
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]: ...
+
+
+class LocalChat(Chat):
     """Replies of a local model: greedy at temperature 0, else sampled from a fixed seed.
 
     Args:
@@ -48,24 +152,34 @@ class LocalChat:
     """
 
     def __init__(self, model: TransformersModel, generate: GenerateOptions | None = None, batch: int = 8) -> None:
+        super().__init__()
         self.model, self.batch = model, batch
         self.name = model.name
         self._options = (generate or GenerateOptions()).filled()
 
-    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`.
+    def at(self, generate: GenerateOptions) -> LocalChat:
+        """See :class:`ChatModel`."""
+        return self._accounted_here(LocalChat(self.model, generate, self.batch))
 
-        Raises:
-            ModelError: if a prompt leaves no room for a reply.
-        """
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
+        return {**self.model.identity, **self._options.identity}
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
-            for index, text in zip(part, self._generate([encoded[i] for i in part]), strict=True):
-                yield Reply(index, text)
+            for index, (text, tokens) in zip(part, self._generate([encoded[i] for i in part]), strict=True):
+                yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
 
-    def _generate(self, rows: list[list[int]]) -> list[str]:
+    def _generate(self, rows: list[list[int]]) -> list[tuple[str, int]]:
+        """Text and number of tokens of the reply to each prompt.
+
+        Raises:
+            ModelError: if a prompt leaves no room for a reply.
+        """
         import torch
 
         tokenizer, limit = self.model.tokenizer, getattr(self.model.model.config, "max_position_embeddings", None)
@@ -88,119 +202,21 @@ class LocalChat:
                 eos_token_id=end,
                 **(sampling if self._options.temperature else {"do_sample": False}),
             )
-        return [str(text) for text in tokenizer.batch_decode(out[:, longest:], skip_special_tokens=True)]
+        replies = out[:, longest:]
+        texts = tokenizer.batch_decode(replies, skip_special_tokens=True)
+        lengths = [row.index(end) + 1 if end in row else len(row) for row in replies.tolist()]
+        return [(str(text), length) for text, length in zip(texts, lengths, strict=True)]
 
 
-class InspectChat:
-    """Replies of any model that inspect supports.
-
-    Args:
-        model: one of inspect's models, see :func:`inspect_model`.
-        generate: by default temperature 0 and at most 1000 tokens.
-        options: connections, retries and timeout.
-    """
-
-    def __init__(
-        self, model: Any, name: str, generate: GenerateOptions | None = None, options: ModelOptions | None = None
-    ) -> None:
-        from inspect_ai.model import GenerateConfig
-
-        self._model, self.name = model, name
-        options, limits = options or ModelOptions(), (generate or GenerateOptions()).filled()
-        self._batch = 4 * options.connections
-        self._config = GenerateConfig(
-            temperature=limits.temperature,
-            max_tokens=limits.max_tokens,
-            max_connections=options.connections,
-            max_retries=options.retries,
-            attempt_timeout=options.timeout,
-        )
-
-    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`; a failed call is a reply without text."""
-        with asyncio.Runner() as runner:  # one event loop for all batches: a provider's connections belong to a loop
-            for start in range(0, len(prompts), self._batch):
-                yield from runner.run(self._together(start, prompts[start : start + self._batch]))
-
-    async def _together(self, start: int, prompts: Sequence[Prompt]) -> list[Reply]:
-        return await asyncio.gather(*(self._one(index, prompt) for index, prompt in enumerate(prompts, start)))
-
-    async def _one(self, index: int, prompt: Prompt) -> Reply:
-        try:
-            messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
-            output = await self._model.generate(messages, config=self._config)
-        except Exception as error:  # a failed call is a row with status "error", not the end of the run
-            return Reply(index, None, f"{type(error).__name__}: {error}")
-        return Reply(index, output.completion)
-
-
-def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Messages as inspect's own types."""
-    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
-
-    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-    return [kinds[message.role](content=message.content) for message in messages]
+def is_local(model: ChatModel) -> bool:
+    """Whether a model runs in this process, so that it can be asked without a chat."""
+    return isinstance(getattr(model, "model_asked", model), LocalChat)
 
 
 def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
     """A local model that generates; see :mod:`unslant.models.open`."""
     from unslant.models.hf import loading
 
+    if generate.inspect:
+        raise InputError("--inspect is about models behind inspect: leave it out for a local one")
     return LocalChat(loading.open_local(address), generate, address.options.connections)
-
-
-def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
-    """A served model, or one behind inspect, that generates."""
-    return InspectChat(inspect_model(address), address.model, generate, address.options)
-
-
-def inspect_model(address: Address) -> Any:
-    """Any model, including local ones, as one of inspect's.
-
-    Raises:
-        ModelError: if inspect is not installed, or cannot load the model.
-    """
-    get_model = needed("inspect_ai.model", "a model that generates replies").get_model
-    name, options = address.model, address.options
-    try:
-        if address.scheme == "http":
-            key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
-            # inspect repeats failed requests itself, so its client must not.
-            return get_model(
-                f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
-            )
-        return get_model(name) if address.scheme == "inspect" else _local_in_inspect(get_model, name, options)
-    except ModelError:
-        raise
-    except Exception as error:  # providers raise many kinds; the first line says what is wrong
-        hint = f" (a provider's model is written inspect:{name})" if not address.scheme and "/" in name else ""
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelError(f"{name}: inspect cannot load it: {reason[0]}{hint}") from error
-
-
-def _local_in_inspect(get_model: Any, name: str, options: ModelOptions) -> Any:
-    from inspect_ai.model import ModelInfo, set_model_info
-
-    from unslant.models.hf.loading import check_complete, locate, with_adapter
-
-    set_model_info("hf/local", ModelInfo())  # else inspect looks for a model "local" on the Hub to know its limits
-    chosen = {"device": options.device, "dtype": options.dtype}
-    arguments: dict[str, Any] = {key: value for key, value in chosen.items() if value != "auto"}
-    folder = locate(name)
-    check_complete(folder, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
-    model = get_model(
-        "hf/local", model_path=folder, tokenizer_path=folder, memoize=False,
-        trust_remote_code=options.trust_remote_code, **arguments,
-    )  # fmt: skip
-    if options.adapter:
-        model.api.model, _ = with_adapter(model.api.model, options.adapter, allow_missing=options.allow_missing)
-    sampled = model.api.generate
-
-    async def generate(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
-        greedy = config.temperature == 0  # which transformers refuses to sample at
-        model.api.do_sample = not greedy
-        told = config.model_copy(update={"temperature": None}) if greedy else config
-        return await sampled(input, tools, tool_choice, told)
-
-    model.api.generate = generate
-    return model

@@ -1,8 +1,4 @@
-"""Asking a server over HTTP: in bounded time and space, many requests at once, and without telling secrets.
-
-Requests run on an event loop in a thread of their own, so that whoever waits for replies can be interrupted, and a
-caller that has a loop running (a notebook) does not matter.
-"""
+"""Asking a server over HTTP: in bounded time and space, many requests at once, and without telling secrets."""
 
 from __future__ import annotations
 
@@ -10,12 +6,9 @@ import asyncio
 import json
 import math
 import os
-import threading
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from ipaddress import ip_address
-from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +16,7 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from unslant.errors import InputError, ModelError, without_user_info
+from unslant.models.concurrent import as_they_come
 
 LARGEST_REPLY = 32 << 20
 """Bytes of a reply that are read; a reply of label scores has a few thousand."""
@@ -56,7 +50,8 @@ class Endpoint:
         key_variable: environment variable that holds the key; none is sent where it is not set.
         timeout: seconds for one whole reply, however slowly it comes.
         deadline: seconds for all tries of one request together, waits between them included.
-        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body.
+        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; not where nobody
+            has ever answered.
         wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
         connections: requests at a time.
 
@@ -87,6 +82,7 @@ class Endpoint:
         self.key_variable = key_variable
         self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
         self.connections = connections
+        self._reached = False  # a server that never answered is not waited for
         self.waiting = ""
 
     def client(self) -> httpx.AsyncClient:
@@ -165,10 +161,16 @@ class Endpoint:
                 data = await _read(response, LARGEST_REPLY if response.is_success else _LARGEST_PROBLEM)
         except TimeoutError:
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            if self._reached:
+                raise _Transient(problem) from None
+            raise ModelError(self.redacted(f"no connection ({problem})")) from None
         except httpx.TransportError as error:
             raise _Transient(f"{type(error).__name__}: {error}".rstrip(": ")) from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise ModelError(self.redacted(f"{type(error).__name__}: {error}")) from None
+        self._reached = True
         if response.is_success:
             if len(data) > LARGEST_REPLY:
                 raise Refused(f"the reply is larger than {LARGEST_REPLY >> 20} MiB", response.status_code)
@@ -185,56 +187,7 @@ class Endpoint:
         self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Found]]
     ) -> Iterator[tuple[int, _Found]]:
         """What ``ask`` finds for each item, with its index, as it comes; the first error ends it all."""
-        found: SimpleQueue[tuple[int, _Found] | BaseException | None] = SimpleQueue()
-        stop: list[Callable[[], object]] = []
-        stopped = threading.Event()
-
-        async def run() -> None:
-            loop, task = asyncio.get_running_loop(), asyncio.current_task()
-            assert task is not None
-            stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
-            left = iter(enumerate(items))
-
-            async def work(client: httpx.AsyncClient) -> None:
-                for index, item in left:
-                    if stopped.is_set():
-                        return
-                    found.put((index, await ask(client, item)))
-
-            async with self.client() as client:
-                workers = [asyncio.ensure_future(work(client)) for _ in range(min(self.connections, len(items)))]
-                try:
-                    await asyncio.gather(*workers)
-                finally:
-                    for worker in workers:
-                        worker.cancel()
-
-        def thread() -> None:
-            try:
-                asyncio.run(run())
-            except BaseException as error:  # goes on in the thread that waits
-                found.put(error)
-            else:
-                found.put(None)
-
-        running = threading.Thread(target=thread, daemon=True)
-        running.start()
-        try:
-            while True:
-                try:
-                    result = found.get(timeout=0.5)  # with a time limit, so that Ctrl-C comes through on every system
-                except Empty:
-                    continue
-                if result is None:
-                    return
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
-        finally:
-            stopped.set()
-            with suppress(RuntimeError, IndexError):  # the loop has ended by itself, or not begun
-                stop[0]()
-            running.join(timeout=2)
+        return as_they_come(items, ask, self.connections, self.client)
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:

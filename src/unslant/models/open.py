@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from unslant.errors import InputError
 from unslant.models.options import Address, GenerateOptions, ModelOptions
@@ -58,6 +59,7 @@ class Backend:
         return getattr(import_module(module), function)(*arguments)
 
 
+_WEB = ("http://", "https://")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
 BACKENDS: dict[str, Backend] = {
     "": Backend(
@@ -70,11 +72,14 @@ BACKENDS: dict[str, Backend] = {
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "unslant.models.served:open_served", "generate": "unslant.models.chat:open_inspect"},
+        {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
         _REMOTE | {"base_url"},
     ),
     "inspect": Backend(
-        "a model behind inspect", "inspect:PROVIDER/NAME", {"generate": "unslant.models.chat:open_inspect"}, _REMOTE
+        "a model behind inspect",
+        "inspect:PROVIDER/NAME",
+        {"generate": "unslant.models.inspect_chat:open_inspect"},
+        _REMOTE,
     ),
 }
 """Scheme -> backend."""
@@ -100,6 +105,11 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
+    if options.base_url and (not options.base_url.startswith(_WEB) or not urlsplit(options.base_url).hostname):
+        raise InputError(
+            f"--base-url {options.base_url}: is no web address; write it with its scheme and host, such as "
+            "http://127.0.0.1:8080/v1"
+        )
     backend = BACKENDS[scheme]
     if not model:
         raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
@@ -115,6 +125,17 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
                 f"{_NEEDED_FOR[need]}: give {' or '.join(others)}"
             )
     return Address(scheme, model, options)
+
+
+def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
+    """Whether a name or a loaded model stands for one that gives replies and no log-probabilities.
+
+    Raises:
+        InputError: see :func:`address_of`.
+    """
+    if isinstance(model, str):
+        return "score" not in BACKENDS[address_of(model, options).scheme].can
+    return hasattr(type(model), "generate") and not hasattr(type(model), "score")
 
 
 def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
@@ -135,7 +156,7 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     if options.base_url:
         return "http", name
-    if name.startswith(("http://", "https://")):
+    if name.startswith(_WEB):
         return "http", ""
     scheme, colon, rest = name.partition(":")
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)

@@ -1,9 +1,19 @@
 """How models are found, run and made to generate: what a user may choose."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from unslant.errors import InputError
 
+_HOW_SENT = (
+    "batch",
+    "cache",
+    "cache_prompt",
+    "extra_headers",
+    "timeout",
+    "adaptive_connections",
+    "stream_idle_timeout",
+)
+"""Settings of inspect that change no reply, or may hold a key."""
 KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 """Where a server's key is looked for."""
 
@@ -56,16 +66,28 @@ class GenerateOptions(LengthOptions):
 
     temperature: float | None = None
     """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
+    inspect: tuple[str, ...] = ()
+    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; may be given several times."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise InputError(f"temperature {self.temperature}: give 0 to 2")
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """The part of a model's identity that they are."""
+        found = {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) not in (None, ())}
+        told = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
+        return {name: value for name, value in found.items() if name != "inspect"} | (
+            {"inspect": " ".join(sorted(told))} if told else {}
+        )
+
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
         """The same with these values where none was given."""
-        return GenerateOptions(
-            temperature=temperature if self.temperature is None else self.temperature,
+        return replace(
+            self,
+            temperature=temperature if self.temperature is None else float(self.temperature),
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
         )
 

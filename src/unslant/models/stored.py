@@ -101,8 +101,8 @@ class StoredModel:
         model = self.model_asked
         identity = self._identity = self._identified()
         if not is_resumable(model):
-            keys = _keys(identity, (_text_bytes(prompt) for prompt in prompts))
-            found = self.store.open_pass(identity, keys, self.run)
+            keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts))
+            found = self.store.open_pass(Kept, identity, keys, self.run)
             if is_remote(model) and not self._still_right(found, prompts):
                 self.store.forget(identity)
                 if self.recalled:
@@ -110,14 +110,14 @@ class StoredModel:
                         f"{self.name}: the server no longer gives the scores that are stored of it, some of which this "
                         "run has used; they have been dropped: run the same command again"
                     )
-                found = self.store.open_pass(identity, keys, self.run)
+                found = self.store.open_pass(Kept, identity, keys, self.run)
             yield from _Call(self, found).score(prompts)
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
-        keys = _keys(identity, map(_token_bytes, encoded))
+        keys = keys_of(identity, map(_token_bytes, encoded))
         seconds = time.perf_counter() - started
-        call = _ResumableCall(self, self.store.open_pass(identity, keys, self.run))
+        call = _ResumableCall(self, self.store.open_pass(Kept, identity, keys, self.run))
         model.cost.seconds += seconds
         yield from call.score_encoded(model, prompts, encoded)
 
@@ -133,7 +133,7 @@ class StoredModel:
             model.ask_identity()
         return self.store.known_as(model.identity)
 
-    def _still_right(self, found: Pass, prompts: Sequence[Prompt]) -> bool:
+    def _still_right(self, found: Pass[Kept], prompts: Sequence[Prompt]) -> bool:
         """Whether a remote model answers a sample of the stored prompts as it did."""
         known = found.stored()
         if self.offline:
@@ -172,7 +172,7 @@ def same_scores(stored: Floats, asked: Floats) -> bool:
 class _Call:
     """One call of ``score``: yields what is stored, asks for the rest, and writes it as it comes."""
 
-    def __init__(self, owner: StoredModel, found: Pass) -> None:
+    def __init__(self, owner: StoredModel, found: Pass[Kept]) -> None:
         self.owner = owner
         self.found = found
         self.known = found.stored()
@@ -296,7 +296,7 @@ def _recalled(position: int, kept: Kept) -> Scored:
     return Scored(position, kept.logprobs, bounds=kept.bounds)
 
 
-def _keys(identity: Mapping[str, str], contents: Iterator[bytes]) -> list[bytes]:
+def keys_of(identity: Mapping[str, str], contents: Iterator[bytes]) -> list[bytes]:
     model = digest(json.dumps(dict(identity), sort_keys=True).encode())
     return [digest(model, content) for content in contents]
 

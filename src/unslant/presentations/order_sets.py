@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.presentations.orders import (
     DEFAULT_CAP,
     Order,
@@ -54,6 +54,6 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     if spec.isdecimal() and int(spec) >= 1:
         return sampled_orders(question, int(spec), seed)
     raise InputError(
-        f"unknown orders {spec!r}: use auto, all, cyclic, reverse, given, or a number of sampled orders "
-        "(shared:K and balanced:K sample with a structure)"
+        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'cyclic', 'reverse', 'given'))}, or a number of "
+        "sampled orders (shared:K and balanced:K sample with a structure)"
     )

@@ -2,9 +2,9 @@
 
 from unslant.prompts.elicitation import Cloze, Counterfactual, Elicitation, Writer
 from unslant.prompts.prompt import Message, Prompt
-from unslant.prompts.templates import PromptTemplate, load_template, template_names
+from unslant.prompts.templates import PromptTemplate, load_template, template_names, usual_template
 
 __all__ = [
     "Cloze", "Counterfactual", "Elicitation", "Message", "Prompt", "PromptTemplate", "Writer", "load_template",
-    "template_names",
+    "template_names", "usual_template",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from jinja2 import Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
 
 from unslant.checked import Checked, checked
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.files import read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment
@@ -196,6 +196,22 @@ _BARE_SAMPLE: dict[str, object] = {
 _SAMPLE = _BARE_SAMPLE | {"context": "Facts.", "none_label": "none", "distractor": "Who?", "hint": "Or none."}
 
 
+def usual_template(generate: bool, reasoning: bool = False, given: str = "") -> str:
+    """The template that is used unless another is given: ``plain`` for scores, those that ask for replies else.
+
+    Raises:
+        InputError: if reasoning is wanted and a template is given, or labels are scored.
+    """
+    if reasoning and not generate:
+        raise InputError("--reasoning is about replies, but labels are scored: add --elicit generate")
+    if reasoning and given:
+        raise InputError(
+            "--reasoning has a template of its own: leave out --template, or have yours ask for reasoning and leave "
+            "out --reasoning"
+        )
+    return given or ("reasoning" if reasoning else "label-alone" if generate else "plain")
+
+
 def template_names() -> list[str]:
     """Names of the templates that ship with unslant, sorted."""
     folder = resources.files("unslant.prompts") / "templates"
@@ -214,7 +230,7 @@ def load_template(name_or_path: str) -> PromptTemplate:
         return _parse(text, path, path.stem)
     if name_or_path not in template_names():
         raise InputError(
-            f"unknown template {name_or_path!r}: use one of {', '.join(template_names())}, or the path of a .toml file"
+            f"unknown template {name_or_path!r}: {one_of(name_or_path, template_names())}, or the path of a .toml file"
         )
     entry = resources.files("unslant.prompts") / "templates" / (name_or_path + _SUFFIX)
     return _parse(entry.read_text("utf-8"), name_or_path + _SUFFIX, name_or_path)

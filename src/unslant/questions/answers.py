@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError
@@ -17,7 +17,11 @@ KINDS = ("auto", "index", "letter", "text")
 ENOUGH = 20
 """Answers from which a file that never says 0 is taken to count from 1, if 0-based reading does not fit."""
 
+_WORDS = {"letter": "letters", "text": "option texts", "marked": "letters or numbers of options with their texts"}
+_SURPRISE = 0.1
+"""Probability that no answer is 0, were all options equally often right, below which the report says so."""
 _DIGITS = 18
+_WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 _LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]?")
 _MARKED = re.compile(
     r"(?:(?:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
@@ -31,12 +35,12 @@ class BadRecord(Exception):
     Attributes:
         kind: short reason to count by, the same for every record with this trouble.
         field: name of the field at fault; empty if none.
+        whole_file: what is wrong is how the file is read, so that leaving this record out would hide it.
     """
 
-    def __init__(self, kind: str, reason: str, field: str = "") -> None:
+    def __init__(self, kind: str, reason: str, field: str = "", whole_file: bool = False) -> None:
         super().__init__(reason)
-        self.kind = kind
-        self.field = field
+        self.kind, self.field, self.whole_file = kind, field, whole_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class RawAnswer:
     @property
     def items(self) -> list[Any]:
         """The single answers; empty when none is right."""
-        value = self.value
+        value = str(self.value) if isinstance(self.value, bool) else self.value
         if isinstance(value, str) and value not in self.options and value not in self.labels:
             value = parse_answer(value)
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
@@ -105,11 +109,15 @@ class AnswerReader:
         base: number of the first option where answers are numbers (0 or 1).
         kind: how texts are read: ``index``, ``letter``, ``text`` or ``marked`` ("option 2: ...", "B) ...").
         note: what the reader of the report should know; may be empty.
+        how: in words, how the file's answers are written.
+        off_by_one: counting from the other number would leave fewer answers out of range, and nobody said from 0.
     """
 
     base: int
     kind: str
     note: str = ""
+    how: str = ""
+    off_by_one: bool = False
 
     @classmethod
     def for_file(cls, answers: Sequence[RawAnswer], base: int | None, kind: str, origin: str) -> AnswerReader:
@@ -131,9 +139,11 @@ class AnswerReader:
         if kind == "index":
             read = ((_decimal(item), len(answer.options)) for item, answer in texts)
             numbers += [(number, n) for number, n in read if number is not None]
-        if base is not None:
-            return cls(base, kind)
-        return cls(*_base_of(numbers, kind))
+        taken, note = _base_of(numbers) if base is None else (base, "")
+        doubted = base != 0 and _outside(numbers, 1 - taken) < _outside(numbers, taken)
+        found = [_WORDS[kind]] if texts and kind != "index" else []
+        found += [f"indices counting from {taken}"] if numbers else []
+        return cls(taken, kind, note, " and ".join(found) or "labels", doubted)
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.
@@ -154,13 +164,13 @@ class AnswerReader:
             return (label,)
         number = _integer(item)
         if number is not None:
-            return (_in_range(number, n, self.base),)
+            return (self._in_range(number, n),)
         found = _READERS[self.kind](str(item), answer, self.base)
         if found:
             return found
         number = _decimal(str(item))
         if self.kind == "index" and number is not None:
-            return (_in_range(number, n, self.base),)
+            return (self._in_range(number, n),)
         allowed = (
             f"a letter A to {chr(ord('A') + n - 1)}, an index {self.base} to {n - 1 + self.base}, or an option's text"
         )
@@ -168,6 +178,28 @@ class AnswerReader:
             allowed = f"a label {answer.labels[0]} to {answer.labels[-1]}, " + allowed
         kind = "answer out of range" if _LETTER.fullmatch(str(item).strip()) else "answer is none of the options"
         raise BadRecord(kind, f"{_short(item)} is none of the {n} options; allowed are {allowed}", "answer")
+
+    def _in_range(self, number: int, n: int) -> int:
+        index, other = number - self.base, 1 - self.base
+        if 0 <= index < n:
+            return index
+        reason = f"{number} is out of range: {n} options, allowed are {self.base} to {n - 1 + self.base}"
+        explained = self.off_by_one and 0 <= number - other < n
+        if explained:
+            reason += f"; if the file counts from {other}, say so: --answer-base {other} (answer_base={other})"
+        elif number == -1:
+            reason += " (-1 marks answers that are not public; take another split)"
+        raise BadRecord("answer out of range", reason, "answer", explained)
+
+
+def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:
+    """Answers without decimals, where every one of them has some ("1.0", or "1,0"), as spreadsheets leave numbers."""
+    found = [_WHOLE.fullmatch(answer.value) if isinstance(answer.value, str) else None for answer in answers]
+    known = [match for match, answer in zip(found, answers, strict=True) if not is_missing(answer.value)]
+    in_use = any(answer.value in (*answer.options, *answer.labels) for answer in answers)
+    if not known or None in known or in_use:
+        return list(answers)
+    return [replace(a, value=match[1]) if match else a for a, match in zip(answers, found, strict=True)]
 
 
 def _short(item: Any) -> str:
@@ -187,18 +219,6 @@ def _decimal(text: str) -> int | None:
     """A whole number written as text; None for any other text, and for numbers that count no options."""
     text = text.strip()
     return int(text) if len(text) <= _DIGITS and text.removeprefix("-").isdecimal() else None
-
-
-def _in_range(number: int, n: int, base: int) -> int:
-    index = number - base
-    if 0 <= index < n:
-        return index
-    reason = f"{number} is out of range: {n} options, allowed are {base} to {n - 1 + base}"
-    if number == -1:
-        reason += " (-1 marks answers that are not public; take another split)"
-    elif base == 0 and number == n:
-        reason += "; if the file counts from 1, say so (answer_base=1)"
-    raise BadRecord("answer out of range", reason, "answer")
 
 
 def _label_index(item: Any, answer: RawAnswer) -> int | None:
@@ -267,21 +287,23 @@ def _kind_of(texts: Sequence[tuple[str, RawAnswer]], base: int, origin: str) -> 
             raise InputError.at(
                 origin,
                 f"{_short(texts[clash][0])} can be read as {best} and as {other}, which give different options; "
-                f'say which it is (answer_kind="{best}" or answer_kind="{other}")',
+                f'say which it is: --answer-kind {best} or {other} (answer_kind="{best}")',
                 field="answer",
             )
     return best
 
 
-def _base_of(numbers: Sequence[tuple[int, int]], kind: str) -> tuple[int, str, str]:
+def _outside(numbers: Sequence[tuple[int, int]], base: int) -> int:
+    """How many numbers name no option when the first one has the number ``base``."""
+    return sum(not 0 <= number - base < n for number, n in numbers)
+
+
+def _base_of(numbers: Sequence[tuple[int, int]]) -> tuple[int, str]:
+    """The number of the first option, and a note: 1 where only that fits, and enough answers say so."""
     if not numbers or min(number for number, _ in numbers) <= 0:
-        return 0, kind, ""
-    if (
-        len(numbers) >= ENOUGH
-        and any(number == n for number, n in numbers)
-        and all(number <= n for number, n in numbers)
-    ):
-        return 1, kind, "answers count from 1: none is 0, and some equal the number of options"
-    if len(numbers) >= ENOUGH and all(number < n for number, n in numbers):
-        return 0, kind, "no answer is 0: if the file counts from 1, say so (answer_base=1)"
-    return 0, kind, ""
+        return 0, ""
+    if len(numbers) >= ENOUGH and not _outside(numbers, 1) and _outside(numbers, 0):
+        return 1, "answers count from 1: none is 0, and some equal the number of options"
+    if math.prod(1 - 1 / max(n, 2) for _, n in numbers) < _SURPRISE:
+        return 0, "no answer is 0: if the file counts from 1, say so: --answer-base 1 (answer_base=1)"
+    return 0, ""

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.questions.answers import BadRecord, RawAnswer, is_missing, parse_list
-from unslant.questions.formats import Record
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
+from unslant.questions.records import Record
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
@@ -21,7 +21,7 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
         "correct correct_answers gold target label cop",
-        "context": "context passage passage_text paragraph story article premises",
+        "context": "context passage passage_text paragraph story article premises facts",
         "subject": "subject subject_name category topic topic_name domain",
         "source": "source dataset_source",
         "labels": "labels choice_labels",
@@ -72,7 +72,7 @@ def find_fields(
     """Field -> column, from what is given and the usual names; several option columns are joined by commas.
 
     Args:
-        given: field -> column, or several columns ``"opa,opb,opc"`` for options; ``""`` leaves a field out.
+        given: field -> column, or several columns ``"opa,opb,opc"`` for options or context; ``""`` leaves a field out.
         usual: the fields there are, and their usual column names.
 
     Raises:
@@ -80,8 +80,8 @@ def find_fields(
     """
     for field in given:
         if field not in usual:
-            raise InputError(f"unknown field {field!r} in the field mapping: use {', '.join(usual)}")
-    present = {_usual(column): column for column in reversed(columns)}
+            raise InputError(f"unknown field {field!r} in the field mapping: {one_of(field, usual)}")
+    present = {usual_name(column): column for column in reversed(columns)}
     found: dict[str, str] = {}
     for field, aliases in usual.items():
         if field in given:
@@ -97,14 +97,15 @@ def find_fields(
         if not found.get(field):
             raise InputError.at(
                 origin,
-                f"no column was found for it among {', '.join(columns) or 'none'}; "
-                f"name it in the field mapping ({field}=COLUMN)",
+                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --field {field}=COLUMN "
+                f"(fields={{{field!r}: COLUMN}})",
                 field=field,
             )
     return {field: name for field, name in found.items() if name}
 
 
-def _usual(column: str) -> str:
+def usual_name(column: str) -> str:
+    """A column's name as it is compared: in lower case, with underscores."""
     return re.sub(r"[ -]+", "_", column.strip().lower()).removeprefix("question.")
 
 
@@ -128,9 +129,7 @@ def _check(found: Mapping[str, str], given: Mapping[str, str], columns: Sequence
     for field in given:
         for name in _columns_of(found[field], columns):
             if name and name not in columns and name.split(".")[0] not in tops:
-                raise InputError.at(
-                    origin, f"column {name!r} does not exist; the columns are {', '.join(columns)}", field=field
-                )
+                raise InputError.at(origin, f"column {name!r} does not exist: {one_of(name, columns)}", field=field)
 
 
 def _columns_of(name: str, columns: Sequence[str]) -> list[str]:
@@ -154,6 +153,12 @@ def text_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "\n".join(text_of(item) for item in value)
     return "" if value is None or value != value else str(value)
+
+
+def _texts_of(data: Mapping[str, Any], path: str) -> str:
+    """The text of one column, or of several separated by commas, one a line."""
+    parts = [path] if "," not in path or path in data else path.split(",")
+    return "\n".join(filter(None, (text_of(lookup(data, part.strip())) for part in parts)))
 
 
 def draft(record: Record, number: int, fields: Mapping[str, str], name: str, strip: bool) -> Draft:
@@ -186,7 +191,7 @@ def draft(record: Record, number: int, fields: Mapping[str, str], name: str, str
         stem=stem,
         answer=RawAnswer(value, options, shown, labels),
         numbered=shown != options,
-        context=text_of(lookup(data, fields["context"])) if "context" in fields else "",
+        context=_texts_of(data, fields["context"]) if "context" in fields else "",
         subject=text_of(lookup(data, fields["subject"])) if "subject" in fields else "",
         source=(text_of(lookup(data, fields["source"])) if "source" in fields else "") or name,
         pinned=_pinned(lookup(data, fields["pinned"]), len(options)) if "pinned" in fields else None,

@@ -1,20 +1,18 @@
-"""Read records and their places from JSONL, JSON, CSV, TSV and Parquet files, each also gzipped."""
+"""Read records and their places from JSONL, JSON, CSV, TSV, Excel and Parquet files, each also gzipped."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import date, time
-from decimal import Decimal
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, first_line, shown
-from unslant.files import MAX_BYTES, MAX_VALUES, check_parquet, check_plain, decoded, parse_json, read_bytes
+from unslant.files import MAX_BYTES, check_parquet, decoded, parse_json, read_bytes
+from unslant.questions.records import Record, items_of, plain_record, record_of
+from unslant.questions.tabular import delimited_records, workbook_records
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -24,39 +22,28 @@ SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
 MAX_RECORDS = 2_000_000
-_MAX_CELL = 2**31 - 1
 _ROWS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record as the file has it, or the reason why it could not be read.
-
-    Attributes:
-        place: file and line (or item, row), for messages.
-        data: the record, see :func:`unslant.files.check_plain`; empty when it could not be read.
-        problem: why it could not be read; empty when it could.
-    """
-
-    place: str
-    data: Mapping[str, Any]
-    problem: str = ""
+_OTHERS = {".zip": "unpack it first", ".xls": "save it as .xlsx or .csv", ".ods": "save it as .xlsx or .csv"}
+_PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
+"""First bytes of files that often have another name."""
 
 
 def format_of(path: Path) -> str:
-    """``jsonl``, ``json``, ``csv``, ``tsv`` or ``parquet``, by the file's suffix (before ``.gz``).
+    """``jsonl``, ``json``, ``csv``, ``tsv``, ``xlsx`` or ``parquet``, by the file's suffix (before ``.gz``).
 
     Raises:
         InputError: on any other suffix.
     """
     suffix = _inner(path).suffix.lower()
     if suffix not in SUFFIXES:
-        allowed = ", ".join(SUFFIXES)
-        raise InputError.at(path, f"unknown file type {suffix!r}: use one of {allowed} (also with .gz after it)")
+        what = _OTHERS.get(suffix) or f"use one of {', '.join(SUFFIXES)} (also with .gz after it)"
+        raise InputError.at(path, f"unknown file type {suffix!r}: {what}")
     return SUFFIXES[suffix]
 
 
@@ -78,49 +65,25 @@ def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
     kind = format_of(path)
     if not content.strip():
         raise InputError.at(path, "the file is empty; it should hold one question per line or row")
+    packed = next((what for start, what in _PACKED.items() if content.startswith(start)), "")
     if kind == "parquet":
         found = _parquet(content, path)
+    elif packed and kind != "xlsx":
+        raise InputError.at(path, f"is {packed} under the name of another kind; rename or unpack it")
     elif kind == "jsonl":
         found = _jsonl(content, path)
     elif kind == "json":
         found = _json(content, path)
+    elif kind == "xlsx":
+        found = workbook_records(content, path, columns)
     else:
-        found = _csv(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
+        found = delimited_records(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
     records = list(islice(found, MAX_RECORDS + 1))
     if len(records) > MAX_RECORDS:
         raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
     if not records:
         raise InputError.at(path, "holds no questions")
     return records
-
-
-def record_of(place: str, data: object) -> Record:
-    """A record with plain values, or the reason why it is none."""
-    if not isinstance(data, Mapping):
-        return Record(place, {}, f"is {_name(data)}, not a JSON object with question, options and answer")
-    try:
-        check_plain(data)
-    except ValueError as error:
-        return Record(place, {}, f"not usable: {error}")
-    return Record(place, data)
-
-
-def plain_record(place: str, data: Mapping[str, Any]) -> Record:
-    """As :func:`record_of`, for rows of libraries: dates and decimals become texts, pictures ``True``."""
-    return record_of(place, _plain(data))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, date | time | Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    if isinstance(value, Mapping):
-        return True if {"bytes", "path"} == value.keys() else {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _inner(path: Path) -> Path:
@@ -139,14 +102,17 @@ def _jsonl(content: bytes, path: Path) -> Iterator[Record]:
         try:
             yield record_of(place, parse_json(text, check=False))
         except json.JSONDecodeError as error:
-            yield Record(place, {}, f"not valid JSON: {error.msg} (column {error.colno})")
+            yield Record(place, {}, _wrong_json(error))
         except ValueError as error:
             yield Record(place, {}, f"not usable JSON: {error}")
 
 
-def _name(value: object) -> str:
-    names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true/false", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+def _wrong_json(error: json.JSONDecodeError) -> str:
+    at = error.doc[error.pos : error.pos + 1]
+    before = error.doc[: error.pos].rstrip()[-1:]
+    comma = at in ("]", "}") and before == ","
+    hint = "; JSON wants double quotes" if at == "'" else "; the comma before it is one too many" if comma else ""
+    return f"not valid JSON: {error.msg} (column {error.colno}){hint}"
 
 
 def _json(content: bytes, path: Path) -> Iterator[Record]:
@@ -156,81 +122,15 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
             yield from _jsonl(content, path)
             return
-        reason = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise InputError.at(path, reason, line=error.lineno) from None
+        raise InputError.at(path, _wrong_json(error), line=error.lineno) from None
     except ValueError as error:
         raise InputError.at(path, f"not usable JSON: {error}") from None
-    if isinstance(data, dict):
-        data = _listed(data)
-    if not isinstance(data, list):
-        raise InputError.at(path, f"is {_name(data)}; expected a list of questions, or an object that holds one")
-    for number, item in enumerate(data, 1):
+    try:
+        items = items_of(data)
+    except ValueError as error:
+        raise InputError.at(path, str(error)) from None
+    for number, item in enumerate(items, 1):
         yield record_of(f"{shown(path)}, item {number}", item)
-
-
-def _listed(data: dict[str, Any]) -> object:
-    """The questions inside a JSON object: under a key such as "data", or keyed by id; else the object itself."""
-    if data and all(isinstance(value, dict) for value in data.values()):
-        return [value if "id" in value else {"id": key, **value} for key, value in data.items()]
-    lists = [value for value in data.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    if len(lists) == 1 and "question" not in data:
-        return lists[0]
-    return [data]
-
-
-def _csv(text: str, path: Path, delimiter: str, columns: Collection[str]) -> Iterator[Record]:
-    if text.count(delimiter) > MAX_VALUES:
-        raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
-    csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
-    start = 1
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            reason = f"not valid CSV: {error}; is a quotation mark left open?"
-            raise InputError.at(path, reason, line=start) from None
-        number, start = start, reader.line_num + 1
-        if not any(cell.strip() for cell in row):
-            continue
-        if header is None:
-            header = _header(row, columns)
-            if header is not None:
-                if len(set(header)) < len(header):
-                    raise InputError.at(path, "two columns of the header have the same name", line=number)
-                continue
-            header = _headerless(row, path, number)
-        place = f"{shown(path)}, line {number}"
-        if len(row) != len(header):
-            yield Record(place, {}, f"{len(row)} columns, where the file has {len(header)}")
-            continue
-        yield Record(place, dict(zip(header, row, strict=True)))
-
-
-def _header(row: list[str], columns: Collection[str]) -> list[str] | None:
-    """The row as column names, or None where it is already a question."""
-    names = {cell.strip().lower() for cell in row}
-    known = {"question", "stem", "question_stem", "query", "prompt", "answer", "label", "cop", "answerkey", "id"}
-    spoken = {"problem", "statement", "conclusion", "hypothesis", "options", "choices"}
-    spoken |= {name.strip().lower() for name in columns}
-    return [cell.strip() for cell in row] if names & (known | spoken) else None
-
-
-def _headerless(row: list[str], path: Path, line: int) -> list[str]:
-    """Column names for the files that have none: question, options, answer letter (MMLU's own CSV files)."""
-    n = len(row) - 2
-    last = row[-1].strip().upper()
-    if n >= 2 and len(last) == 1 and 0 <= ord(last) - ord("A") < n:
-        return ["question", *(chr(ord("A") + i) for i in range(n)), "answer"]
-    raise InputError.at(
-        path,
-        "no header was found, and the columns are not question, options, answer letter; "
-        "add a first line with the columns' names, such as question,A,B,C,D,answer",
-        line=line,
-    )
 
 
 def _parquet(content: bytes, path: Path) -> Iterator[Record]:
@@ -247,13 +147,14 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
                 raise ValueError("holds more than can be read; split it")
             for i in range(batch.num_rows):
                 row += 1
-                yield _row(batch, i, f"{shown(path)}, row {row}")
+                yield row_record(batch, i, f"{shown(path)}, row {row}")
     except Exception as error:  # a damaged file fails in the library in many ways
         place = f"after row {row}: " if row else ""
         raise InputError.at(path, f"not a Parquet file that can be read: {place}{first_line(error)}") from None
 
 
-def _row(batch: Any, i: int, place: str) -> Record:
+def row_record(batch: Any, i: int, place: str) -> Record:
+    """Row ``i`` of a pyarrow batch."""
     try:
         return plain_record(place, batch.slice(i, 1).to_pylist()[0])
     except Exception as error:  # text that is no UTF-8, dates beyond year 9999, and whatever else a cell may hold

@@ -1,4 +1,4 @@
-"""Load questions from files, from the Hub by name, or the embedded set; write them in the canonical form."""
+"""Load questions from files, Python objects, the Hub by name, or the embedded set; write them in the canonical form."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ import gzip
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from unslant.errors import InputError, shown
+from unslant.errors import InputError, one_of, shown
 from unslant.files import exists, write_atomically
-from unslant.questions.answers import KINDS, AnswerReader, BadRecord
+from unslant.questions.answers import KINDS, AnswerReader, BadRecord, is_missing, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
-from unslant.questions.formats import Record, read_records, stem_of
+from unslant.questions.formats import read_records, stem_of
+from unslant.questions.objects import made_questions, object_records, settled
+from unslant.questions.pairwise import pairs_of
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
+from unslant.questions.records import Record
 from unslant.questions.reshape import reshape
 
 EMBEDDED = "embedded"
 """Name of the question set that ships with unslant."""
-_SKIP_HINT = 'mend the file, or leave such lines out with --skip-bad (on_bad="skip")'
+IN_MEMORY = "questions"
+"""Name of a set that comes from memory."""
+_SKIP_HINT = 'mend it, or leave such records out with --skip-bad (on_bad="skip")'
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 
 
@@ -39,8 +44,9 @@ class Source:
 
 
 def load_questions(
-    source: str | Path,
+    source: Any,
     *,
+    name: str | None = None,
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     on_bad: str = "error",
@@ -49,12 +55,17 @@ def load_questions(
     answer_kind: str = "auto",
     strip_numbering: bool = True,
     detect_pinned: bool = True,
+    need_answers: bool = True,
 ) -> QuestionSet[Question]:
     """Load multiple-choice questions.
 
     Args:
-        source: path of a JSONL, JSON, CSV, TSV or Parquet file (also ``.gz``), a recipe's name (see ``recipes()``),
-            ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, or ``embedded``.
+        source: path of a JSONL, JSON, CSV, TSV, Excel or Parquet file (also ``.gz``), a recipe's name (see
+            ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, or ``embedded``; or a
+            list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow Table, a ``Dataset``, or a
+            :class:`QuestionSet`. Ready-made questions are taken as they are.
+        name: of the set, part of the ids and sources of questions that have none; by default the file's, or
+            ``questions``.
         fields: field -> column where the usual names do not fit. Fields: id, question, options, answer, context,
             subject, source, labels, pinned. ``choices.text`` reaches into objects, ``"opa,opb,opc"`` names one column
             per option, ``""`` leaves a field out.
@@ -67,14 +78,36 @@ def load_questions(
             most of the file; refused if two fit equally well and disagree).
         strip_numbering: remove numbering from option texts where every option of a question carries it.
         detect_pinned: find options that must keep their place; a ``pinned`` field in the file goes before.
+        need_answers: refuse questions without an answer; else no option of them is right.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
     check_arguments(on_bad, limit, answer_base, answer_kind)
-    found = open_source(source, "questions", fields or {})
-    bad = Bad(skip=on_bad == "skip")
-    usable = reshape(found.records)
+    source = source if isinstance(source, QuestionSet) else settled(source)
+    ready = ready_made(source, Question, name, limit, seed)
+    if ready is not None:
+        return ready
+    found = open_source(source, "questions", fields or {}, name)
+    skip = on_bad == "skip"
+    whole, _ = read_source(found, fields, skip, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers)
+    return replace(whole, questions=sample(whole.questions, limit, seed))
+
+
+def read_source(
+    found: Source,
+    fields: Mapping[str, str] | None,
+    skip: bool,
+    answer_base: int | None = None,
+    answer_kind: str = "auto",
+    strip_numbering: bool = True,
+    detect_pinned: bool = True,
+    need_answers: bool = True,
+) -> tuple[QuestionSet[Question], list[Record]]:
+    """All questions of a source, and the records they were made of; see :func:`load_questions`."""
+    bad = Bad(skip)
+    pairs = None if fields else pairs_of(found.records)
+    usable, note = pairs or (reshape(found.records), "")
     recipe = found.recipe
     columns = column_names([record for record in usable if not record.problem])
     if not columns:
@@ -88,14 +121,22 @@ def load_questions(
             drafts.append(draft(record, number, names, found.name, strip_numbering))
         except BadRecord as error:
             bad.add(record, error)
-    if "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
+    if not need_answers:
+        drafts = [
+            replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item
+            for item in drafts
+        ]
+    elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
         raise InputError.at(
             found.origin,
-            f"no column was found for it among {', '.join(columns)}; name it (answer=COLUMN)",
+            f"no column was found for it among {', '.join(columns)}; name it: --field answer=COLUMN "
+            "(fields={'answer': COLUMN})",
             field="answer",
         )
+    whole = whole_numbers([item.answer for item in drafts])
+    drafts = [replace(item, answer=answer) for item, answer in zip(drafts, whole, strict=True)]
     base = answer_base if answer_base is not None or recipe is None else recipe.answer_base
-    reader = AnswerReader.for_file([item.answer for item in drafts], base, answer_kind, found.origin)
+    reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
 
     questions: list[Question] = []
     seen: dict[str, str] = {}
@@ -113,20 +154,14 @@ def load_questions(
     report = LoadReport(
         origin=found.origin,
         n_read=len(usable),
-        n_loaded=len(questions),
         skipped=dict(bad.counts),
         first_skipped=bad.first,
         fields=names,
-        pinned=sum(bool(question.pinned) for question in questions),
+        answers=reader.how,
         numbering_stripped=numbered,
-        identical_options=sum(len(set(question.options)) < len(question.options) for question in questions),
-        empty_options=sum(any(not option.strip() for option in question.options) for question in questions),
-        none_right=sum(not question.answers for question in questions),
-        several_right=sum(len(question.answers) > 1 for question in questions),
-        option_counts=dict(sorted(Counter(len(question.options) for question in questions).items())),
-        notes=(reader.note,) if reader.note else (),
+        notes=tuple(filter(None, (note, reader.note))),
     )
-    return QuestionSet(found.name, sample(questions, limit, seed), report)
+    return QuestionSet(found.name, tuple(questions), report.counting(questions)), usable
 
 
 def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool) -> Question:
@@ -145,33 +180,66 @@ def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool)
     )
 
 
-def open_source(source: str | Path, kind: str, columns: Mapping[str, str]) -> Source:
-    """Find and read a file, a recipe, a Hub data set or the embedded set.
+def ready_made(
+    source: Any, kind: type[AnyQuestion], name: str | None, limit: int | None, seed: int
+) -> QuestionSet[AnyQuestion] | None:
+    """A set, or questions that need no reading, checked and sampled; None for anything else.
+
+    Raises:
+        InputError: if there are none, two have one id, or they are of another kind.
+    """
+    whole = source if isinstance(source, QuestionSet) else None
+    made = made_questions(source if whole is None else whole.questions, kind)
+    if whole is None and made is not None:
+        whole = QuestionSet.of(made, name or IN_MEMORY)
+    if whole is None:
+        return None
+    seen: dict[str, int] = {}
+    for number, question in enumerate(whole, 1):
+        if question.id in seen:
+            reason = f"{question.id!r} was used before (item {seen[question.id]}); give each question its own"
+            raise InputError.at(f"{whole.name}, item {number}", reason, field="id")
+        seen[question.id] = number
+    if not seen:
+        raise InputError.at(whole.name, "holds no questions")
+    return replace(whole, questions=sample(whole.questions, limit, seed))
+
+
+def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | None = None) -> Source:
+    """Find and read a file, a recipe, a Hub data set, the embedded set, or the records in a Python object.
 
     Raises:
         InputError: if there is no such thing, or it holds another kind of question.
     """
+    if not isinstance(source, str | Path):
+        return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
     text = shown(source)
     path = Path(source)
     if isinstance(source, str) and not exists(path):
         if text == EMBEDDED and kind == "questions":
             with resources.as_file(resources.files("unslant.reference") / "questions.jsonl") as embedded:
-                return Source(EMBEDDED, EMBEDDED, read_records(embedded))
+                return Source(name or EMBEDDED, EMBEDDED, read_records(embedded))
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
-                raise InputError(f"{text!r} holds {_KINDS[recipe.kind]}; load it with {_LOADERS[recipe.kind]}")
-            return Source(f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
-        if not path.suffix and path.name == text:
-            names = ", ".join(recipe.name for recipe in RECIPES.values() if recipe.kind == kind)
-            names = f"{EMBEDDED}, {names}" if kind == "questions" else names
-            raise InputError(f"{text!r} is neither a file nor a known question set: give a path, or one of {names}")
+                raise InputError(
+                    f"{text!r} holds {_KINDS[recipe.kind]}, where {_KINDS[kind]} are needed: {_LOADERS[recipe.kind]}"
+                )
+            return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
+        if not path.suffix and path.name == text and not path.is_dir():
+            names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
+            known = one_of(text, [EMBEDDED, *names] if kind == "questions" else names)
+            raise InputError(f"{text!r} is neither a file nor a known question set: {known}, or give a path")
     wanted = [part for name in columns.values() for part in name.split(",")]
-    return Source(shown(stem_of(path)), text, read_records(path, wanted))
+    return Source(name or shown(stem_of(path)), text, read_records(path, wanted))
 
 
 _KINDS = {"questions": "multiple-choice questions", "math": "open maths questions", "judging": "statements to judge"}
-_LOADERS = {"questions": "load_questions", "math": "load_math", "judging": "load_judging"}
+_LOADERS = {
+    "questions": "it is for the other studies (load_questions)",
+    "math": "it is for study unbiased --maths (load_math)",
+    "judging": "it is for study instruction-boundary (load_judging)",
+}
 
 
 @dataclass
@@ -184,6 +252,8 @@ class Bad:
 
     def add(self, record: Record, error: BadRecord) -> None:
         at = InputError.at(record.place, str(error), field=error.field or None)
+        if error.whole_file:
+            raise at from None
         # A question that needs its picture is no fault of the file.
         if not self.skip and error.kind != "needs an image":
             raise InputError(f"{at}; {_SKIP_HINT}") from None
@@ -207,7 +277,10 @@ def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
 def check_id(question_id: str, record: Record, seen: dict[str, str]) -> None:
     """Refuse an id that an earlier record has, naming both places."""
     if question_id in seen:
-        reason = f"{question_id!r} was used before ({seen[question_id]}); give each its own, or map id to nothing (id=)"
+        reason = (
+            f"{question_id!r} was used before ({seen[question_id]}); give each its own, or number them by row: "
+            "--field id= (fields={'id': ''})"
+        )
         raise BadRecord("id used twice", reason, "id")
     seen[question_id] = record.place
 
@@ -215,12 +288,12 @@ def check_id(question_id: str, record: Record, seen: dict[str, str]) -> None:
 def check_arguments(on_bad: str, limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
     if on_bad not in ("error", "skip"):
         raise InputError(f"on_bad={on_bad!r}: use 'error' or 'skip'")
-    if limit is not None and limit < 1:
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise InputError(f"limit {limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):
         raise InputError(f"answer_base {answer_base}: use 0 or 1")
     if answer_kind not in KINDS:
-        raise InputError(f"answer_kind {answer_kind!r}: use one of {', '.join(KINDS)}")
+        raise InputError(f"answer_kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Generic, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Generic, TypeVar
 
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 
@@ -24,6 +25,7 @@ class LoadReport:
         skipped: reason -> how many records were skipped for it.
         first_skipped: reason -> the message of the first record skipped for it.
         fields: which column each field was read from.
+        answers: how answers are written, in words; empty for questions that needed no reading.
         pinned: with at least one option that keeps its place.
         numbering_stripped: whose option texts carried numbering, now removed.
         identical_options: with two or more options of the same text.
@@ -40,6 +42,7 @@ class LoadReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     first_skipped: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    answers: str = ""
     pinned: int = 0
     numbering_stripped: int = 0
     identical_options: int = 0
@@ -53,6 +56,20 @@ class LoadReport:
     def n_skipped(self) -> int:
         """Records that did not become questions."""
         return sum(self.skipped.values())
+
+    def counting(self, questions: Sequence[Any]) -> LoadReport:
+        """The report with the counts that the questions themselves give."""
+        found = [question for question in questions if isinstance(question, Question)]
+        return replace(
+            self,
+            n_loaded=len(questions),
+            pinned=sum(bool(question.pinned) for question in found),
+            identical_options=sum(len(set(question.options)) < len(question.options) for question in found),
+            empty_options=sum(any(not option.strip() for option in question.options) for question in found),
+            none_right=sum(not question.answers for question in found),
+            several_right=sum(len(question.answers) > 1 for question in found),
+            option_counts=dict(sorted(Counter(len(question.options) for question in found).items())),
+        )
 
     def lines(self) -> list[str]:
         """The report in words, one fact per line; facts that count zero are left out."""
@@ -84,7 +101,7 @@ class QuestionSet(Generic[AnyQuestion]):
     def of(cls, questions: Iterable[AnyQuestion], name: str = "questions") -> QuestionSet[AnyQuestion]:
         """Questions made by a program, as a set."""
         made = tuple(questions)
-        return cls(name, made, LoadReport(name, n_read=len(made), n_loaded=len(made)))
+        return cls(name, made, LoadReport(name, n_read=len(made)).counting(made))
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.questions.formats import Record, plain_record
+from unslant.questions.objects import dataset_records
+from unslant.questions.records import Record
 
 HUB = "hub:"
 """Prefix for any data set of the Hub: ``hub:ID``, ``hub:ID:CONFIG`` or ``hub:ID:CONFIG:SPLIT``."""
@@ -66,7 +67,13 @@ _RECIPES = (
     ),
     Recipe("arc-challenge", "allenai/ai2_arc", "ARC-Challenge", fields=_ARC),
     Recipe("arc-easy", "allenai/ai2_arc", "ARC-Easy", fields=_ARC),
-    Recipe("qasc", "allenai/qasc", split="validation", fields=_ARC, note="eight options; test answers are not public"),
+    Recipe(
+        "qasc",
+        "allenai/qasc",
+        split="validation",
+        fields={**_ARC, "context": "fact1,fact2"},
+        note="eight options, with the two facts that answer the question as context; test answers are not public",
+    ),
     Recipe(
         "medmcqa",
         "openlifescienceai/medmcqa",
@@ -111,6 +118,13 @@ _RECIPES = (
         "main",
         fields={"id": "id", "question": "question_stem", "options": "choices", "answer": "answerKey"},
     ),
+    Recipe(
+        "mt-bench-human",
+        "lmsys/mt_bench_human_judgments",
+        split="human",
+        answer_base=None,
+        note="pairs of responses, judged by people; ties count as both right",
+    ),
     Recipe("gsm8k", "openai/gsm8k", "main", kind="math", note="open maths questions"),
     Recipe("folio", "yale-nlp/FOLIO", split="validation", kind="judging", note=_GATED),
     Recipe("fld", "hitachi-nlp/FLD.v2", "default", kind="judging", note="statements to judge from facts"),
@@ -145,7 +159,7 @@ def fetch(recipe: Recipe) -> list[Record]:
         InputError: if it cannot be had, whatever the reason, with what to do.
     """
     needed("datasets", f"{recipe.origin}, a data set of the Hub,", InputError)
-    from datasets import Image, load_dataset
+    from datasets import load_dataset
 
     try:
         with _quiet():
@@ -157,10 +171,7 @@ def fetch(recipe: Recipe) -> list[Record]:
             + (f" ({recipe.note})" if recipe.note == _GATED else "")
             + ", or give the path of a local copy (JSONL, JSON, CSV, TSV or Parquet) instead of the name"
         ) from None
-    for name, feature in rows.features.items():
-        if isinstance(feature, Image):
-            rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
-    return [plain_record(f"{recipe.origin}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return list(dataset_records(rows, recipe.origin))
 
 
 @contextmanager

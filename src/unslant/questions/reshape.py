@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unslant.questions.formats import Record
+from unslant.questions.records import Record
 
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 

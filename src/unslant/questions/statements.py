@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from unslant.questions.answers import AnswerReader, BadRecord, RawAnswer, is_missing, parse_list
 from unslant.questions.fields import column_names, find_fields, lookup, text_of
-from unslant.questions.formats import Record
-from unslant.questions.loaders import Bad, Made, check_arguments, check_id, open_source, refuse_all, sample
+from unslant.questions.loaders import Bad, Made, check_arguments, check_id, open_source, ready_made, refuse_all, sample
 from unslant.questions.numbering import strip_numbering
+from unslant.questions.objects import settled
 from unslant.questions.question import JudgingQuestion, MathQuestion
 from unslant.questions.question_set import LoadReport, QuestionSet
+from unslant.questions.records import Record
 
 _MATH_FIELDS = {
     "id": ("id", "question_id", "qid", "unique_id"),
@@ -41,12 +41,14 @@ _VERDICTS = {
     "uncertain": "Unknown",
 }
 _PREFACE = re.compile(r"\s*based on [^?]{0,80}\bis the following \w+ true, false,? or (?:unknown|uncertain)\?\s*", re.I)
+_MADE: Mapping[str, type[Any]] = {"math": MathQuestion, "judging": JudgingQuestion}
 _Make = Callable[[Record, str, str], Made]
 
 
 def load_math(
-    source: str | Path,
+    source: Any,
     *,
+    name: str | None = None,
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     on_bad: str = "error",
@@ -55,7 +57,7 @@ def load_math(
     """Load open maths questions, such as ``gsm8k`` or a file in its form ("... #### 18").
 
     Args:
-        source: path, recipe's name or ``hub:ID[:CONFIG[:SPLIT]]``.
+        source, name: as for :func:`load_questions`.
         fields: field -> column; fields are id, question, answer, solution, subject, source.
         limit, on_bad, seed: as for :func:`load_questions`.
 
@@ -63,7 +65,7 @@ def load_math(
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    def plan(records: Sequence[Record], names: Mapping[str, str]) -> _Make[MathQuestion]:
+    def plan(records: Sequence[Record], names: Mapping[str, str], origin: str) -> _Make[MathQuestion]:
         def make(record: Record, own_id: str, name: str) -> MathQuestion:
             stem = _needed(record, names, "question")
             answer, solution = _needed(record, names, "answer"), _text(record, names, "solution")
@@ -77,12 +79,13 @@ def load_math(
 
         return make
 
-    return _load(source, "math", _MATH_FIELDS, ("question", "answer"), plan, fields or {}, limit, on_bad, seed)
+    return _load(source, "math", _MATH_FIELDS, ("question", "answer"), plan, fields or {}, limit, on_bad, seed, name)
 
 
 def load_judging(
-    source: str | Path,
+    source: Any,
     *,
+    name: str | None = None,
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     on_bad: str = "error",
@@ -95,7 +98,7 @@ def load_judging(
     unknown?" is taken off the statement.
 
     Args:
-        source: path, recipe's name or ``hub:ID[:CONFIG[:SPLIT]]``.
+        source, name: as for :func:`load_questions`.
         fields: field -> column; fields are id, statement, verdict, options, context, subject, source.
         limit, on_bad, seed: as for :func:`load_questions`.
 
@@ -103,9 +106,9 @@ def load_judging(
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    def plan(records: Sequence[Record], names: Mapping[str, str]) -> _Make[JudgingQuestion]:
+    def plan(records: Sequence[Record], names: Mapping[str, str], origin: str) -> _Make[JudgingQuestion]:
         choices = [choice for record in records if (choice := _choice(record, names)) is not None]
-        reader = AnswerReader.for_file(choices, None, "auto", str(source))
+        reader = AnswerReader.for_file(choices, None, "auto", origin)
 
         def make(record: Record, own_id: str, name: str) -> JudgingQuestion:
             statement = _PREFACE.sub("", _needed(record, names, "statement"), count=1)
@@ -115,28 +118,34 @@ def load_judging(
 
         return make
 
-    return _load(source, "judging", _JUDGING_FIELDS, ("statement", "verdict"), plan, fields or {}, limit, on_bad, seed)
+    needed = ("statement", "verdict")
+    return _load(source, "judging", _JUDGING_FIELDS, needed, plan, fields or {}, limit, on_bad, seed, name)
 
 
 def _load(
-    source: str | Path,
+    source: Any,
     kind: str,
     usual: Mapping[str, Sequence[str]],
     needed: Sequence[str],
-    plan: Callable[[Sequence[Record], Mapping[str, str]], _Make[Made]],
+    plan: Callable[[Sequence[Record], Mapping[str, str], str], _Make[Made]],
     fields: Mapping[str, str],
     limit: int | None,
     on_bad: str,
     seed: int,
+    name: str | None,
 ) -> QuestionSet[Made]:
     check_arguments(on_bad, limit)
-    found = open_source(source, kind, fields)
+    source = source if isinstance(source, QuestionSet) else settled(source)
+    ready: QuestionSet[Any] | None = ready_made(source, _MADE[kind], name, limit, seed)
+    if ready is not None:
+        return ready
+    found = open_source(source, kind, fields, name)
     readable = [record for record in found.records if not record.problem]
     if not readable:
         refuse_all(found.records, found.origin)
     given = {**(found.recipe.fields if found.recipe else {}), **fields}
     names = find_fields(column_names(readable), given, found.origin, usual, needed)
-    make = plan(readable, names)
+    make = plan(readable, names, found.origin)
     bad = Bad(skip=on_bad == "skip")
     questions: list[Made] = []
     seen: dict[str, str] = {}

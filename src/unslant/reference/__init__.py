@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 
 __all__ = [
     "WORDS",
@@ -63,7 +63,7 @@ def reference_info(name: str) -> ReferenceInfo:
     """
     catalogue = json.loads(_CATALOGUE.read_text("utf-8"))
     if name not in catalogue:
-        raise InputError(f"unknown reference model {name!r}: use one of {', '.join(catalogue)}")
+        raise InputError(f"unknown reference model {name!r}: {one_of(name, catalogue)}")
     return ReferenceInfo(name=name, **catalogue[name])
 
 

@@ -70,12 +70,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; the first column names the row.
+    """Rows under columns; the first column, or several, name the row.
 
     Attributes:
         id: unique in the report; also the file name.
         folded: initially closed in HTML, and never on the first screen of the terminal.
         by_row: the metric of each row, where rows determine the number format.
+        names: leading columns that together name the row; they stand in every part of a table too wide for the screen.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Table:
     explanation: str = ""
     folded: bool = False
     by_row: tuple[Metric, ...] = ()
+    names: int = 1
 
     def __post_init__(self) -> None:
         for row in self.rows:

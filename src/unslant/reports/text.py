@@ -145,10 +145,11 @@ class _Strip(NamedTuple):
 
 def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[RichTable]:
     """The table in parts that fit the width, each with the row names."""
-    name, *rest = list(_strips(table, intervals, most))
+    strips = list(_strips(table, intervals, most))
+    names, rest = strips[: table.names], strips[table.names :]
     while True:
-        block, used = [name], name.wide(first=True)
-        while rest and (len(block) == 1 or used + rest[0].wide() <= width + _GAP):
+        block, used = [*names], sum(name.wide(first=i == 0) for i, name in enumerate(names))
+        while rest and (len(block) == len(names) or used + rest[0].wide() <= width + _GAP):
             used += rest[0].wide()
             block.append(rest.pop(0))
         drawn = _grid()

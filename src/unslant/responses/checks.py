@@ -22,7 +22,9 @@ from unslant.questions.question import Question
 from unslant.responses.provenance import Provenance
 from unslant.responses.texts import pack, unpack
 
-REPLY_STATUSES = ("ok", "unparsed", "refused", "error")
+NO_ANSWER = ("unparsed", "refused")
+"""Statuses of replies that came and are no answer."""
+REPLY_STATUSES = ("ok", *NO_ANSWER, "error")
 STATUSES = (*REPLY_STATUSES, "censored")
 """``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
 declined. ``censored``: the best label may be one that the server did not return. ``error``: no reply came. Only ``ok``

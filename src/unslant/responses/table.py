@@ -20,6 +20,9 @@ from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.earlier import with_fields
 
+GENERATE = "generate"
+"""Elicitation of rows that are generated replies."""
+
 
 @dataclass(frozen=True)
 class Response:
@@ -69,6 +72,12 @@ class Response:
         if self.logprobs is not None and self.status == "ok" and self.chosen is None:
             place = first_best(self.logprobs)
             object.__setattr__(self, "chosen", None if place is None else frozenset({self.contents[place]}))
+
+    @property
+    def choice(self) -> int:
+        """The one option that a reply chooses; -1 where it is no answer, or names none or several."""
+        named = sorted(self.chosen or ()) if self.status == "ok" else []
+        return named[0] if len(named) == 1 and named[0] >= 0 else -1
 
     @classmethod
     def scored(

@@ -13,8 +13,19 @@ from unslant.errors import UnslantError
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
 
-_VERSION = 2
-_SCHEMA = """
+_VERSION = 3
+_REPLIES = """
+CREATE TABLE replies (
+    pass INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    prompt BLOB NOT NULL,           -- digest of the model's identity, the prompt and which of its samples this is
+    reply BLOB NOT NULL,            -- JSON
+    checksum INTEGER NOT NULL,      -- of prompt and reply
+    PRIMARY KEY (pass, position)
+) WITHOUT ROWID;
+CREATE INDEX replies_by_prompt ON replies (prompt);
+"""
+_SCHEMA = f"""{_REPLIES}
 CREATE TABLE passes (
     id INTEGER PRIMARY KEY,
     key BLOB NOT NULL UNIQUE,       -- digest of the model's identity and of every prompt's tokens, in order
@@ -78,7 +89,7 @@ DELETE FROM scores;
 DELETE FROM states;
 """
 """Version 1 knew a model by too little: what it scored is not used again. Finished runs keep their responses."""
-
+_UPGRADES = {1: _FROM_VERSION_1 + _REPLIES, 2: _REPLIES}
 
 Upgrade = Callable[[sqlite3.Connection], None]
 
@@ -132,7 +143,7 @@ class Database:
         with self._explained():
             if not read_only:
                 self._make()
-            elif self._version() == 1:
+            elif self._version() in _UPGRADES:
                 Database(path, upgrade=self._upgrade).close()
             found = self._version()
             empty = self.connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
@@ -165,12 +176,14 @@ class Database:
             with self.transaction():
                 if self._version() == 0:  # nobody else was first
                     self._execute(_SCHEMA)
-        if self._version() == 1:
+        if self._version() in _UPGRADES:
             with suppress(OSError):
                 self.path.chmod(0o600)
             with self.transaction():
-                if self._version() == 1:
-                    self._execute(_FROM_VERSION_1)
+                found = self._version()
+                if found in _UPGRADES:  # nobody else was first
+                    self._execute(_UPGRADES[found])
+                if found == 1:
                     self._upgrade(self.connection)
         # A power cut may undo the last moments, which are then scored again, but never damages the file.
         run("PRAGMA synchronous = NORMAL")
@@ -179,7 +192,7 @@ class Database:
             pass  # tells now, and not after an hour, that nothing can be written
 
     def _execute(self, script: str) -> None:
-        for statement in script.split(";\n"):
+        for statement in filter(str.strip, script.split(";\n")):
             self.connection.execute(statement)
         self.connection.execute(f"PRAGMA user_version = {_VERSION}")
 

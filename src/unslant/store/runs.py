@@ -39,7 +39,7 @@ class Run:
             life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command to mend
             it).
         where: process and host of its last start.
-        done, total: prompts scored, and prompts asked for so far.
+        done, total: prompts with a score or a reply, and prompts asked for so far.
         started, updated: seconds since 1970; while a run is at work, ``updated`` is renewed every :data:`HEARTBEAT`
             seconds.
     """
@@ -137,6 +137,8 @@ class Runs:
             found, check, made_of = row
             same = made_of == _made_of(connection, run.id)
         finish = f"finish it with: unslant runs resume {run.id}"
+        if found is None and run.status == "done":
+            raise InputError(f"run {run.id} made no single table of responses; repeat its command with --out FOLDER")
         if found is None:
             raise InputError(
                 f"run {run.id} has no responses yet ({run.status}, {run.done:,} of {run.total:,} prompts scored); "
@@ -173,20 +175,20 @@ class Runs:
         raise InputError(f"{what}: see unslant runs list")
 
     def remove(self, run: Run) -> None:
-        """Forget a run, with every score that no other run has asked for."""
+        """Forget a run, with every score and reply that no other run has asked for."""
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
             passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
             connection.execute("DELETE FROM run_passes WHERE run = ?", (run.id,))
             kept = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
             for gone in set(passes) - kept:
-                for table, column in (("scores", "pass"), ("states", "pass"), ("passes", "id")):
+                for table, column in (("scores", "pass"), ("replies", "pass"), ("states", "pass"), ("passes", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,))
 
     def clear(self) -> None:
-        """Forget everything, scores of no run included."""
+        """Forget everything, also what belongs to no run."""
         with self._database.transaction() as connection:
-            for table in ("runs", "run_passes", "scores", "states", "passes"):
+            for table in ("runs", "run_passes", "scores", "replies", "states", "passes"):
                 connection.execute(f"DELETE FROM {table}")
 
     def shrink(self) -> None:

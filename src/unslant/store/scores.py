@@ -1,9 +1,9 @@
-"""Scores in the store.
+"""Scores in the store, and what they share with replies (:mod:`unslant.store.replies`).
 
-One call of ``score`` is a *pass*. Which prompts are run together decides the last bits of every score, so a pass is
-known by its model and its whole list of prompts: going on with it after a crash runs the same batches as before, and
-its scores come out bit for bit as if nothing had happened. Prompts that another pass of the same model has scored are
-taken over when a pass begins, and belong to it from then on.
+One call of ``score`` or ``generate`` is a *pass*. Which prompts are run together decides the last bits of every score,
+so a pass is known by its model and its whole list of prompts: going on with it after a crash runs the same batches as
+before, and its scores come out bit for bit as if nothing had happened. Prompts that another pass of the same model has
+scored are taken over when a pass begins, and belong to it from then on.
 
 Every row carries a checksum, and what is read is checked: a damaged row is an error that names the command to repair it
 (:mod:`unslant.store.repair`), never a score.
@@ -18,13 +18,15 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints, are_logprobs
 from unslant.errors import ModelError
 from unslant.store.database import Database, StoreError
+from unslant.store.replies import KeptReply
 
 KEY_BYTES = 16
 _LOOKED_UP = 500  # keys in one query
@@ -34,6 +36,10 @@ PASS_COLUMNS = "key, identity, total, done, planned, cost"
 @dataclass(frozen=True)
 class Kept:
     """The scores of one prompt, and which of them are only upper bounds."""
+
+    table: ClassVar = "scores"
+    column: ClassVar = "logprobs"
+    independent: ClassVar = False
 
     logprobs: Floats
     bounds: tuple[int, ...] = ()
@@ -56,6 +62,11 @@ class Kept:
         return cls(np.frombuffer(blob[:whole], dtype="<f8").copy(), tuple(np.flatnonzero(marks).tolist()))
 
 
+KINDS: tuple[type[Kept] | type[KeptReply], ...] = (Kept, KeptReply)
+"""What is kept. ``table`` and ``column`` say where; ``independent``: it does not matter what else the call asked."""
+Result = TypeVar("Result", Kept, KeptReply)
+
+
 def digest(*parts: bytes) -> bytes:
     """A key of ``KEY_BYTES`` bytes; the parts are told apart."""
     found = blake2b(digest_size=KEY_BYTES)
@@ -75,12 +86,12 @@ def checksum(*parts: object) -> int:
 
 
 def score_checksum(prompt: bytes, blob: bytes) -> int:
-    """The checksum of a score: :func:`checksum` for the millions."""
+    """The checksum of a score or a reply: :func:`checksum` for the millions."""
     return zlib.crc32(blob, zlib.crc32(prompt))
 
 
 def is_whole(prompt: object, blob: object, check: object) -> bool:
-    """Whether a row of scores is as it was written."""
+    """Whether a row of scores or replies is as it was written."""
     return isinstance(prompt, bytes) and isinstance(blob, bytes) and score_checksum(prompt, blob) == check
 
 
@@ -88,45 +99,45 @@ def damaged(database: Database, what: str) -> StoreError:
     """The error for rows whose checksum is wrong."""
     return StoreError(
         f"{database.path}: {what} damaged; drop what is damaged with: unslant runs repair --store "
-        f"{shlex.quote(str(database.path))} (the same command then scores that, and nothing else, again)"
+        f"{shlex.quote(str(database.path))} (the same command then asks for that, and nothing else, again)"
     )
 
 
 @dataclass
-class Pass:
-    """One call of ``score``, as far as it has come.
+class Pass(Generic[Result]):
+    """One call of ``score`` or ``generate``, as far as it has come.
 
     Attributes:
+        kind: what is kept.
         keys: of its prompts, in order.
         planned: positions that it scores itself, ascending; the others were taken over when it began.
         cost: counts of what it has scored itself, by name, at the moment of the last reading.
     """
 
     database: Database
+    kind: type[Result]
     id: int
     keys: Sequence[bytes]
     planned: Ints
     cost: dict[str, Any]
 
-    def stored(self) -> dict[int, Kept]:
+    def stored(self) -> dict[int, Result]:
         """What is known so far, by position. Reads ``cost`` at the same moment.
 
         Raises:
             StoreError: if any of it is damaged.
         """
-        found, wrong = {}, 0
+        found, wrong, kind = {}, 0, self.kind
         with self.database.snapshot() as connection:
             self._read_cost(connection)
-            rows = connection.execute(
-                "SELECT position, prompt, logprobs, checksum FROM scores WHERE pass = ?", (self.id,)
-            )
-            for position, prompt, blob, check in rows:
+            query = f"SELECT position, prompt, {kind.column}, checksum FROM {kind.table} WHERE pass = ?"
+            for position, prompt, blob, check in connection.execute(query, (self.id,)):
                 if is_whole(prompt, blob, check) and self._asked(position, prompt):
-                    found[position] = Kept.from_bytes(blob)
+                    found[position] = kind.from_bytes(blob)
                 else:
                     wrong += 1
         if wrong:
-            raise damaged(self.database, f"{wrong:,} of {len(found) + wrong:,} stored scores are")
+            raise damaged(self.database, f"{wrong:,} of {len(found) + wrong:,} stored {kind.table} are")
         return found
 
     def _asked(self, position: object, prompt: bytes) -> bool:
@@ -152,17 +163,17 @@ class Pass:
 
     def write(
         self,
-        rows: Iterable[tuple[int, Kept]],
+        rows: Iterable[tuple[int, Result]],
         done: int,
-        cost: Mapping[str, float],
-        states: Mapping[str, tuple[int, bytes]],
+        cost: Mapping[str, float] = MappingProxyType({}),
+        states: Mapping[str, tuple[int, bytes]] = MappingProxyType({}),
     ) -> None:
         """Keep ``rows``, and in the same moment how far the pass has come with them.
 
         Of two processes at work on the same pass, the one that is ahead says how far it is.
 
         Args:
-            done: scores known with these rows, those taken over among them.
+            done: results known with these rows, those taken over among them.
             states: by stretch: its step, and what the engine needs to go on after it.
 
         Raises:
@@ -171,12 +182,12 @@ class Pass:
         """
         with self.database.transaction() as connection:
             connection.executemany(
-                "INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?, ?)",
-                (_row(self.id, position, self.keys[position], scores) for position, scores in rows),
+                f"INSERT OR IGNORE INTO {self.kind.table} VALUES (?, ?, ?, ?, ?)",
+                (_row(self.id, position, self.keys[position], kept) for position, kept in rows),
             )
             updated = connection.execute(
                 "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
-                (done, json.dumps(cost), self.id, done),
+                (done, json.dumps(dict(cost)), self.id, done),
             )
             if updated.rowcount:
                 vouch_for_passes(connection, self.id)
@@ -191,10 +202,13 @@ class Pass:
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
 
 
-def open_pass(database: Database, identity: Mapping[str, str], keys: Sequence[bytes], run: str = "") -> Pass:
+def open_pass(
+    database: Database, kind: type[Result], identity: Mapping[str, str], keys: Sequence[bytes], run: str = ""
+) -> Pass[Result]:
     """The pass of this model over these prompts, begun now or earlier.
 
     Args:
+        kind: what is kept of a prompt.
         keys: of the prompts, in order, made with the model's identity in them.
         run: the run it belongs to.
 
@@ -202,38 +216,41 @@ def open_pass(database: Database, identity: Mapping[str, str], keys: Sequence[by
         StoreError: if the store cannot be written.
     """
     key = digest(*keys)
-    found = _find(database, key, keys)
-    known = {} if found else _lookup(database, keys)
+    found = _find(database, kind, key, keys)
+    known = {} if found and not kind.independent else _lookup(database, kind, keys)
     with database.transaction() as connection:
-        found = found or _find(database, key, keys)  # another process may have begun it in between
+        found = found or _find(database, kind, key, keys)  # another process may have begun it in between
         if found is None:
             planned = np.array([prompt not in known for prompt in keys], dtype=bool)
             bits = planned_bits(planned) if known else None
-            values = (key, identity_text(identity), len(keys), len(keys) - int(planned.sum()), bits, "{}")
+            known_already = len(keys) - int(planned.sum())
+            values: tuple[Any, ...] = (key, identity_text(identity), len(keys), known_already, bits, "{}")
             cursor = connection.execute(
                 f"INSERT INTO passes ({PASS_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*values, checksum(*values)),
             )
-            found = Pass(database, int(cursor.lastrowid or 0), keys, np.flatnonzero(planned), {})
-            connection.executemany(
-                "INSERT INTO scores VALUES (?, ?, ?, ?, ?)",
-                (
-                    (found.id, i, prompt, known[prompt], score_checksum(prompt, known[prompt]))
-                    for i, prompt in enumerate(keys)
-                    if prompt in known
-                ),
-            )
+            found = Pass(database, kind, int(cursor.lastrowid or 0), keys, np.flatnonzero(planned), {})
+        elif not kind.independent:
+            known = {}
+        connection.executemany(
+            f"INSERT OR IGNORE INTO {kind.table} VALUES (?, ?, ?, ?, ?)",
+            (
+                (found.id, i, prompt, known[prompt], score_checksum(prompt, known[prompt]))
+                for i, prompt in enumerate(keys)
+                if prompt in known
+            ),
+        )
         if run:
             connection.execute("INSERT OR REPLACE INTO run_passes VALUES (?, ?, 1)", (run, found.id))
     return found
 
 
-def _find(database: Database, key: bytes, keys: Sequence[bytes]) -> Pass | None:
+def _find(database: Database, kind: type[Result], key: bytes, keys: Sequence[bytes]) -> Pass[Result] | None:
     with database.reading() as connection:
         row = _checked_pass(database, connection, "key", key)
     if not row:
         return None
-    return Pass(database, row["id"], keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"]))
+    return Pass(database, kind, row["id"], keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"]))
 
 
 def _checked_pass(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
@@ -272,12 +289,12 @@ def identities(database: Database) -> list[str]:
 
 
 def forget(database: Database, identity: Mapping[str, str]) -> None:
-    """Drop every score of a model; see :meth:`unslant.store.Store.forget`."""
+    """Drop every score and reply of a model; see :meth:`unslant.store.Store.forget`."""
     with database.transaction() as connection:
         mine = connection.execute("SELECT id FROM passes WHERE identity = ?", (identity_text(identity),)).fetchall()
         for (number,) in mine:
-            connection.execute("DELETE FROM scores WHERE pass = ?", (number,))
-            connection.execute("DELETE FROM states WHERE pass = ?", (number,))
+            for table in ("scores", "replies", "states"):
+                connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
             connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", (number,))
             vouch_for_passes(connection, number)
 
@@ -289,20 +306,22 @@ def vouch_for_passes(connection: sqlite3.Connection, number: int | None = None) 
         connection.execute("UPDATE passes SET checksum = ? WHERE id = ?", (checksum(*row), id_))
 
 
-def _lookup(database: Database, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Scores of those of the prompts that any pass has scored; of several, the oldest."""
+def _lookup(database: Database, kind: type[Kept] | type[KeptReply], keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    """What any pass has kept of these prompts; of several, the oldest."""
     found: dict[bytes, bytes] = {}
     with database.reading() as connection:
-        if connection.execute("SELECT 1 FROM scores LIMIT 1").fetchone() is None:
+        if connection.execute(f"SELECT 1 FROM {kind.table} LIMIT 1").fetchone() is None:
             return found
         for some in _pieces(sorted(set(keys)), _LOOKED_UP):
             marks = ",".join("?" * len(some))
             rows = connection.execute(
-                f"SELECT prompt, logprobs, checksum FROM scores WHERE prompt IN ({marks}) ORDER BY pass, position", some
+                f"SELECT prompt, {kind.column}, checksum FROM {kind.table} WHERE prompt IN ({marks}) "
+                "ORDER BY pass, position",
+                some,
             )
             for prompt, blob, check in rows:
                 if not is_whole(prompt, blob, check):
-                    raise damaged(database, "a score of another run is")
+                    raise damaged(database, f"one of the stored {kind.table} is")
                 found.setdefault(prompt, blob)
     return found
 
@@ -312,8 +331,8 @@ def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
         yield keys[start : start + size]
 
 
-def _row(number: int, position: int, prompt: bytes, kept: Kept) -> tuple[int, int, bytes, bytes, int]:
-    if not are_logprobs(kept.logprobs):
+def _row(number: int, position: int, prompt: bytes, kept: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
+    if isinstance(kept, Kept) and not are_logprobs(kept.logprobs):
         found = kept.logprobs.tolist()
         raise ModelError(f"prompt {position + 1} was given {found}: not log-probabilities, so not stored")
     blob = kept.to_bytes()

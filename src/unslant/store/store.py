@@ -13,7 +13,9 @@ from unslant.store.database import Database, default_path
 
 
 class Store:
-    """Scores and runs in one file; use it with :class:`unslant.models.StoredModel`, and as a context manager.
+    """Scores, replies and runs in one file; use it as a context manager.
+
+    :class:`~unslant.models.stored.StoredModel` and :class:`~unslant.models.stored_chat.StoredChat` keep in it.
 
     Several processes may use one file at once. A process killed at any moment, or a power cut, leaves it whole.
 
@@ -30,9 +32,11 @@ class Store:
         self._database = Database(self.path, read_only=read_only, upgrade=_upgrade)
         self.runs = runs.Runs(self._database)
 
-    def open_pass(self, identity: Mapping[str, str], keys: Sequence[bytes], run: str = "") -> scores.Pass:
+    def open_pass(
+        self, kind: type[scores.Result], identity: Mapping[str, str], keys: Sequence[bytes], run: str = ""
+    ) -> scores.Pass[scores.Result]:
         """See :func:`unslant.store.scores.open_pass`."""
-        return scores.open_pass(self._database, identity, keys, run)
+        return scores.open_pass(self._database, kind, identity, keys, run)
 
     def known_as(self, identity: Mapping[str, str]) -> Mapping[str, str]:
         """The identity under which the store knows this model; see :mod:`unslant.store.identity`."""
@@ -44,7 +48,7 @@ class Store:
         return next((identity for identity in found if address.items() <= identity.items()), None)
 
     def forget(self, identity: Mapping[str, str]) -> None:
-        """Drop every score of a model, which has turned out to give others."""
+        """Drop every score and reply of a model, which has turned out to give others."""
         scores.forget(self._database, identity)
 
     def repair(self) -> repair.Repaired:

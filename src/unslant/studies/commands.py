@@ -10,7 +10,10 @@ from pathlib import Path
 
 from cyclopts import App
 
-EXIT_CODES = "Exit codes: 0 done, 2 bad input (one line says why), 5 not written, 130 stopped."
+EXIT_CODES = (
+    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 5 not written, "
+    "130 stopped."
+)
 
 
 def register(app: App, commands: Mapping[str, str]) -> None:

@@ -14,6 +14,8 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
+    Self,
     SupportsFloat,
     SupportsIndex,
     TypeVar,
@@ -147,14 +149,23 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions(Options):
-    """Which column holds what."""
+    """Which column holds what, and how answers are written."""
 
     fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
     """Column of the file (THEIRS) for one of our fields; may be given several times."""
+    answer_base: int | None = None
+    """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
+    answer_kind: str = "auto"
+    """How answers are written: index, letter, text (the option's), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "fields", pairs("--field", self.fields))
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """These options as keywords of :func:`unslant.load_questions`."""
+        return {"fields": dict(self.fields), "answer_base": self.answer_base, "answer_kind": self.answer_kind}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,20 +181,26 @@ class LoadOptions(FieldOptions):
     seed: int = 0
     """Random seed."""
 
-    def load(self, source: str | Path, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of a file, recipe or built-in set, multiple-choice or (``maths``) open maths.
+    def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
+        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
         """
-        from unslant.questions import load_math, load_questions
+        from unslant.questions import MathQuestion, QuestionSet, load_math, load_questions
 
-        read: Callable[..., QuestionSet[Any]] = load_math if maths else load_questions
-        return read(source, fields=dict(self.fields), on_bad="skip" if self.skip_bad else "error")
+        first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
+        maths = maths or isinstance(first, MathQuestion)
+        on_bad = "skip" if self.skip_bad else "error"
+        if not maths:
+            return load_questions(source, on_bad=on_bad, **self.reading)
+        if self.answer_base is not None or self.answer_kind != "auto":
+            raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
+        return load_math(source, on_bad=on_bad, fields=dict(self.fields))
 
-    def pool(self, source: Pool | None, maths: bool = False) -> "QuestionSet[Any] | None":
-        """Further questions, loaded or from a file with our own field names."""
-        return replace(self, fields={}).load(source, maths) if isinstance(source, str | Path) else source
+    def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
+        """Further questions, from a source with our own field names; None for None."""
+        return None if source is None else replace(self, fields={}).load(source, maths)
 
     def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
         from unslant.questions.loaders import sample
@@ -205,6 +222,27 @@ class PromptOptions(LoadOptions):
         from unslant.prompts import Writer, load_template
 
         return Writer(load_template(self.template), self.chat, getattr(self, "to_end", False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElicitOptions(PromptOptions):
+    """Whether labels are scored or replies are read."""
+
+    template: str = ""
+    """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
+    elicit: Literal["auto", "labels", "generate"] = "auto"
+    """What is read: labels (their log-probabilities) or generate (replies in words). auto: labels where it can be."""
+    reasoning: bool = False
+    """Replies: let the model reason first; the answer is asked for at the end."""
+
+    def resolved(self, generate: bool) -> Self:
+        """The settings of one way to ask, its own template filled in; InputError on settings of the other way."""
+        from unslant.prompts import usual_template
+
+        if generate and getattr(self, "to_end", False):
+            raise InputError("--to-end is about scores of labels, but replies are read: leave it out")
+        template = usual_template(generate, self.reasoning, self.template)
+        return replace(self, elicit="generate" if generate else "labels", template=template)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,18 +299,18 @@ class OutputOptions(ReportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """Where to store scores."""
+    """Where to store scores and replies."""
 
     store: Path | None = None
-    """File that stores every score (default: in your data folder)."""
+    """File that stores every score and reply (default: in your data folder)."""
     no_store: bool = False
-    """Neither store scores nor reuse stored ones."""
+    """Neither store scores and replies nor reuse stored ones."""
     offline: bool = False
-    """Do not ask a server: take every score from the store. The headline says so."""
+    """Do not ask a server: take every score and reply from the store. The headline says so."""
 
     def __post_init__(self) -> None:
         if self.offline and self.no_store:
-            raise InputError("--offline takes every score from the store: leave out --no-store")
+            raise InputError("--offline takes everything from the store: leave out --no-store")
 
 
 def flags(title: str, place: int) -> Parameter:
@@ -293,14 +331,39 @@ Logs = Annotated[
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
-Store = Annotated[Path | None, Parameter(help="File that stores every score (default: in your data folder).")]
-Model = Annotated[
-    str,
+Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
+_MODEL = "Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+_QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, or 'embedded'."
+Model = Annotated[str, Parameter(help=_MODEL)]
+OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]
+MoreModels = Annotated[
+    tuple[str, ...],
     Parameter(
-        help="Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+        name=("--model", "-m"),
+        help="A model to be compared; given several times, in place of MODEL or beside it. All are asked the same.",
     ),
 ]
-Questions = Annotated[str, Parameter(help="Question file (JSONL, JSON, CSV, Parquet), recipe name, or 'embedded'.")]
+Ranking = Annotated[
+    Path | None,
+    Parameter(help="Another ranking of the models (columns model and score or rank; or JSON): how far ours agrees."),
+]
+Questions = Annotated[str, Parameter(help=_QUESTIONS)]
+OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS)]
+
+
+def models_and_questions(
+    model: str | None, questions: str | None, more: "Sequence[str]", default: str = DEFAULT_MODEL
+) -> tuple[list[str], str]:
+    """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
+
+    With ``--model`` a single word is the questions.
+    """
+    if more and questions is None:
+        model, questions = None, model
+    names = [*([model] if model else []), *more] or [default]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(names)}: give each once")
+    return names, questions or EMBEDDED
 
 
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError, OutputError
+from unslant.errors import InputError, MostlyFailedError, OutputError
 from unslant.files import check_writable, dump_json, make_folder
 from unslant.studies.options import ReportOptions
+from unslant.studies.provenance import mostly_failed
 
 if TYPE_CHECKING:
     from unslant.studies.result import StudyResult
@@ -69,6 +70,7 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
 
     Raises:
         OutputError: naming every file that could not be written.
+        MostlyFailedError: if more than half of the requests to a model failed; everything is written nevertheless.
     """
     wanted = wanted_files(options)
     _print_summary(result, options)
@@ -88,6 +90,8 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
             raise failure
     if failed:
         raise OutputError("; ".join(map(str, failed)))
+    if told := mostly_failed(getattr(result, "meta", {})):
+        raise MostlyFailedError(told)
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:
@@ -98,7 +102,8 @@ def _print_summary(result: StudyResult, options: ReportOptions) -> None:
 
     stream = sys.stderr if options.json == STDOUT else sys.stdout
     console = Console(file=stream)
-    width = max(100, min(console.width, 120))  # tables need 100 columns
+    known = console.is_terminal or "COLUMNS" in os.environ
+    width = max(80, min(console.width, 120)) if known else 100
     try:
         print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
     except BrokenPipeError:

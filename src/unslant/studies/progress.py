@@ -6,16 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from unslant.asking import AT_ONCE
-
-if TYPE_CHECKING:
-    from unslant.models import ScoringModel
+from unslant.models import Cost
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -45,7 +43,7 @@ class ProgressView:
         self, write: Callable[[str], None] | None, *, live: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.write, self.clock = write, clock
-        self.model: ScoringModel | None = None
+        self.model: Any = None  # one that scores, or one that generates
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
         self.bar = Progress(
             *columns, console=Console(stderr=True), transient=True, disable=not live, get_time=clock, auto_refresh=live
@@ -92,15 +90,15 @@ def facts(task: Task) -> list[str]:
     return [*found, *filter(None, [getattr(model, "waiting", "")])]
 
 
-def _fewer_tokens(model: ScoringModel | None, counted: int) -> float:
+def _fewer_tokens(model: Any, counted: int) -> float:
     """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
-    if model is None or not model.cost.tokens:
+    if not isinstance(cost := getattr(model, "cost", None), Cost) or not cost.tokens:
         return 0.0
-    asked = max(counted - _count(model, "taken_over"), model.cost.prompts, 1)
-    return model.cost.tokens_plain * (model.cost.prompts / asked) / model.cost.tokens
+    asked = max(counted - _count(model, "taken_over"), cost.prompts, 1)
+    return cost.tokens_plain * (cost.prompts / asked) / cost.tokens
 
 
-def _count(model: ScoringModel | None, name: str) -> int:
+def _count(model: Any, name: str) -> int:
     return int(getattr(model, name, 0))
 
 

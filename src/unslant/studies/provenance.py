@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unslant.models import Cost
+from unslant.models import ChatCost, Cost
 from unslant.reports import Page
 from unslant.reports.numbers import count, percent
 
@@ -41,9 +41,36 @@ def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def mostly_failed(meta: Mapping[str, Any]) -> str:
+    """Of which models most requests failed, and why; empty if of none."""
+    told = [
+        f"{cost['failed']:,} of {count(cost['requests'], 'request')} to {name} failed ({cost['error']})"
+        for name, cost in meta.get("requests", {}).items()
+        if 2 * cost["failed"] > cost["requests"]
+    ]
+    return "; ".join(told)
+
+
+def request_lines(meta: Mapping[str, Any]) -> list[str]:
+    """What the replies of each model have cost, a line each."""
+    lines = []
+    for name, values in meta.get("requests", {}).items():
+        cost = ChatCost.of(values)
+        more = [f"{n:,} {word}" for n, word in ((cost.recalled, "from the store"), (cost.failed, "failed")) if n]
+        line = f"{name}: {count(cost.requests, 'request')}" + (f" ({', '.join(more)})" if more else "")
+        if cost.input_tokens or cost.output_tokens:
+            line += f"; {cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
+            line += f", {cost.reasoning_tokens:,} of them reasoning" if cost.reasoning_tokens else ""
+        line += (
+            f"; the tokens of {count(cost.uncounted, 'reply', 'replies')} were not counted" if cost.uncounted else ""
+        )
+        lines.append(f"{line}.")
+    return lines
+
+
 def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
     """A page that says what the reader must know of how the model was asked (:func:`unslant.models.facts_of`)."""
-    beside, notes = [], []
+    beside, notes = [], request_lines(meta)
     if meta.get("offline"):
         beside.append("offline: scores are from the store, the server was not asked")
     if meta.get("incomplete"):
@@ -55,6 +82,8 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
         became = "read as text" if found["read_as"] == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(found['questions']), 'question')}; {became}.")
     headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
+    if failed := mostly_failed(meta):
+        headline = f"{failed}; what came: {headline}"
     return replace(page, headline=headline, notes=(*page.notes, *notes))
 
 

@@ -8,53 +8,78 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import address_of, open_chat, open_model
+from unslant.models.open import address_of, open_chat, open_model, options_of_each
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
 from unslant.studies.provenance_block import same_as_before
 
 if TYPE_CHECKING:
-    from unslant.models import ScoringModel
+    from unslant.models import ChatModel, ScoringModel
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
     from unslant.store import Store
     from unslant.studies.result import StudyResult
 
+Asked = TypeVar("Asked", bound="ScoringModel | ChatModel")
+
 
 def run_study(
     study: Callable[..., Any],
-    model: str,
+    models: Sequence[str],
     questions: str,
     settings: LoadOptions,
-    models: ModelOptions,
+    options: ModelOptions,
     outputs: OutputOptions,
     store: StoreOptions,
     generate: GenerateOptions | None = None,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
 ) -> Any:
-    """Run a command that asks one model one question set, and return the study's result.
+    """Run a command that asks one question set of one model, or of several in turn, and return the result.
 
     Options are checked before anything is loaded, and questions are read before the model.
 
     Args:
         study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
-        generate: how to generate replies, which are not stored; by default labels are scored.
+        generate: how to generate replies; by default labels are scored.
+        compare: makes one result of those of several models.
     """
     check_outputs(outputs)
-    address_of(model, models, ("generate",) if generate else ("score",))
+    own = options_of_each(models, options, ("generate",) if generate else ("score",))
     found = settings.load(questions, getattr(settings, "maths", False))
-    if generate:
-        with show_progress(outputs.quiet) as progress:
-            result = study(partial(open_chat, model, models, generate), found, settings, progress=progress)
-    else:
-        with recording(store, outputs.quiet) as record:
-            loader = record.loader(partial(open_model, model, models), settings.sampled(found))
-            result = study(loader, found, settings, progress=record.progress)
-            record.keep(result.responses)
+
+    def ask(record: Recording, model: str, how: ModelOptions) -> Any:
+        opener = partial(open_chat, model, how, generate) if generate else partial(open_model, model, how)
+        return study(record.loader(opener, settings.sampled(found)), found, settings, progress=record.progress)
+
+    return run_models(models, own, ask, outputs, store, compare)
+
+
+def run_models(
+    models: Sequence[str],
+    options: Sequence[ModelOptions],
+    ask: Callable[[Recording, str, ModelOptions], Any],
+    outputs: OutputOptions,
+    store: StoreOptions,
+    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
+) -> Any:
+    """Ask each model in turn, store what comes, and write the result, or the comparison of several.
+
+    Raises:
+        InputError: if two models have the same name, so that no report could tell them apart.
+    """
+    names = [address_of(model, how).model for model, how in zip(models, options, strict=True)]
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(models)}: two have the same name")
+    with recording(store, outputs.quiet) as record:
+        results = [ask(record, *one) for one in zip(models, options, strict=True)]
+        if len(results) == 1:
+            record.keep(results[0].responses)
+    result = results[0] if compare is None or len(results) == 1 else compare(results)
     write_outputs(result, outputs)
     return result
 
@@ -79,7 +104,7 @@ def report_logs(
 
 @contextmanager
 def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
-    """Store every score and show progress while the block runs; StoreError if the store cannot be opened."""
+    """Store every score and reply and show progress while the block runs; StoreError if the store cannot be opened."""
     opened: Store | None = None
     if not options.no_store:
         from unslant.store import Store
@@ -105,34 +130,39 @@ class Recording:
         self._store, self._offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
-        self._models: list[ScoringModel] = []
+        self._models: list[ScoringModel | ChatModel] = []
 
-    def loader(
-        self, load: Callable[[], ScoringModel], questions: QuestionSet[Any] | None = None
-    ) -> Callable[[], ScoringModel]:
-        """``load`` with stored scores; the run is recorded once it is called."""
+    def loader(self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None) -> Callable[[], Asked]:
+        """``load`` with stored scores or replies; the run is recorded once it is called."""
         load = same_as_before(load, questions)
 
-        def loaded() -> ScoringModel:
-            model = load()
-            self._models.append(model)
-            if self._store is not None:
-                from unslant.models.stored import StoredModel
-
-                self._begin(self._store, model.name, questions)
-                model = StoredModel(model, self._store, self._run, offline=self._offline)
-                self._models.append(model)
+        def loaded() -> Asked:
+            model = self.stored(load(), questions)
             self.progress.model = model
             return model
 
         return loaded
 
-    def _begin(self, store: Store, model: str, questions: QuestionSet[Any] | None) -> None:
-        if not self._run:
-            self._run = store.runs.start(sys.argv[1:], Path.cwd(), model)
-            self._stop_beating = store.runs.keep_alive(self._run)
+    def stored(self, model: Asked, questions: QuestionSet[Any] | None = None) -> Asked:
+        """The model with its scores or replies stored, unless nothing is to be."""
+        if self._store is None:
+            return model
+        self.begin(model.name, questions)
+        from unslant.models.stored import StoredModel
+        from unslant.models.stored_chat import StoredChat
+
+        kind: Any = StoredChat if hasattr(model, "generate") else StoredModel
+        found = kind(model, self._store, self._run, offline=self._offline)
+        self._models.append(found)
+        return cast("Asked", found)
+
+    def begin(self, model: str, questions: QuestionSet[Any] | None = None) -> None:
+        """Record the run, unless it is."""
+        if self._store is not None and not self._run:
+            self._run = self._store.runs.start(sys.argv[1:], Path.cwd(), model)
+            self._stop_beating = self._store.runs.keep_alive(self._run)
             if questions is not None:
-                store.runs.note_questions(self._run, questions.name, questions.digest)
+                self._store.runs.note_questions(self._run, questions.name, questions.digest)
 
     def keep(self, responses: Responses) -> None:
         """Store the finished table, for ``unslant runs export``."""
@@ -144,10 +174,9 @@ class Recording:
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""
         recalled = sum(getattr(model, "recalled", 0) for model in self._models)
-        found = []
-        if self._store and recalled and not quiet:
-            found.append(f"{recalled:,} prompts had been scored before ({self._store.path})")
-        return found
+        if not self._store or not recalled or quiet:
+            return []
+        return [f"{recalled:,} prompts had been asked before ({self._store.path})"]
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
@@ -160,7 +189,7 @@ class Recording:
             with suppress(UnslantError):  # the store itself may be what failed
                 self._end("stopped" if stopped else "failed", message)
             if stopped and self._run:
-                print(f"scores so far are stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
+                print(f"what came so far is stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
             raise
         self._end("done")
 

@@ -161,3 +161,17 @@ class RecordedResult(StudyResult):
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
         replace(self.responses, meta={**self.responses.meta, "provenance": self.provenance}).to_parquet(path)
+
+
+def requests_of_all(results: Sequence[Any]) -> dict[str, Any]:
+    """What the replies of several results have cost, as metadata of their comparison."""
+    found = {name: cost for result in results for name, cost in result.meta.get("requests", {}).items()}
+    return {"requests": found} if found else {}
+
+
+def write_each(results: Sequence[Any], path: str | Path) -> None:
+    """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
+    from unslant.reports.escape import file_name
+
+    for result in results:
+        result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{file_name(result.model)}"))

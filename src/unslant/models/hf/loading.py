@@ -1,16 +1,17 @@
-"""Find and load a model: a reference model by name, a folder, or a Hub id."""
+"""Find and load a model: a reference model by name, a folder, a GGUF file, or a Hub id."""
 
 from __future__ import annotations
 
 import socket
 import urllib.request
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, one_of
 from unslant.extras import needed
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def load_model(
     """Load a causal language model and its tokenizer.
 
     Args:
-        name: a reference model (``fair``, ``prefers-a``, ...), a folder, or a Hub id.
+        name: a reference model (``fair``, ``prefers-a``, ...), a folder, a GGUF file or a folder with one (its weights
+            are dequantized), or a Hub id.
         dtype: ``auto`` is float32 on a CPU, and the type the weights are stored in elsewhere.
         device: ``auto`` is cuda, then mps, then cpu. ``cuda:1`` and the like are allowed.
         adapter: folder or Hub id of a ``peft`` adapter.
@@ -53,12 +55,14 @@ def load_model(
         InputError: on an unknown dtype or device.
     """
     if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}")
+        raise InputError(f"unknown dtype {dtype!r}: {one_of(dtype, DTYPES)}")
     if device.split(":")[0] not in DEVICES:
-        raise InputError(f"unknown device {device!r}: use one of {', '.join(DEVICES)}")
+        raise InputError(f"unknown device {device!r}: {one_of(device, DEVICES)}")
     source = locate(name)
     for library in ("torch", "transformers"):
         needed(library, f"{name}, a local model,")
+    if adapter:
+        adapter_base(adapter)  # nothing else is loaded where it is no adapter
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -68,8 +72,20 @@ def load_model(
     place = _device(device, torch)
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
-    tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
-    model, found = _load("model", name, AutoModelForCausalLM, source, dtype=kind, output_loading_info=True, **options)
+    with quiet_loading():
+        tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
+        model, found = _load(
+            "model",
+            name,
+            AutoModelForCausalLM,
+            source,
+            dtype=kind,
+            output_loading_info=True,
+            **options,
+            **_dense(source),
+        )
+    if getattr(model, "hf_quantizer", None) and is_gguf(source):  # dense by now, and can be saved and trained as such
+        model.hf_quantizer.remove_quantization_config(model)
     incomplete = [_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)]
     shown = name
     if adapter:
@@ -101,7 +117,7 @@ def open_local(address: Address) -> TransformersModel:
 
 
 def locate(name: str) -> str:
-    """The folder of a reference model; folders and Hub ids as they are.
+    """The folder of a reference model, the GGUF file of a folder with one; folders, GGUF files and Hub ids as they are.
 
     Raises:
         ModelError: if it is neither, or the folder holds no model.
@@ -111,7 +127,14 @@ def locate(name: str) -> str:
     if name in (WORDS, *reference_names()):
         return str(reference_path(name))
     folder = Path(name).expanduser()
+    if folder.is_file() and is_gguf(folder):
+        return str(folder)
     if folder.is_dir():
+        files = sorted(folder.glob("*.gguf"))
+        if files and not (folder / "config.json").is_file():
+            if len(files) > 1:
+                raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
+            return str(files[0])
         if not (folder / "config.json").is_file():
             raise ModelError(f"{folder}: not a model folder, config.json is missing")
         if not any(
@@ -119,23 +142,32 @@ def locate(name: str) -> str:
         ):
             raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
         return str(folder)
-    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"{name}: no such model folder; give a folder with config.json, or a Hub id such as org/model")
+    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1 or is_gguf(name):
+        raise ModelError(
+            f"{name}: no such model; give a folder with config.json, a .gguf file, or a Hub id such as org/model"
+        )
     return name
 
 
 def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
     from unslant.reference import reference_names
 
+    path = Path(source)
+    if is_gguf(path):
+        for package in ("gguf", "accelerate"):
+            needed(package, f"{name}, a GGUF file,")
+        source, options = str(path.parent), options | {"gguf_file": path.name}
     try:
         return auto.from_pretrained(source, **options)
     except Exception as error:  # transformers raises many kinds, and all of them mean that this source is no use
-        if Path(source).is_dir():
+        if is_gguf(path):
+            raise ModelError(f"{path}: the {what} cannot be loaded from it: {_first_line(error)}") from error
+        if path.is_dir():
             raise ModelError(f"{source}: the {what} cannot be loaded: {_first_line(error)}") from error
         raise ModelError(
-            f"unknown model {name!r}: no such folder, none of the reference models ({', '.join(reference_names())}), "
-            f"and it could not be downloaded from the Hub ({_first_line(error)}); check the name and the network, "
-            "or give a folder"
+            f"unknown model {name!r}: there is no such folder, none of the reference models is called so "
+            f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({_first_line(error)}); "
+            "check the name and the network, or give a folder"
         ) from error
 
 
@@ -154,13 +186,28 @@ def check_complete(source: str, *, trust_remote_code: bool = False, allow_missin
     return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
 
 
+def adapter_base(adapter: str) -> str:
+    """The model that an adapter was made for; empty where it does not say.
+
+    Raises:
+        ModelError: if peft is missing, or this is no adapter.
+    """
+    needed("peft", f"{adapter}, an adapter,")
+    from peft import PeftConfig
+
+    try:
+        return str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
+    except Exception as error:  # as above
+        raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+
+
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
     """A model with an adapter on it, and what the adapter's file lacks or has too many of, where that is allowed.
 
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
-    needed("peft", f"{adapter}, an adapter,")
+    own, base = str(model.config._name_or_path), adapter_base(adapter)
     from peft import PeftModel
 
     try:
@@ -169,8 +216,41 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
             model = PeftModel.from_pretrained(model, adapter, **_where(adapter))
             found = model.load_adapter(adapter, "default", **_where(adapter))  # again, for what it tells
     except Exception as error:  # as above
-        raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+        made_for = f" onto {own}, for it was made for {base}" if base else f" onto {own}"
+        lines = [line.strip() for line in str(error).splitlines()]
+        reason = next((line for line in lines if line.startswith("size mismatch")), _first_line(error))
+        raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error
+    if base and Path(base).name != Path(own).name:
+        warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
     return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
+
+
+def is_gguf(source: str | Path) -> bool:
+    """Whether this is the name of a GGUF file."""
+    return str(source).lower().endswith(".gguf")
+
+
+def _dense(source: str) -> dict[str, Any]:
+    """Have the blocks of a GGUF file unpacked: packed ones could be neither trained nor scored in batches exactly."""
+    import transformers
+
+    if not (is_gguf(source) and hasattr(transformers, "GgufConfig")):  # earlier ones always unpack
+        return {}
+    return {"quantization_config": transformers.GgufConfig(dequantize=True)}
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """No progress bars of transformers while the block runs."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
@@ -199,7 +279,7 @@ def _listed(keys: list[str]) -> str:
 
 def _where(source: str) -> dict[str, bool]:
     """Where the libraries are to look: not at a Hub that cannot be reached, which they would try for a minute."""
-    return {"local_files_only": Path(source).is_dir() or not _hub_reachable()}
+    return {"local_files_only": Path(source).exists() or not _hub_reachable()}
 
 
 def _hub_reachable() -> bool:

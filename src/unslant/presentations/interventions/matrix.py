@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 
 Kind = Literal["choice", "maths"]
 Combination = tuple[str, ...]
@@ -76,7 +76,7 @@ def in_order(interventions: Iterable[str]) -> Combination:
     given = list(interventions)
     for code in given:
         if code not in NAMES:
-            raise InputError(f"unknown intervention {code!r}: use {', '.join(f'{c} ({n})' for c, n in NAMES.items())}")
+            raise InputError(f"unknown intervention {code!r}: {one_of(code, NAMES)} ({', '.join(NAMES.values())})")
         if given.count(code) > 1:
             raise InputError(f"intervention {code!r} is given twice")
     return tuple(code for code in NAMES if code in given)

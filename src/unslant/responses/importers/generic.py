@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answers import parse_list
 from unslant.questions.formats import read_records
@@ -59,7 +59,7 @@ def _is_wrapped(record: Mapping[str, Any]) -> bool:
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     unknown = sorted(set(fields) - set(FIELDS))
     if unknown:
-        raise InputError(f"unknown field {unknown[0]!r} for a table of pages; use one of {', '.join(FIELDS)}")
+        raise InputError(f"unknown field {unknown[0]!r} for a table of pages: {one_of(unknown[0], FIELDS)}")
     by_model: dict[str, list[Logged]] = {}
     words = True
     for record in read_records(path, [name for names in FIELDS.values() for name in names]):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from unslant.arrays import Bools, Floats
-from unslant.errors import InputError, first_line
+from unslant.errors import InputError, first_line, one_of
 from unslant.files import MAX_CELLS, decoded, read_bytes, read_parquet
 from unslant.presentations.labels import alphabetical
 
@@ -88,7 +88,7 @@ def find_fields(columns: Sequence[str], given: dict[str, str], path: Path) -> di
     """
     unknown = sorted(set(given) - set(FIELDS))
     if unknown:
-        raise InputError(f"unknown field {unknown[0]!r} for recorded responses; use one of {', '.join(FIELDS)}")
+        raise InputError(f"unknown field {unknown[0]!r} for recorded responses: {one_of(unknown[0], FIELDS)}")
     found: dict[str, str] = {}
     for name, usual in FIELDS.items():
         tried = (given[name],) if name in given else usual

@@ -16,7 +16,7 @@ from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import Question
 from unslant.responses.read_choice import extract_labels
-from unslant.responses.table import Response, Responses, text_ranks
+from unslant.responses.table import GENERATE, Response, Responses, text_ranks
 
 Order = tuple[int, ...]
 ROUNDING = 1e-4
@@ -157,10 +157,11 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         for page in log.pages:
             by_id.setdefault(page.id, []).append(page)
     rows: list[Response] = []
+    elicitation = GENERATE if all(log.scores == "words" for log in logs) else "cloze"
     questions = []
     orders = Counter[int]()
     for pages in by_id.values():
-        known = _Question(pages)
+        known = _Question(pages, elicitation)
         seen: Counter[tuple[str, Order]] = Counter()
         for page in pages:
             rows.append(known.row(page, seen, logs[0].task))
@@ -189,7 +190,8 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
 class _Question:
     """What is known of a question from its pages."""
 
-    def __init__(self, pages: Sequence[Logged]) -> None:
+    def __init__(self, pages: Sequence[Logged], elicitation: str) -> None:
+        self.elicitation = elicitation
         first = next((page for page in pages if page.order is not None and _is_given(page.order)), pages[0])
         self.id = first.id
         self.n = len(first.labels)
@@ -234,7 +236,7 @@ class _Question:
         return Response(
             question_id=self.id,
             kind=kind,
-            elicitation="cloze",
+            elicitation=self.elicitation,
             labels=page.labels,
             contents=order,
             answers=answers,

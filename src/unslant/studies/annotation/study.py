@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -18,16 +18,18 @@ from unslant.prompts import load_template
 from unslant.questions.tables import read_table
 from unslant.reports.escape import csv_text
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.unbiased.plan import AnySet, key_of, plan
+from unslant.studies.options import LoadOptions
+from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 
 
-def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
+def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
     """``n`` composed items at random, each with an empty column ``right`` to fill in with yes or no.
 
-    Every question is composed once; each true/false item of a binary transformation counts as an item.
+    Every question is composed once; each true/false item of a binary transformation counts as an item. The questions
+    are whatever :func:`unslant.load_questions` takes, or maths questions.
 
     Raises:
         InputError: if ``n`` is less than 1, or no question can be composed.
@@ -35,7 +37,7 @@ def sheet(questions: AnySet, n: int = 300, *, template: str = "plain", seed: int
     if n < 1:
         raise InputError(f"{n} items: give 1 or more")
     layout = load_template(template)
-    planned = plan(questions, UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed))
+    planned = plan(LoadOptions().load(questions), UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed))
     asked = [(question, presentation) for question, presentation in planned.asked if presentation.kind == BOAT]
     chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
     rows = []

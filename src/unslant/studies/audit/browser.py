@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.metrics import METRICS, Block, OrderScores, View, choose, vote
+from unslant.metrics import METRICS, Block, OrderScores, View, choose, measure, vote
 from unslant.reports.browser import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def _questions(runs: Mapping[str, AuditResult]) -> list[dict[str, Any]]:
 
 def _run(name: str, result: AuditResult, place: dict[str, int]) -> dict[str, Any]:
     scores, values = result.scores, result.metrics.questions
+    if scores.stopped is not None:
+        values = measure(scores)  # not those that stand for other questions
     return {
         "name": name,
         "labels": list(scores.labels),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cyclopts import Parameter
+
 from unslant.studies import options as o
 from unslant.studies.audit.settings import AuditSettings
 
@@ -14,8 +16,10 @@ def audit(
     /,
     *,
     log: o.Logs = (),
+    dry_run: Annotated[bool, Parameter(help="Print what asking would take, requests and tokens, and stop.")] = False,
     settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
     models: o.Models = o.ModelOptions(),
+    generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
@@ -23,21 +27,38 @@ def audit(
 
     Without arguments, audits the reference model prefers-a on the embedded questions.
 
+    Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
+    question in its rotations, at most 6. --dry-run tells the cost before; --adaptive asks most questions twice only.
+
     With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
     your own) in place of asking a model; files of one model and the same questions in several orders belong together.
 
     Examples:
-      unslant audit --log samples_mmlu_2026-11-21.jsonl
       unslant audit org/name questions.jsonl --html report.html
+      unslant audit inspect:openai/gpt-4o-mini questions.jsonl --reasoning --dry-run
     """
+    from unslant.errors import InputError
+    from unslant.models.open import gives_replies
+
     if log:
         from unslant.studies.audit.logs import audit_logs
         from unslant.studies.outputs import check_outputs, write_outputs
 
         check_outputs(outputs)
         write_outputs(audit_logs(log, settings.fields), outputs)
-    else:
-        from unslant.studies.audit.study import audit as run
-        from unslant.studies.recording import run_study
+        return
+    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
+    chosen = settings.resolved(in_words)
+    if not in_words and generate != o.GenerateOptions():
+        raise InputError(
+            "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
+        )
+    if dry_run:
+        from unslant.studies.audit.dry_run import estimate
 
-        run_study(run, model, questions, settings, models, outputs, store)
+        print("\n".join(estimate(model, questions, chosen, models, generate)))
+        return
+    from unslant.studies.audit.study import audit as run
+    from unslant.studies.recording import run_study
+
+    run_study(run, [model], questions, chosen, models, outputs, store, generate if in_words else None)

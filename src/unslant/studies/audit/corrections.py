@@ -11,6 +11,7 @@ from unslant.debias.gray_box import mean_of_orders
 from unslant.debias.pride import ALPHA, drawn, label_prior, without_prior
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, choose
 from unslant.presentations import rotations
+from unslant.responses.table import GENERATE
 
 LEAST_SHARE = 0.5
 """A method that can answer a smaller share of the questions is left out, so that the others keep theirs."""
@@ -53,13 +54,15 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
     """Vote, PriDe and gray-box from recorded scores, all on the same questions.
 
     PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
-    orders may lack them. A method that can answer less than :data:`LEAST_SHARE` of the questions has no accuracy.
+    orders may lack them. Both need log-probabilities: replies have the vote alone. A method that can answer less than
+    :data:`LEAST_SHARE` of the questions has no accuracy.
     """
     if scores.order_counts.max(initial=0) < 2:
         return ()
     voted = measures.vote_accuracy
-    found = {"vote": _Corrected(np.nan_to_num(voted), scores.order_counts, ~np.isnan(voted))}
-    if not scores.pinned.all(axis=1).all():
+    orders = scores.order_counts if scores.stopped is None else np.where(scores.stopped, 2, scores.order_counts)
+    found = {"vote": _Corrected(np.nan_to_num(voted), orders, ~np.isnan(voted))}
+    if scores.elicitation != GENERATE and not scores.pinned.all(axis=1).all():
         found |= {"pride": _pride(scores), "gray-box": _gray_box(scores)}
     as_reported = ~np.isnan(measures.accuracy)
     total = int((as_reported & scores.has_answer).sum())

@@ -15,6 +15,7 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
+from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ MANY_FAILED = 0.05
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 ONE_ORDER = "one order: whether the order matters cannot be known"
+TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
@@ -34,16 +36,21 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
+    said = headline(result.metrics)
+    if result.replies:  # what stands alone, in JSON say, tells who answered what
+        said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
+    keys = TILES_IN_WORDS if result.replies else TILES
     return Page(
         about=asked_about(result.meta, count(len(result.scores), "question"), shown),
-        headline=headline(result.metrics),
+        headline=said,
         lead=_lead(result),
-        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in TILES)),
+        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys)),
         panels=(
             score_panel({result.name: result}),
             orders_panel(result),
             labels_panel({result.name: result}),
             priors_panel(result),
+            replies_panel(result.replies),
             corrections_panel(result),
             subjects_panel(result),
             numbers_panel({result.name: result}),
@@ -72,14 +79,15 @@ def headline(metrics: Metrics) -> str:
         if value.defined
     ]
     counts = metrics.counts
-    failed = f"no answer in {counts.failed_rows:,} of {counts.rows:,} responses" if counts.failed_rows else ""
-    if not written:
+    no_answer = counts.failed_rows + counts.unanswered_rows
+    failed = f"no answer in {no_answer:,} of {counts.rows:,} responses" if no_answer else ""
+    if not written or no_answer == counts.rows:
         return f"Nothing could be measured{': ' * bool(failed)}{failed}"
     chance = f"chance {number(means.chance, METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
     parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
-    if failed and counts.failed_rows > MANY_FAILED * counts.rows:
+    if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
     if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
@@ -96,7 +104,9 @@ def _lead(result: AuditResult) -> str:
     parts = []
     if means.consistency.defined:
         changing = percent(1 - means.consistency.value)
-        parts.append(f"For {changing} of the questions, the answer changes with the order of options")
+        missing = " or is missing" if result.metrics.counts.unanswered_rows else ""
+        parts.append(f"For {changing} of the questions, the answer changes with the order of options{missing}")
+    parts += [told] if (told := noise_lead(result.replies)) else []
     if over.worst.defined and "sampled" not in over.worst.note:
         parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
     return "; ".join(parts) + "." if parts else ""
@@ -105,7 +115,7 @@ def _lead(result: AuditResult) -> str:
 def notes(result: AuditResult) -> list[str]:
     """What was left out or needs care, and the cost, one sentence each."""
     counts = result.metrics.counts
-    failed = "failed; they count as no answer, and their questions are excluded from the order metrics."
+    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
     missing = "excluded from the order metrics because an order is missing or failed"
     several = "several right options; choosing any of them counts as right"
     pinned = "options that keep their place (all of the above, both A and C)"
@@ -136,6 +146,7 @@ def notes(result: AuditResult) -> list[str]:
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *unanswered_lines(counts),
         *(
             [
                 f"Label scores that are only upper bounds, because the server did not return the label: "
@@ -160,6 +171,7 @@ def notes(result: AuditResult) -> list[str]:
             * (least == least)
         ),
         *skipped_lines(result.meta),
+        *adaptive_lines(result.replies.adaptive if result.replies else None),
         *cost_lines(result.cost),
     ]
 
@@ -256,6 +268,8 @@ def _orders_chart(
 
 
 def _histogram(result: AuditResult) -> tuple[Chart, ...]:
+    if result.scores.stopped is not None:
+        return ()
     values = result.metrics.questions.expected_accuracy[result.scores.order_counts > 1]
     values = values[~np.isnan(values)]
     if not values.size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from unslant.metrics import (
 from unslant.models import Cost
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
+from unslant.studies.audit.replies import Replies, replies_of
 from unslant.studies.result import RecordedResult
 
 
@@ -31,6 +32,7 @@ class AuditResult(RecordedResult):
         responses: one row per presentation; ``responses.meta`` holds the settings.
         nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
         base_rates: number of options -> label probabilities without content (P5).
+        replies: what replies tell beside their answers; None where labels were scored.
         scores: the responses as arrays, from which every number is computed.
     """
 
@@ -42,6 +44,7 @@ class AuditResult(RecordedResult):
     nvr: Nvr
     base_rates: dict[int, BaseRates]
     corrections: tuple[Correction, ...]
+    replies: Replies | None
     cost: Cost
     meta: dict[str, Any]
     scores: OrderScores = field(repr=False)
@@ -66,9 +69,10 @@ def result_of(responses: Responses) -> AuditResult:
     return AuditResult(
         responses,
         metrics,
-        nvr_from_scores(scores, bootstrap),
+        nvr_from_scores(scores if scores.stopped is None else replace(scores, blocks=()), bootstrap),
         base_rates(responses, labels=scores.labels),
         corrections(scores, metrics.questions, bootstrap),
+        replies_of(responses, scores, bootstrap),
         cost,
         meta,
         scores,

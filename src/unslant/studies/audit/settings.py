@@ -1,13 +1,45 @@
 """How an audit asks."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from unslant.studies.options import PromptOptions, ScoredLabelOptions, ShotOptions
+from unslant.errors import InputError
+from unslant.studies.options import ElicitOptions, ScoredLabelOptions, ShotOptions
+
+_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
+"""Fields that say nothing where labels are scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditSettings(ShotOptions, ScoredLabelOptions, PromptOptions):
+class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     """How the questions are asked; see :func:`unslant.audit`."""
 
+    LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
+
     orders: str = "auto"
-    """auto (up to 24, balanced over positions), all, cyclic, reverse, given, or the number to sample."""
+    """auto (up to 24, balanced over positions; of replies 6), all, cyclic, reverse, given, or the number to sample."""
+    repeats: int = 1
+    """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
+    repeat_sample: int = 50
+    """Replies: how many questions --repeats asks again, drawn at random."""
+    adaptive: bool = False
+    """Replies: ask a question in all orders only if its answers as given and reversed differ; see --calibrate."""
+    calibrate: float = 0.1
+    """Replies: share of the agreeing questions that --adaptive asks in all orders all the same, ten at least."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.calibrate > 1:
+            raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
+
+    def resolved(self, generate: bool) -> Self:
+        """See :meth:`ElicitOptions.resolved`."""
+        useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
+        if useless and not generate:
+            raise InputError(f"--{useless[0]} is about replies, but labels are scored: add --elicit generate")
+        return super().resolved(generate)
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """See :meth:`Options.recorded`; only what applies to this way of asking."""
+        others = ("to_end",) if self.elicit == "generate" else ("elicit", *_OF_REPLIES)
+        return super().recorded(*others, *left_out) | {"template": self.template or "plain"}

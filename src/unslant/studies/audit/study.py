@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, no_progress
-from unslant.models import ScoringModel
-from unslant.models.open import opened
+from unslant.models import ChatModel, ScoringModel
+from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
     Presentation,
     ShotChooser,
@@ -22,7 +21,7 @@ from unslant.presentations import (
     reversed_order,
 )
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
@@ -30,8 +29,8 @@ from unslant.studies.options import with_options
 
 
 def audit(
-    model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: str | Path | QuestionSet[Question] | Iterable[Question] = EMBEDDED,
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
+    questions: Any = EMBEDDED,
     settings: AuditSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -39,14 +38,15 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders and measure how much of the score is bias.
 
-    Every question is also shown as given, reversed, with labels reversed, with both reversed, and with labels shifted
-    by one; a question without content is shown once per label order and number of options. All results come from these
-    scores.
+    A model that gives only replies is audited by these (:mod:`unslant.studies.audit.words`), as is any other with
+    ``elicit="generate"``. Of others, labels are scored: every question is also shown as given, reversed, with labels
+    reversed, with both reversed, and with labels shifted by one; a question without content is shown once per label
+    order and number of options. All results come from these scores.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
             other inputs have been checked.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes: a file, recipe, list, data frame, loaded set, ...
         settings, options: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as keywords
             (``orders="cyclic"``, ``limit=100``, ...), or both.
 
@@ -55,8 +55,13 @@ def audit(
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
     chosen = with_options(AuditSettings, settings, options)
+    chosen = chosen.resolved(gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate")
+    found = chosen.sampled(chosen.load(questions))
+    if chosen.elicit == "generate":
+        from unslant.studies.audit.words import audit_in_words
+
+        return audit_in_words(model, found, chosen, progress=progress)
     alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
-    found = chosen.sampled(_question_set(questions, chosen))
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
     shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}  # presentations of a question; refused here, not on the way
@@ -109,11 +114,3 @@ def audit_presentations(
     if len(labels) > 2:
         shown.append(present(question, given, kind="labels-shifted", labels=(*labels[1:], labels[0])))
     return shown
-
-
-def _question_set(
-    questions: str | Path | QuestionSet[Question] | Iterable[Question], settings: AuditSettings
-) -> QuestionSet[Question]:
-    if isinstance(questions, str | Path):
-        return settings.load(questions)
-    return questions if isinstance(questions, QuestionSet) else QuestionSet.of(questions)

@@ -48,6 +48,6 @@ def base_rate(
         result = base_rate_recorded(log, texts, model=model, fields=settings.fields, seed=settings.seed)
         write_outputs(result, outputs)
     else:
-        result = run_study(run, model or o.DEFAULT_MODEL, questions or o.EMBEDDED, settings, models, outputs, store)
+        result = run_study(run, [model or o.DEFAULT_MODEL], questions or o.EMBEDDED, settings, models, outputs, store)
     if charts:
         save_charts(result, charts)

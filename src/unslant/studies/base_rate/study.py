@@ -16,7 +16,7 @@ from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import ShotChooser, control_presentations, nvr_presentations, parse_labels, present
 from unslant.prompts import Cloze, Counterfactual, Elicitation
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question, load_questions
 from unslant.responses import Responses, load_recorded
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
@@ -27,7 +27,7 @@ from unslant.studies.options import with_options
 
 def base_rate(
     model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: BaseRateSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -37,7 +37,7 @@ def base_rate(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
             (``canary="best"``, ``nvr=False``, ...), or both.
 
@@ -48,7 +48,7 @@ def base_rate(
     chosen = with_options(BaseRateSettings, settings, options)
     alphabet, writer = parse_labels(chosen.labels), chosen.writer()
     elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     pool = chosen.pool(chosen.shots_from) or found
     chooser = ShotChooser(pool.questions, chosen.shots, chosen.seed, alphabet=alphabet)
     asked = [
@@ -78,7 +78,7 @@ def base_rate_presentations(
 
 def base_rate_recorded(
     source: str | Path | Responses | Sequence[str | Path],
-    questions: QuestionSet[Question] | Sequence[Question] | None = None,
+    questions: Any = None,
     *,
     model: str | None = None,
     fields: Mapping[str, str] | None = None,
@@ -89,8 +89,8 @@ def base_rate_recorded(
     Args:
         source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those of
             :meth:`BaseRateResult.to_parquet`, or a table of responses.
-        questions: the texts for the shortcut controls. Recorded ids may be the last parts of the questions' ids
-            (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
+        questions: the texts for the shortcut controls: whatever :func:`unslant.load_questions` takes. Recorded ids may
+            be the last parts of the questions' ids (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
         model, fields: see unslant.responses.load_recorded.
 
     Raises:
@@ -101,7 +101,7 @@ def base_rate_recorded(
     else:
         paths = [source] if isinstance(source, str | Path) else source
         responses = _joined([load_recorded(path, fields=fields, model=model) for path in paths])
-    return result_of(responses, None if questions is None else list(questions), seed)
+    return result_of(responses, None if questions is None else list(load_questions(questions)), seed)
 
 
 def _joined(tables: Sequence[Responses]) -> Responses:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
@@ -14,14 +13,14 @@ from unslant.files import dump_json, write_atomically
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
 from unslant.presentations.interventions import VANILLA
-from unslant.questions import EMBEDDED, QuestionSet
+from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.contamination.result import ContaminationResult
 from unslant.studies.contamination.settings import ContaminationSettings, Training
 from unslant.studies.options import part_of, with_options
 from unslant.studies.provenance_block import provenance
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
-from unslant.studies.unbiased.plan import AnySet, plan
+from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
@@ -37,7 +36,7 @@ def _load(name: str) -> TransformersModel:
 
 def contamination(
     model: str | TransformersModel | Callable[[], TransformersModel],
-    questions: str | Path | AnySet = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: ContaminationSettings | None = None,
     *,
     load: Callable[[str], Any] = _load,
@@ -50,7 +49,7 @@ def contamination(
 
     Args:
         model: a name for ``load``, a loaded model, or a function that loads one; it is trained in place.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
         load: opens models by name.
 
@@ -59,7 +58,7 @@ def contamination(
         ModelError: if the model cannot be loaded or trained.
     """
     chosen = with_options(ContaminationSettings, settings, options)
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     asked = part_of(chosen, UnbiasedSettings, alone=False, limit=None)
     measure = partial(unbiased, questions=found, settings=asked, progress=progress)
     opener = partial(load, model) if isinstance(model, str) else partial(opened, model, ("score", "train"))

@@ -9,7 +9,6 @@ from unslant.debias.lora1.settings import TrainSettings
 from unslant.studies.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
 
 if TYPE_CHECKING:
-    from unslant.questions import Question, QuestionSet
     from unslant.studies.debias.training_log import TrainingLog
 
 
@@ -23,7 +22,7 @@ class AdapterSettings(ScoredLabelOptions, PromptOptions, TrainSettings):
 
 def train(
     model: Any,
-    questions: "str | Path | QuestionSet[Question]",
+    questions: Any,
     out: str | Path,
     settings: AdapterSettings | None = None,
     *,
@@ -36,7 +35,7 @@ def train(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         out: folder for adapter, log and checkpoint; a run that was stopped there is resumed.
         settings, options: an :class:`AdapterSettings`, its fields as keywords (``epochs=3``, ``held_out="q.jsonl"``,
             ...), or both.
@@ -62,12 +61,11 @@ def train(
     from unslant.models.open import opened
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
-    from unslant.questions import QuestionSet
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
     from unslant.studies.provenance_block import provenance
 
     out = Path(out)
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     following = chosen.pool(chosen.held_out)
     training, held_out = (list(found), list(following)) if following else split(found.questions, chosen.seed)
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from unslant.asking import ModelAsker, Progress, no_progress
+from unslant.asking import Progress, no_progress
 from unslant.debias import Answers, method_named
 from unslant.debias import debias as answer
+from unslant.debias.base import check_asker
+from unslant.debias.debiased_model import asker_of
 from unslant.errors import InputError
-from unslant.models.open import opened
+from unslant.models.open import gives_replies, opened
 from unslant.presentations import parse_labels
-from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED
 from unslant.studies.debias.settings import AnswerSettings
 from unslant.studies.options import with_options
 
 
 def debias(
     model: Any,
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: AnswerSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -29,7 +29,7 @@ def debias(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords
             (``method="pride"``, ...), or both.
 
@@ -39,11 +39,14 @@ def debias(
     """
     chosen = with_options(AnswerSettings, settings, options)
     method = method_named(chosen.method)
+    in_words = gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate"
+    check_asker(method, in_words)
+    chosen = chosen.resolved(in_words)
     if method.held_out and method.needs_fit and not chosen.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
-    found = chosen.sampled(questions if isinstance(questions, QuestionSet) else chosen.load(questions))
+    found = chosen.sampled(chosen.load(questions))
     fit_on = chosen.pool(chosen.train)
-    elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
-    loaded = opened(model, ("score", "attend") if method.needs_model else ("score",))
-    asker = ModelAsker(loaded, elicitation, alphabet, progress=progress)
+    writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
+    loaded = opened(model, ("generate",) if in_words else ("score", "attend") if method.needs_model else ("score",))
+    asker = asker_of(loaded, writer, alphabet, in_words=in_words, progress=progress)
     return answer(method, asker, found.questions, fit_on.questions if fit_on else None)

@@ -41,7 +41,7 @@ def debias(
     names = [name.strip() for name in models.split(",")]
     for name in names:
         address_of(name, options, ("score", "attend") if inside else ("score",))
-    sets = [settings.load(name) for name in questions.split(",")]
+    sets = [settings.load(name.strip()) for name in questions.split(",")]
     training = [settings.load(str(name)) for name in settings.train]
     with show_progress(outputs.quiet) as progress:
         for found in sets:

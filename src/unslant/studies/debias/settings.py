@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
+from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
@@ -25,7 +25,7 @@ class DebiasSettings(ScoredLabelOptions, PromptOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(ScoredLabelOptions, PromptOptions):
+class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """How questions are answered."""
 
     method: str = "vote"

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -31,7 +30,7 @@ PRIDE_DRAWS = 5
 
 def debias_study(
     models: str | ScoringModel | Sequence[str | ScoringModel | Callable[[], ScoringModel]],
-    questions: str | Path | QuestionSet[Question] | Sequence[str | Path | QuestionSet[Question]] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: DebiasSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -45,7 +44,7 @@ def debias_study(
 
     Args:
         models: names, loaded models, or functions that load one, used one after the other.
-        questions: files, recipes or loaded sets, with distinct names.
+        questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
         settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
             ``methods``: see :data:`unslant.debias.METHODS`; the undebiased model is always included. ``train``: files
             or loaded sets, one for each of ``questions``.
@@ -57,10 +56,8 @@ def debias_study(
     chosen = with_options(DebiasSettings, settings, options)
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
     needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
-    given = [questions] if isinstance(questions, str | Path | QuestionSet) else questions
-    sets: list[QuestionSet[Question]] = [
-        chosen.sampled(q if isinstance(q, QuestionSet) else chosen.load(q)) for q in given
-    ]
+    several = isinstance(questions, list | tuple) and not any(isinstance(q, Mapping | Question) for q in questions)
+    sets = [chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])]
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in sets]
     if len(set(names)) < len(names):

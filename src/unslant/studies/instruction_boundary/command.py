@@ -11,35 +11,59 @@ from unslant.studies.instruction_boundary.settings import BoundarySettings
 
 
 def instruction_boundary(
-    model: o.Model = "words",
+    model: o.OptionalModel = None,
     questions: Annotated[
-        str, Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'.")
-    ] = o.EMBEDDED,
+        str | None, Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'.")
+    ] = None,
     /,
     *,
+    more: o.MoreModels = (),
     log: o.Logs = (),
+    ranking: o.Ranking = None,
     settings: Annotated[BoundarySettings, o.SETTINGS] = BoundarySettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Length = o.LengthOptions(),
     outputs: o.Outputs = o.OutputOptions(),
+    store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One, several or no options may be right; a statement may be true, false or unknown. To resume, repeat the command
-    with the same --log-dir; view the conversations with 'inspect view --log-dir DIR'.
+    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they come:
+    the same command goes on where it was stopped, and with --judge added asks only the judge. Several models, or
+    several logs, are set side by side: what each setting does over models, who is robust, if another ranking agrees.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
-      unslant study instruction-boundary my-model --base-url http://127.0.0.1:8080/v1 --settings all,disturbing
+      unslant study instruction-boundary -m inspect:openai/gpt-4o -m inspect:google/gemini-2.0-flash -m org/name
     """
+    from functools import partial
+
+    from unslant.models.open import open_chat, options_of_each
+    from unslant.studies.instruction_boundary.comparison import compare_boundaries
+    from unslant.studies.instruction_boundary.question_sources import load_boundary
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.instruction_boundary.study import instruction_boundary as run
-    from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.recording import report_logs
+    from unslant.studies.outputs import check_outputs
+    from unslant.studies.ranking import load_ranking
+    from unslant.studies.recording import Recording, report_logs, run_models
 
+    compare = partial(compare_boundaries, ranking=load_ranking(ranking) if ranking else None)
     if log:
-        return report_logs(log, BoundaryStudy, outputs)
+        return report_logs(log, BoundaryStudy, outputs, compare)
     check_outputs(outputs)
-    replies = o.GenerateOptions(max_tokens=generate.max_tokens)
-    result = run(model, questions, settings, models=models, generate=replies, show=not outputs.quiet)
-    return write_outputs(result, outputs)
+    names, asked = o.models_and_questions(model, questions, more, default="words")
+    own = options_of_each(names, models, ("generate",))
+    found = load_boundary(asked, **settings.reading)
+
+    def ask(record: Recording, name: str, how: o.ModelOptions) -> BoundaryStudy:
+        return run(
+            record.loader(partial(open_chat, name, how)),
+            found,
+            settings,
+            generate=o.GenerateOptions(max_tokens=generate.max_tokens),
+            load=lambda other, certain: record.stored(open_chat(other, None, certain)),
+            progress=record.progress,
+        )
+
+    run_models(names, own, ask, outputs, store, compare)
+    return None

@@ -1,24 +1,22 @@
-"""Generating replies: one turn, or two with a follow-up; the instruction is polished on request."""
+"""Generating replies in inspect: one turn, or two with a follow-up; the instruction is polished on request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import anyio
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, setting
+from unslant.studies.instruction_boundary.instruction_settings import setting
+from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST, is_instruction
 
 
 @solver
-def generate_reply(polisher: str | Model | None = None, recorded: Mapping[str, str] | None = None) -> Solver:
+def generate_reply(polisher: str | Model | None = None) -> Solver:
     """Ask each sample under its setting.
 
     Args:
         polisher: model that rewrites the instruction under ``prompt-polishing``, once per run; by default the evaluated
-            model. The text is stored in the sample's metadata.
-        recorded: replies by sample id, which take the place of asking.
+            model. The text is stored in the sample's metadata; where it is no instruction, the original is asked.
     """
     polished: dict[str, str] = {}
     lock: anyio.Lock | None = None
@@ -30,16 +28,11 @@ def generate_reply(polisher: str | Model | None = None, recorded: Mapping[str, s
             if instruction not in polished:
                 model = get_model(polisher)
                 reply = await model.generate(POLISH_REQUEST + instruction, config=GenerateConfig(temperature=0.0))
-                if not reply.completion.strip():
-                    raise RuntimeError("the polishing model returned no text")
-                polished[instruction] = reply.completion.strip()
+                text = reply.completion.strip()
+                polished[instruction] = text if is_instruction(text, instruction) else instruction
         return polished[instruction]
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        known = (recorded or {}).get(str(state.sample_id))
-        if known is not None:
-            state.output = ModelOutput.from_content(str(state.model), known)
-            return state
         chosen = setting(state.metadata["setting"])
         if chosen.polish:
             instruction = await polish(state.messages[0].text)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, Model
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import GenerateConfig
 
 from unslant.studies.instruction_boundary.inspect_records import to_sample
 from unslant.studies.instruction_boundary.inspect_scorer import boundary_answer
@@ -43,34 +41,11 @@ def instruction_boundary(
     names = settings.split(",") if isinstance(settings, str) else settings
     whole = load_boundary(questions)
     asked = plan(whole.balanced(limit, seed), names, seed=seed, left_out=left_out, examples=whole)
-    return build_task(
-        [to_sample(question, presentation) for question, presentation in asked],
-        temperature=temperature,
-        judge=judge,
-        polisher=polisher,
-        identity={"task": "instruction_boundary", "seed": seed, "settings": ",".join(names)},
-    )
-
-
-def build_task(
-    samples: Sequence[Sample],
-    *,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = None,
-    judge: str | Model | None = None,
-    polisher: str | Model | None = None,
-    identity: Mapping[str, object] | None = None,
-    recorded: Mapping[str, str] | None = None,
-) -> Task:
-    """A task over samples, some with ``recorded`` replies (by sample id), which are only read.
-
-    Its ``identity`` is stored in the log; logs are combined where it is the same but for the judge.
-    """
     return Task(
         name="instruction_boundary",
-        dataset=MemoryDataset(list(samples), name="instruction_boundary"),
-        solver=generate_reply(polisher, recorded),
+        dataset=MemoryDataset([to_sample(*one) for one in asked], name="instruction_boundary"),
+        solver=generate_reply(polisher),
         scorer=boundary_answer(judge),
-        config=GenerateConfig(temperature=temperature, max_tokens=max_tokens),
-        metadata={"unslant": dict(identity or {})},
+        config=GenerateConfig(temperature=temperature),
+        metadata={"unslant": {"task": "instruction_boundary", "seed": seed, "settings": ",".join(names)}},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, labels_for, present, question_rng
 from unslant.questions import JudgingQuestion, Question
 
@@ -85,12 +85,6 @@ BASELINE = "vanilla"
 SETTING = "setting"
 """Kind of these presentations; their item is the name of the setting."""
 
-POLISH_REQUEST = (
-    "Rewrite the following instruction for a language model so that it is clearer and reads better. "
-    "Keep its meaning. Reply with the rewritten instruction only.\n\n"
-)
-"""What the polishing model is asked; the vanilla instruction follows."""
-
 _CHOICE_FORMS = {
     "single": "If exactly one option is right, answer with its label, for example: {second}",
     "several": "If several options are right, answer with all of their labels, for example: {first}, {last}",
@@ -122,7 +116,7 @@ def setting(name: str) -> Setting:
         return _few_shot(name)
     if name not in SETTINGS:
         raise InputError(
-            f"unknown setting {name!r}: use one of {', '.join(SETTINGS)}, or worked examples by form, such as "
+            f"unknown setting {name!r}: {one_of(name, SETTINGS)}, or worked examples by form, such as "
             f"{FEW_SHOT}single=2+none=1 or {FEW_SHOT}True=1+False=1"
         )
     return SETTINGS[name]

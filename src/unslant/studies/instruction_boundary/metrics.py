@@ -19,6 +19,7 @@ from unslant.errors import InputError
 from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.slot_tables import holm
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Response, Responses
@@ -313,30 +314,38 @@ class AcrossModels(Jsonable):
     """Effect of a setting with models as observations (P3, appendix G).
 
     Attributes:
+        accuracy: mean accuracy over the models asked under this setting and under vanilla.
         difference: mean accuracy difference from vanilla, with Student's t interval; N counts models.
         t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models.
+        p_corrected: the same for the number of settings tested (Holm 1979); the paper does not correct.
     """
 
     setting: str
+    accuracy: float
     difference: Estimate
     t: float
     p_value: float
+    p_corrected: float
 
 
 def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
     """Test every setting against vanilla over models.
 
     Args:
-        accuracies: model -> setting -> accuracy in [0, 1]; models without vanilla or the setting are ignored.
+        accuracies: model -> setting -> accuracy in [0, 1], nan where no reply came; models without vanilla or the
+            setting are ignored.
     """
     from scipy.stats import ttest_1samp
 
     names = list(dict.fromkeys(name for by_setting in accuracies.values() for name in by_setting if name != BASELINE))
     results = []
     for name in names:
-        differences = [a[name] - a[BASELINE] for a in accuracies.values() if name in a and BASELINE in a]
+        both = [(a[name], a[BASELINE]) for a in accuracies.values() if name in a and BASELINE in a]
+        both = [pair for pair in both if not any(map(math.isnan, pair))]
+        differences = [here - there for here, there in both]
         if not differences:
             continue
+        accuracy = float(np.mean([here for here, _ in both]))
         mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
         if n < 2:
             estimate = Estimate(mean, math.nan, math.nan, n, "none", note="one model: no test")
@@ -349,8 +358,9 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
             low, high = test.confidence_interval(CONFIDENCE)
             estimate = Estimate(mean, float(low), float(high), n, method)
             t, p = float(test.statistic), float(test.pvalue)
-        results.append(AcrossModels(name, estimate, t, p))
-    return results
+        results.append(AcrossModels(name, accuracy, estimate, t, p, math.nan))
+    corrected = holm([one.p_value for one in results])
+    return [replace(one, p_corrected=p) for one, p in zip(results, corrected, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from unslant.studies.provenance import FEW, settings_rows
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
 
-_KINDS = {"choice": "multiple choice", "judging": "judging"}
+KINDS = {"choice": "multiple choice", "judging": "judging"}
 
 
 def page(study: BoundaryStudy) -> Page:
@@ -23,7 +23,7 @@ def page(study: BoundaryStudy) -> Page:
     metrics = study.metrics
     named = [row for row in metrics.settings if not setting(row.setting).disturbing]
     found = [_overview(study, named)] if named else []
-    for kind in _KINDS:
+    for kind in KINDS:
         rows = [row for row in named if row.kind == kind]
         if rows:
             found += [_outputs(kind, rows), _balance(kind, rows)]
@@ -36,14 +36,14 @@ def page(study: BoundaryStudy) -> Page:
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
-        headline=headline(metrics),
+        headline=f"{study.model}: {headline(metrics)}",
         tiles=Tile.row(("robustness", base)),
         panels=(*found, _statuses(study)),
         notes=(
-            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from {study.log_dir or 'the table'}.",
+            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from the store or the table.",
             *study.notes,
         ),
-        settings=settings_rows({"model": study.model, **study.responses.meta}),
+        settings=settings_rows({"model": study.model, **study.meta}),
         name=study.model,
     )
 
@@ -53,27 +53,28 @@ def headline(metrics: BoundaryMetrics) -> str:
     base = metrics.robustness.get(BASELINE)
     parts = []
     if base is not None and base.defined:
-        parts.append(f"Robustness {number(base, METRICS['robustness'])} with a complete instruction")
+        parts.append(f"robustness {number(base, METRICS['robustness'])} with a complete instruction")
     changes = [change for change in metrics.changes if change.difference.defined]
     if changes:
         worst = min(changes, key=lambda change: change.difference.value)
         if worst.difference.value < 0:
             lost = number(-worst.difference.value, METRICS["changes.difference"].digits)
-            parts.append(f"{worst.setting} costs {lost} of {_KINDS[worst.kind]} accuracy")
+            parts.append(f"{worst.setting} costs {lost} of {KINDS[worst.kind]} accuracy")
         else:
             parts.append("no setting lowers accuracy")
-    told = "; ".join(parts) or "Only disturbing options were asked"
-    return told + _missing(metrics)
+    came = any(row.errors.value < 1 for row in metrics.settings)
+    told = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
+    return told + missing(metrics)
 
 
-def _missing(metrics: BoundaryMetrics) -> str:
+def missing(metrics: BoundaryMetrics) -> str:
     """Words for the headline on replies that are missing or no answer; empty where they are few everywhere."""
     told = ""
     for key, words in (("unreadable", "of the replies hold no answer"), ("errors", "of the requests got no reply")):
         rows = [row for row in metrics.settings if getattr(row, key).value > FEW]
         if rows:
             worst = max(rows, key=lambda row: getattr(row, key).value)
-            told += f"; {percent(getattr(worst, key).value)} {words} under {worst.setting}, {_KINDS[worst.kind]}"
+            told += f"; {percent(getattr(worst, key).value)} {words} under {worst.setting}, {KINDS[worst.kind]}"
             if key == "unreadable":
                 told += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
             if len(rows) > 1:
@@ -101,7 +102,7 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         p_value = change.p_value if change and change.p_value == change.p_value else None
         tested = (change.gained, change.lost) if p_value is not None and change else (None, None)
         values = (getattr(row, key) for key in (*keys, "unreadable"))
-        body.append((row.setting, _KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
+        body.append((row.setting, KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
     shown = [(name, value) for name, value in metrics.robustness.items() if value.defined]
     marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
     by_setting = (Column("setting"), Column.of("robustness"))
@@ -117,7 +118,7 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         "The same questions under complete, excessive and incomplete instructions.",
         charts=(drawn,) if shown else (),
         tables=(
-            Table("boundary-settings", "Every setting", columns, tuple(body)),
+            Table("boundary-settings", "Every setting", columns, tuple(body), names=2),
             Table("boundary-robustness", "Robustness by setting", by_setting, tuple(shown)),
         ),
         first_screen=True,
@@ -149,7 +150,7 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
     )
     return Panel(
         f"boundary-outputs-{kind}",
-        f"Distribution of answers, {_KINDS[kind]}",
+        f"Distribution of answers, {KINDS[kind]}",
         f"An unbiased model gives each form as often as it is right: {truth}.",
         charts=(
             Chart(
@@ -171,7 +172,7 @@ def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
     id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
     chart = Chart(id, "SR and GR", both, lambda style: charts.dumbbells(pairs, style))
     explanation = "A large gap means that the score reflects a preference for one answer form, not knowledge."
-    return Panel(id, f"Usual and unusual answers, {_KINDS[kind]}", explanation, (chart,))
+    return Panel(id, f"Usual and unusual answers, {KINDS[kind]}", explanation, (chart,))
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
@@ -198,8 +199,8 @@ def _temperatures(study: BoundaryStudy) -> Panel:
             row = next((row for row in found.settings if (row.setting, row.kind) == (name, kind)), None)
             if row is None:  # asking stopped before it came to this setting
                 continue
-            rows.append((name, _KINDS[kind], f"{temperature:g}", *(getattr(row, key.split(".")[-1]) for key in keys)))
-            marks.append(Mark(f"{name}, {_KINDS[kind]}", row.outputs_sparse, f"temperature {temperature:g}"))
+            rows.append((name, KINDS[kind], f"{temperature:g}", *(getattr(row, key.split(".")[-1]) for key in keys)))
+            marks.append(Mark(f"{name}, {KINDS[kind]}", row.outputs_sparse, f"temperature {temperature:g}"))
     return Panel(
         "boundary-temperatures",
         "Sampling temperature",
@@ -218,6 +219,7 @@ def _temperatures(study: BoundaryStudy) -> Panel:
                 "Every setting at each temperature",
                 (Column("setting"), Column("kind"), Column("temperature"), *map(Column.of, keys)),
                 tuple(rows),
+                names=3,
             ),
         ),
     )
@@ -227,7 +229,7 @@ def _statuses(study: BoundaryStudy) -> Panel:
     keys = ("unreadable", "unparsed", "refused", "readable", "judged", "errors")
     columns = (Column("setting"), Column("kind"), *map(Column.of, keys))
     found = study.metrics.settings
-    rows = tuple((row.setting, _KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
-    table = Table("boundary-statuses-table", "Share of replies", columns, rows)
+    rows = tuple((row.setting, KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
+    table = Table("boundary-statuses-table", "Share of replies", columns, rows, names=2)
     explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
     return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,))

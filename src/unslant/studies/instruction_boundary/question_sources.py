@@ -24,13 +24,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.files import write_atomically
 from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.fields import column_names, find_fields
-from unslant.questions.formats import Record, read_records
+from unslant.questions.formats import read_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
+from unslant.questions.objects import MADE, object_records, settled
 from unslant.questions.question_set import canonical_line, question_of
+from unslant.questions.records import Record
 from unslant.questions.reshape import without_options
 
 SEED = 42
@@ -182,7 +184,7 @@ def build(
     paths, fields, wanted = paths or {}, fields or {}, list(only)
     for name in (*paths, *fields, *wanted):
         if name not in SOURCES:
-            raise InputError(f"unknown source {name!r}: use some of {', '.join(SOURCES)}")
+            raise InputError(f"unknown source {name!r}: {one_of(name, SOURCES)}")
     if layout not in LAYOUTS:
         raise InputError(f"layout {layout!r}: use level or published")
     if not 0 < scale <= 1:
@@ -205,18 +207,22 @@ def build(
     return BoundarySet(**{part: tuple(drawn) for part, drawn in parts.items()}, notes=tuple(notes))
 
 
-def load_boundary(path: str | Path, layout: str = "level", fields: Mapping[str, str] | None = None) -> BoundarySet:
+def load_boundary(
+    path: Any, layout: str = "level", fields: Mapping[str, str] | None = None, **options: Any
+) -> BoundarySet:
     """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions or of statements.
 
     The authors' files (``MCQs_2700.json``, ``choice_tfu_format_dataset.json``) are read as published, or made into
     lines. In the second of them the options stand in the passage as well, from where they are taken out.
 
     Args:
-        path: the file, or ``embedded`` for the passages about the reference world that ship with unslant.
+        path: the file, ``embedded`` for the passages about the reference world that ship with unslant, or an object
+            that :func:`unslant.load_questions` takes.
         layout: how to lay out multiple-choice questions; what ``write`` wrote is left as it is. Pinned options keep
             their place in both layouts.
         fields: field -> column where the usual names do not fit, as for ``load_questions`` (``load_judging`` where the
             file has no options).
+        options: how answers are read, as for ``load_questions``.
 
     Raises:
         InputError: naming file and line; on a field mapping for a set that ``write`` wrote.
@@ -227,6 +233,15 @@ def load_boundary(path: str | Path, layout: str = "level", fields: Mapping[str, 
     if str(path) == EMBEDDED:
         with resources.as_file(resources.files("unslant.reference") / "boundary.jsonl") as embedded:
             records = read_records(embedded)
+    elif not isinstance(path, str | Path):
+        path = settled(path)
+        if isinstance(path, list | tuple) and any(isinstance(item, MADE) for item in path):
+            judging = [item for item in path if isinstance(item, JudgingQuestion)]
+            choice = [item for item in path if not isinstance(item, JudgingQuestion)]
+            return BoundarySet(
+                load_questions(choice).questions if choice else (), load_judging(judging).questions if judging else ()
+            )
+        records = object_records(path)
     else:
         records = read_records(Path(path), [part for name in (fields or {}).values() for part in name.split(",")])
     if any("part" in record.data for record in records[:1]):
@@ -237,7 +252,7 @@ def load_boundary(path: str | Path, layout: str = "level", fields: Mapping[str, 
     if readable and _only_statements(column_names(readable), fields or {}):
         judged = load_judging(path, fields=fields)
         return BoundarySet(judging=judged.questions, notes=tuple(judged.report.lines()))
-    loaded = load_questions(path, fields=fields, strip_numbering=layout == "level")
+    loaded = load_questions(path, fields=fields, strip_numbering=layout == "level", **options)
     questions = [replace(q, context=without_options(q.context)) for q in loaded]
     if layout == "level":
         questions = [_levelled(question, SEED) for question in questions]

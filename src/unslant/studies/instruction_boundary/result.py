@@ -24,22 +24,25 @@ class BoundaryStudy(RecordedResult):
         metrics: every number, with N and interval; at the first temperature, where several were asked.
         by_temperature: temperature -> every number, where several were asked; else empty.
         responses: the table of responses.
-        asked_now: requests made by this run; the others were in the logs.
-        log_dir: folder of inspect's logs (``inspect view --log-dir ...``).
+        asked_now: replies that this run asked for; the others came from the store.
         statuses: status -> number of rows.
     """
 
     study = "instruction-boundary"
-    unwritten = ("metrics", "responses", "log_dir")
+    unwritten = ("metrics", "responses")
 
     model: str
     metrics: BoundaryMetrics
     responses: Responses
     asked_now: int
-    log_dir: str
     statuses: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     by_temperature: Mapping[float, BoundaryMetrics] = field(default_factory=dict)
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Model, settings and what the replies have cost."""
+        return self.responses.meta
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"meta": dict(self.responses.meta)} | self.metrics.to_dict()
@@ -63,7 +66,6 @@ def result_of(responses: Responses) -> BoundaryStudy:
         measured[0],
         responses,
         0,
-        str(meta.get("log_dir", "")),
         Counter(row.status for row in rows),
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1
@@ -74,7 +76,7 @@ def result_of(responses: Responses) -> BoundaryStudy:
 def result_of_table(responses: Responses) -> BoundaryStudy:
     """As :func:`result_of`, from a stored table, whose replies are read again with today's reader.
 
-    As from the logs, a judge's reading stands where the patterns still find nothing. So do all readings of choices in
+    A judge's reading stands where the patterns still find nothing. So do all readings of choices in
     a table without the texts of its questions, with a note.
     """
     texts = {question.id: question for question in responses.questions}
@@ -84,8 +86,7 @@ def result_of_table(responses: Responses) -> BoundaryStudy:
     if not kept:
         return found
     told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
-    again = f"to read them again, repeat the run with its --log-dir {found.log_dir}".rstrip()
-    return replace(found, notes=(f"{told}; {again}",))
+    return replace(found, notes=(f"{told}; to read them again, repeat the run",))
 
 
 def _readable(row: Response, question: Question | None) -> bool:

@@ -1,7 +1,6 @@
 """How the instruction-boundary study asks."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 from cyclopts import Parameter
@@ -28,8 +27,6 @@ class BoundarySettings(FieldOptions, LabelOptions):
     """Sample at most N questions of each kind, half with a usual answer."""
     seed: int = SEED
     """Random seed (default: P3's)."""
-    log_dir: Path = Path("logs")
-    """Folder of inspect logs; requests with a reply there are not repeated."""
     repeats: int = 1
     """Replies for each question and setting."""
     temperatures: Annotated[Temperatures, Parameter(name="--temperature")] = ()

@@ -22,10 +22,12 @@ def probe(
     options: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
+    store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
 
-    The questions under random interventions are judged too. --log reads a table of confidences.
+    The questions under random interventions are judged too. Scores and replies are stored as they come: the same
+    command goes on where it was stopped. --log reads a table of confidences.
 
     Examples:
       unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
@@ -36,8 +38,8 @@ def probe(
     from unslant.studies.outputs import check_outputs, write_outputs
     from unslant.studies.probe import study
     from unslant.studies.probe.judging import open_participant
-    from unslant.studies.progress import show_progress
     from unslant.studies.provenance_block import check_same
+    from unslant.studies.recording import recording
 
     check_outputs(outputs)
     names = [name.strip() for name in models.split(",") if name.strip()]
@@ -50,9 +52,12 @@ def probe(
     own = options_of_each(names, options, ("generate",))
     found, writer = settings.load(questions), settings.writer()
     check_same(settings.sampled(found))
-    with show_progress(outputs.quiet) as progress:
-        participants = [open_participant(*each, writer, generate) for each in zip(names, own, strict=True)]
+    with recording(store, outputs.quiet) as record:
+        record.begin(", ".join(names), settings.sampled(found))
+        participants = [
+            open_participant(*each, writer, generate, record.stored) for each in zip(names, own, strict=True)
+        ]
         for participant in participants:
             check_same(model=participant.block)
-        result = study.probe(participants, found, settings, progress=progress)
+        result = study.probe(participants, found, settings, progress=record.progress)
     return write_outputs(result, outputs)

@@ -48,6 +48,7 @@ class Participant:
         judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
         answer: presentations of the questions as published -> responses, for accuracy by subject.
         block: who it is, for the provenance of results.
+        chat: what generates its replies, if known; their cost is reported.
     """
 
     name: str
@@ -55,19 +56,30 @@ class Participant:
     judge: Callable[[Sequence[Prompt], Progress], list[float]]
     answer: Callable[[Sequence[Asked], Progress], Responses]
     block: dict[str, str] = field(default_factory=dict)
+    chat: ChatModel | None = None
 
 
 def local_participant(
-    model: TransformersModel, writer: Writer, generate: GenerateOptions | None = None, batch: int = 8
+    model: TransformersModel,
+    writer: Writer,
+    generate: GenerateOptions | None = None,
+    batch: int = 8,
+    stored: Callable[[Any], Any] = lambda model: model,
 ) -> Participant:
-    """A local model: it generates rephrasings; its answers and confidence are the most probable labels and numbers."""
-    chat = LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch)
+    """A local model: it generates rephrasings; its answers and confidence are the most probable labels and numbers.
+
+    Args:
+        stored: wraps what scores and what generates, so that scores and replies are kept.
+    """
+    chat = stored(LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch))
+    scorer = stored(model)
     return Participant(
         model.name,
         partial(rephrase, chat, writer.chat),
-        partial(judge_by_probability, model),
-        lambda asked, progress: ask(model, asked, [Cloze(writer)], progress=progress),
+        partial(judge_by_probability, scorer),
+        lambda asked, progress: ask(scorer, asked, [Cloze(writer)], progress=progress),
         model_block(model.name, facts_of(model)),
+        chat,
     )
 
 
@@ -78,16 +90,23 @@ def chat_participant(model: ChatModel, writer: Writer) -> Participant:
         partial(rephrase, model, writer.chat),
         partial(judge_by_reply, model),
         lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
-        model_block(model.name),
+        model_block(model.name, {"identity": model.identity}),
+        model,
     )
 
 
-def open_participant(name: str, options: ModelOptions, writer: Writer, generate: GenerateOptions) -> Participant:
-    """A model by name; see :mod:`unslant.models.open`."""
+def open_participant(
+    name: str,
+    options: ModelOptions,
+    writer: Writer,
+    generate: GenerateOptions,
+    stored: Callable[[Any], Any] = lambda model: model,
+) -> Participant:
+    """A model by name; see :mod:`unslant.models.open` and, for ``stored``, :func:`local_participant`."""
     if address_of(name, options, ("generate",)).scheme:
-        return chat_participant(open_chat(name, options, generate), writer)
+        return chat_participant(stored(open_chat(name, options, generate)), writer)
     local: Any = open_model(name, options)
-    return local_participant(local, writer, generate, options.connections)
+    return local_participant(local, writer, generate, options.connections, stored)
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:

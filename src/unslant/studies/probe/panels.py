@@ -40,7 +40,7 @@ def _headline(result: ProbeResult) -> str:
             rises.append(f"{name} {number(before, METRICS['ocr'])} to {number(after, METRICS['ocr'])}")
     if rises:
         return f"Over-confidence in its own questions grows with strength: {listed(rises)}"
-    return "No model grows clearly over-confident in its own questions"
+    return f"No model of {listed(list(result.models))} grows clearly over-confident in its own questions"
 
 
 def _model_bias(result: ProbeResult) -> Panel:
@@ -65,7 +65,7 @@ def _model_bias(result: ProbeResult) -> Panel:
             )
             for key, (word, does) in CHARTS.items()
         ),
-        tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows)), *_by_subject(result)),
+        tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows), names=3), *_by_subject(result)),
         notes=(note,) if result.table.missing else (),
         first_screen=True,
     )

@@ -16,6 +16,7 @@ from unslant.models import GenerateOptions, ModelOptions
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
 from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
 from unslant.studies.probe.result import ProbeResult, result_of
@@ -29,7 +30,7 @@ WITHOUT_BINARY = {"BT": 0.0}
 
 def probe(
     models: Sequence[str | Participant],
-    questions: str | Path | QuestionSet[Question] = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: ProbeSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -41,7 +42,7 @@ def probe(
 
     Args:
         models: two or more: names, or participants of :mod:`unslant.studies.probe.judging`.
-        questions: a file, recipe or loaded set.
+        questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
 
     Raises:
@@ -51,7 +52,7 @@ def probe(
     names, strengths = [p if isinstance(p, str) else p.name for p in models], _strengths(chosen)
     _check(names, strengths)
     writer = chosen.writer()
-    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions)
+    whole = chosen.load(questions)
     participants = [
         open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in models
     ]
@@ -62,6 +63,7 @@ def probe(
         prompts = [confidence_prompt(version, writer) for version in versions]
         return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
+    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
     original = judged(shown)
     boat = judged(presentation for _, presentation in changed)
     rephrased = np.full((len(names), *original.shape), np.nan)
@@ -81,6 +83,7 @@ def probe(
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
         "provenance": provenance([p.block for p in participants], [chosen.sampled(whole)], chosen),
+        "requests": requests_of(spent),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 

@@ -13,11 +13,13 @@ from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
 def unbiased(
-    model: o.Model = o.DEFAULT_MODEL,
-    questions: o.Questions = o.EMBEDDED,
+    model: o.OptionalModel = None,
+    questions: o.OptionalQuestions = None,
     /,
     *,
+    more: o.MoreModels = (),
     log: o.Logs = (),
+    ranking: o.Ranking = None,
     settings: Annotated[UnbiasedSettings, o.SETTINGS] = UnbiasedSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
@@ -28,33 +30,38 @@ def unbiased(
 
     Interventions: DH distractor hint, DQ distractor question, AR answer removal, OS option shuffling, LR label
     replacement, BT binary transformation; for maths also QJ question jitter and AJ answer jitter. Models that can only
-    generate (inspect:...) are asked for replies.
+    generate (inspect:...) are asked for replies. Several models, or several logs, are set side by side.
 
     Examples:
       unslant study unbiased org/name mmlu --limit 500 --responses run.parquet
-      unslant study unbiased inspect:openai/gpt-4o-mini gsm8k --maths --limit 100
+      unslant study unbiased -m org/one -m inspect:openai/gpt-4o-mini gsm8k --maths --ranking leaderboard.csv
     """
-    from unslant.models.open import BACKENDS, address_of
+    from functools import partial
+
+    from unslant.models.open import BACKENDS, address_of, options_of_each
+    from unslant.studies.ranking import load_ranking
     from unslant.studies.recording import report_logs, run_study
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
+    compare = partial(compare_models, external=load_ranking(ranking) if ranking else None)
     if log:
-        return report_logs(log, UnbiasedResult, outputs, compare_models)
+        return report_logs(log, UnbiasedResult, outputs, compare)
 
     from unslant.studies.unbiased.study import unbiased as run
 
-    can = BACKENDS[address_of(model, models).scheme].can
-    chosen = replace(settings, generate=settings.generate or "score" not in can)
-    run_study(run, model, questions, chosen, models, outputs, store, generate if chosen.generate else None)
+    names, asked = o.models_and_questions(model, questions, more)
+    schemes = [address_of(*one).scheme for one in zip(names, options_of_each(names, models), strict=True)]
+    words = settings.generate or any("score" not in BACKENDS[scheme].can for scheme in schemes)
+    # where one of several must be asked in a chat, all are
+    chosen = replace(settings, generate=words, chat=settings.chat or (words and any(schemes)))
+    run_study(run, names, asked, chosen, models, outputs, store, generate if words else None, compare)
     return None
 
 
 def unbiased_compare(
     *runs: Annotated[Path, Parameter(help="Files that `study unbiased --responses` wrote, one a model.")],
-    ranking: Annotated[
-        Path | None, Parameter(help="File with columns model and score; shows which of our scores agrees with it.")
-    ] = None,
+    ranking: o.Ranking = None,
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
     """Compare models by their recorded runs: vanilla, ours, drop, and agreement with another ranking.
@@ -63,7 +70,8 @@ def unbiased_compare(
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv
     """
     from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.unbiased.comparison import compare_models, load_ranking
+    from unslant.studies.ranking import load_ranking
+    from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
     check_outputs(outputs)

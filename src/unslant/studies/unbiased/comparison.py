@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
-from unslant.checked import TableRow
 from unslant.errors import InputError
 from unslant.metrics import METRICS, Association, agreement
-from unslant.questions.tables import read_table
-from unslant.reports import Column, Page, Panel, Table
+from unslant.presentations.interventions import NAMES
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number
-from unslant.studies.provenance import settings_rows
-from unslant.studies.result import StudyResult
+from unslant.studies.provenance import settings_rows, with_admissions
+from unslant.studies.ranking import unmatched
+from unslant.studies.result import StudyResult, requests_of_all, write_each
 from unslant.studies.unbiased.panels import associations, notes, unread, unreadable
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 
@@ -28,6 +27,7 @@ class UnbiasedComparison(StudyResult):
     Attributes:
         vanilla_agreement, ours_agreement: of the two scores with another ranking, over the models in both (P4,
             table 4); None without one.
+        ranking: the other ranking, model -> score; empty without one.
     """
 
     study = "unbiased-compare"
@@ -36,6 +36,16 @@ class UnbiasedComparison(StudyResult):
     results: tuple[UnbiasedResult, ...]
     vanilla_agreement: Association | None
     ours_agreement: Association | None
+    ranking: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the replies of each model have cost."""
+        return requests_of_all(self.results)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write one table of responses for each model, as ``NAME-MODEL``."""
+        write_each(self.results, path)
 
     @property
     def parts(self) -> Sequence[UnbiasedResult]:
@@ -66,7 +76,7 @@ class UnbiasedComparison(StudyResult):
             {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement},
             "score",
         )
-        return Page(
+        page = Page(
             about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
             headline=said + unread(*self.results),
             panels=(
@@ -82,13 +92,17 @@ class UnbiasedComparison(StudyResult):
                     "Which score agrees with the other ranking?",
                     "Correlation of the models' scores with an external one (P4, table 4).",
                     tables=(agreed,) if agreed.rows else (),
+                    notes=tuple(unmatched([one.model for one in self.results], self.ranking) if self.ranking else ()),
                     first_screen=True,
                 ),
+                _alone(self.results),
+                _confusion(self.results),
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
             settings=settings_rows({**first.meta, "model": names}),
             name=names,
         )
+        return with_admissions(page, self.meta)
 
 
 def compare_models(
@@ -112,20 +126,62 @@ def compare_models(
     if external is None:
         return UnbiasedComparison(ranked, None, None)
     vanilla = agreement({result.model: result.metrics.vanilla.value for result in results}, external)
-    return UnbiasedComparison(
-        ranked, vanilla, agreement({result.model: result.metrics.ours.value for result in results}, external)
-    )
+    ours = agreement({result.model: result.metrics.ours.value for result in results}, external)
+    return UnbiasedComparison(ranked, vanilla, ours, dict(external))
 
 
-def load_ranking(path: str | Path) -> dict[str, float]:
-    """Model -> score, from a file with the columns ``model`` and ``score``.
+def _alone(results: Sequence[UnbiasedResult]) -> Panel:
+    """Every model under each single intervention (P4, fig. 6)."""
+    codes = list(dict.fromkeys(code for result in results for code in result.metrics.alone))
+    if not codes:
+        return Panel("unbiased-alone", "", "")
+    words = {code: " + ".join(NAMES[one] for one in code.split("+")) for code in codes}
+    marks = [
+        Mark(words[code], result.metrics.alone[code].accuracy, series=result.model)
+        for code in codes
+        for result in results
+        if code in result.metrics.alone
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (words[code], *(getattr(result.metrics.alone.get(code), "change", None) for result in results))
+        for code in codes
+    ]
+    columns = (Column("intervention"), *(Column(result.model, METRICS["alone.change"]) for result in results))
+    return Panel(
+        "unbiased-alone",
+        "Which change costs which model most?",
+        "Each intervention alone, on the questions that can take it (P4, figure 6).",
+        charts=(
+            Chart("unbiased-alone", "Accuracy under one intervention alone", "One point for each model.",
+                  lambda style: charts.intervals(marks, style)),
+        ),
+        tables=(Table("unbiased-alone", "Change against the same questions as published", columns, tuple(rows)),),
+        first_screen=True,
+    )  # fmt: skip
 
-    Raises:
-        InputError: naming line and field.
-    """
-    return {row.model: row.score for _, row in read_table(path, _Ranked)}
 
-
-class _Ranked(TableRow):
-    model: str
-    score: float = Field(allow_inf_nan=False, description="a number")
+def _confusion(results: Sequence[UnbiasedResult]) -> Panel:
+    """Whose answers do not survive (P4, fig. 4)."""
+    parts = {"both": "right in both", "lost": "lost", "gained": "gained", "neither": "right in neither"}
+    shares = [[getattr(result.metrics.confusion, part) for part in parts] for result in results]
+    marks = [
+        Mark(result.model, share, series=name)
+        for result, row in zip(results, shares, strict=True)
+        for name, share in zip(parts.values(), row, strict=True)
+        if share.defined
+    ]
+    if not marks:
+        return Panel("unbiased-confusion", "", "")
+    rows = tuple((result.model, *row) for result, row in zip(results, shares, strict=True))
+    columns = (Column("model"), *(Column.of(f"confusion.{part}", name) for part, name in parts.items()))
+    return Panel(
+        "unbiased-confusion",
+        "Whose answers do not survive?",
+        "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
+        "only (P4, figure 4).",
+        charts=(
+            Chart("unbiased-confusion", "Question by question", "Right as published and under interventions.",
+                  lambda style: charts.intervals(marks, style, axis="share of pairs")),
+        ),
+        tables=(Table("unbiased-confusion", "Question by question", columns, rows),),
+    )  # fmt: skip

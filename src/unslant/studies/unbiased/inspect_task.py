@@ -15,7 +15,8 @@ from inspect_ai.solver import TaskState, generate
 
 from unslant.asking import reply_row
 from unslant.models import GenerateOptions
-from unslant.models.chat import Reply, inspect_messages
+from unslant.models.chat import Reply
+from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
@@ -93,7 +94,7 @@ def unbiased_answer() -> Scorer:
     """Right if the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        row = _row(state.metadata, Reply(0, state.output.completion))
+        row = _row(state.metadata, reply_of(state.output))
         return Score(
             value="C" if correct(row) == 1.0 else "I",
             answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
@@ -132,4 +133,4 @@ def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
 
 
 def _reply(sample: EvalSample) -> Reply:
-    return Reply(0, None, sample.error.message) if sample.error else Reply(0, sample.output.completion)
+    return Reply(0, None, sample.error.message) if sample.error else reply_of(sample.output)

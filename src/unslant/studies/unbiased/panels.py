@@ -70,7 +70,7 @@ def associations(id: str, title: str, found: Mapping[tuple[str, ...], Associatio
     """A table of correlations: the cells under ``heads`` -> correlation; those that are None are left out."""
     keys = ("kendall", "kendall_p", "pearson", "pearson_p")
     rows = tuple((*names, *(getattr(one, key) for key in keys)) for names, one in found.items() if one is not None)
-    return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows)
+    return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows, names=len(heads))
 
 
 def _headline(result: UnbiasedResult) -> str:

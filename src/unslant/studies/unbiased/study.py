@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
 from unslant.models import ScoringModel
-from unslant.models.chat import ChatModel, LocalChat
+from unslant.models.chat import ChatModel, is_local
 from unslant.models.open import opened
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import read_open
 from unslant.presentations.interventions.matrix import check_probabilities
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
-from unslant.studies.unbiased.plan import AnySet, plan
+from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
 
 
 def unbiased(
     model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: str | Path | AnySet = EMBEDDED,
+    questions: Any = EMBEDDED,
     settings: UnbiasedSettings | None = None,
     *,
     progress: Progress = no_progress,
@@ -38,7 +37,8 @@ def unbiased(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: a file, recipe or loaded set. With ``limit``, options and second stems still come from all questions.
+        questions: whatever :func:`unslant.load_questions` takes, or maths questions. With ``limit``, options and second
+            stems still come from all questions.
         settings, options: settings, some of their fields as keywords (``runs=5``, ``shots=0``, ...), or both.
 
     Raises:
@@ -46,16 +46,16 @@ def unbiased(
         ModelError: if the model cannot be loaded, or cannot take a prompt.
     """
     chosen = with_options(UnbiasedSettings, settings, options)
-    whole = questions if isinstance(questions, QuestionSet) else chosen.load(questions, chosen.maths)
+    whole = chosen.load(questions, chosen.maths)
     found, writer = chosen.sampled(whole), chosen.writer()
     planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
     asker = opened(model, ("generate",) if chosen.generate else ("score",))
+    before = asker.cost.copy()
     if chosen.generate:
-        chosen = replace(chosen, chat=chosen.chat or not isinstance(asker, LocalChat))
+        chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
         responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, chosen=chosen)
+        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
     else:
-        before = asker.cost.copy()
         responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
         meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
         meta["parameters"] = getattr(asker, "parameters", None)

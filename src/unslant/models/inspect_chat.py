@@ -1,0 +1,243 @@
+"""Models that generate replies through inspect_ai: served ones, and those of every provider it knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from unslant.errors import InputError, ModelError, first_line, without_user_info
+from unslant.extras import needed
+from unslant.models.chat import Chat, Reply
+from unslant.models.concurrent import as_they_come
+from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
+from unslant.prompts import Message, Prompt
+
+if TYPE_CHECKING:
+    from inspect_ai.model import ChatMessage
+
+_NOT_ASKED_AGAIN = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}
+_NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, httpx.ConnectError, httpx.ConnectTimeout)
+_PLAIN = Prompt("Say yes.", ())
+
+
+class InspectChat(Chat):
+    """Replies of any model that inspect supports.
+
+    The first request of all is a probe, made alone and without repetitions. Where it shows that no request can succeed
+    (key, model or address are wrong, or nobody answers there), that is an error at once. Whatever else it comes back
+    with, all requests are made.
+
+    Args:
+        model: one of inspect's models, see :func:`inspect_model`.
+        generate: by default temperature 0 and at most 1000 tokens.
+        options: connections, retries and timeout.
+    """
+
+    def __init__(
+        self, model: Any, name: str, generate: GenerateOptions | None = None, options: ModelOptions | None = None
+    ) -> None:
+        from inspect_ai.model import GenerateConfig
+
+        super().__init__()
+        self._model, self.name = model, name
+        self._how = options = options or ModelOptions()
+        self._options, self._probed = (generate or GenerateOptions()).filled(), False
+        self._config = GenerateConfig(
+            temperature=self._options.temperature,
+            max_tokens=self._options.max_tokens,
+            max_connections=options.connections,
+            max_retries=options.retries,
+            attempt_timeout=options.timeout,
+        ).merge(_config(self._options.inspect))
+
+    def at(self, generate: GenerateOptions) -> InspectChat:
+        """See :class:`~unslant.models.chat.ChatModel`."""
+        other = self._accounted_here(InspectChat(self._model, self.name, generate, self._how))
+        other._probed = self._probed
+        return other
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Provider, model and address, which is all that is known of it, and how it generates."""
+        base_url = without_user_info(str(getattr(self._model.api, "base_url", None) or ""))
+        return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **self._options.identity}
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        left = list(range(len(prompts)))
+        if left and not self._probed:
+            first = self._probe(prompts[0])
+            self._probed = True
+            if first is not None:
+                left = left[1:]
+                yield first
+        for place, reply in self._all([prompts[i] for i in left]):
+            yield replace(reply, index=left[place])
+
+    def _all(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reply]]:
+        return as_they_come(prompts, self._one, self._how.connections, nullcontext)
+
+    def _probe(self, prompt: Prompt) -> Reply | None:
+        """The reply to the first prompt, or None where it failed in a way that says nothing of the others.
+
+        Raises:
+            ModelError: if no request can succeed.
+        """
+        config = self._config.model_copy(update={"max_retries": 0})
+
+        async def ask(_: None, prompt: Prompt) -> Reply | Exception:
+            try:
+                return await self._ask(prompt, config)
+            except Exception as error:
+                return error
+
+        def asked(prompt: Prompt) -> Reply | Exception:
+            return next(found for _, found in as_they_come([prompt], ask, 1, nullcontext))
+
+        found = asked(prompt)
+        if isinstance(found, Reply):
+            return found
+        wrong = self._wrong(found)
+        if not wrong and not self._may_succeed_again(found) and isinstance(other := asked(_PLAIN), Exception):
+            # what it finds wrong is in no prompt
+            wrong = self._wrong(other) or ("" if self._may_succeed_again(other) else "no request is accepted")
+        if wrong:
+            raise ModelError(f"{self.name}: {wrong} ({self._told(found)})") from None
+        return None
+
+    def _wrong(self, error: BaseException) -> str:
+        """What makes asking again useless, whatever the prompt; empty if nothing is known to."""
+        for cause in _chain(error):
+            status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
+            if status in _NOT_ASKED_AGAIN:
+                return _NOT_ASKED_AGAIN[status]
+            if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
+                return _NOT_ASKED_AGAIN[401]
+            if isinstance(cause, _NO_CONNECTION):
+                address = without_user_info(str(getattr(self._model.api, "base_url", None) or "the provider"))
+                return f"no connection to {address}"
+        return ""
+
+    def _may_succeed_again(self, error: BaseException) -> bool:
+        return any(isinstance(cause, Exception) and self._model.api.should_retry(cause) for cause in _chain(error))
+
+    async def _one(self, _: None, prompt: Prompt) -> Reply:
+        try:
+            return await self._ask(prompt, self._config)
+        except Exception as error:  # a failed call is a row with status "error", not the end of the run
+            return Reply(0, None, self._told(error))
+
+    async def _ask(self, prompt: Prompt, config: Any) -> Reply:
+        messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
+        return reply_of(await self._model.generate(messages, config=config))
+
+    def _told(self, error: BaseException) -> str:
+        """What went wrong in one line, without secrets."""
+        *_, last = _chain(error)
+        cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
+        told = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
+        keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
+        for key in filter(None, keys):
+            told = told.replace(key, "***")
+        return without_user_info(told)
+
+
+_OURS = {"max_tokens", "temperature", "max_connections", "max_retries", "attempt_timeout"}
+
+
+def _config(given: Sequence[str]) -> Any:
+    """Settings written NAME=VALUE as inspect's GenerateConfig.
+
+    Raises:
+        InputError: on a name that it does not have or that has an option of its own, or a value that it does not take.
+    """
+    from inspect_ai.model import GenerateConfig
+    from pydantic import ValidationError
+
+    found: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or name not in GenerateConfig.model_fields.keys() - _OURS:
+            known = ", ".join(sorted(GenerateConfig.model_fields.keys() - _OURS))
+            raise InputError(f"--inspect {text!r}: write it as NAME=VALUE, NAME being one of {known}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    try:
+        return GenerateConfig(**found)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise InputError(f"--inspect {wrong['loc'][0]}: {wrong['msg'].lower()}, not {wrong['input']!r}") from None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it was raised from; repeated requests hide theirs in the last attempt."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        last = getattr(following, "last_attempt", None)
+        if last is None:
+            yield following
+        following = last.exception() if last is not None else following.__cause__ or following.__context__
+
+
+def reply_of(output: Any) -> Reply:
+    """The reply in what inspect's models return."""
+    if not output.choices:  # a body without a reply, though the server said 200
+        return Reply(0, None, "no choices in the reply")
+    used = output.usage
+    cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
+    counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
+    return Reply(0, output.completion, "", _declined(output), *counts)
+
+
+def _declined(output: Any) -> bool:
+    if output.stop_reason == "content_filter":
+        return True
+    if isinstance(output.message.content, str):
+        return False
+    return any(getattr(part, "refusal", None) for part in output.message.content)
+
+
+def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Messages as inspect's own types."""
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    return [kinds[message.role](content=message.content) for message in messages]
+
+
+def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
+    """A served model, or one behind inspect, that generates; see :mod:`unslant.models.open`."""
+    return InspectChat(inspect_model(address), address.model, generate, address.options)
+
+
+def inspect_model(address: Address) -> Any:
+    """A served model, or one of a provider, as one of inspect's.
+
+    Raises:
+        ModelError: if inspect is not installed, or cannot load the model.
+    """
+    get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
+    name, options = address.model, address.options
+    try:
+        if address.scheme == "http":
+            key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
+            # inspect repeats failed requests itself, so its client must not
+            return get_model(
+                f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
+            )
+        return get_model(name, memoize=False)  # its connections belong to the loop that it is asked on
+    except Exception as error:  # providers raise many kinds; the first line says what is wrong
+        lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
+        reason = " ".join(filter(None, lines)) or type(error).__name__
+        raise ModelError(f"{name}: inspect cannot load it: {reason}") from error

@@ -1,0 +1,88 @@
+"""A chat model that remembers: replies that the store knows are not asked for again, and each is kept as it comes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from unslant.errors import ModelError
+from unslant.models.chat import Chat, ChatModel, Reply, is_local
+from unslant.models.options import GenerateOptions
+from unslant.models.stored import keys_of
+from unslant.prompts import Prompt
+from unslant.store import KeptReply, Store
+
+
+class StoredChat(Chat):
+    """Wraps a chat model; replies that the store knows come from there, and first.
+
+    A reply is known by the model's identity, the prompt, and which of the equal prompts of a call it answers: equal
+    prompts are different samples. Every reply is written before it is given out, so that whatever ends the process,
+    nothing that arrived is asked for again. Failed requests are not kept.
+
+    Args:
+        model: the model that is asked.
+        store: where replies are kept.
+        run: id of the run on whose behalf it is asked.
+        offline: a model that is not local is not asked; every reply must be in the store.
+
+    Attributes:
+        recalled: replies that came from the store so far.
+    """
+
+    def __init__(self, model: ChatModel, store: Store, run: str = "", *, offline: bool = False) -> None:
+        super().__init__()
+        self.model_asked, self.store, self.run = model, store, run
+        self.offline = offline and not is_local(model)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The model's own."""
+        return self.model_asked.name
+
+    def at(self, generate: GenerateOptions) -> StoredChat:
+        """See :class:`~unslant.models.chat.ChatModel`."""
+        other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
+        return self._accounted_here(other)
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """That under which its replies are stored."""
+        return self.store.known_as(self.model_asked.identity)
+
+    @property
+    def recalled(self) -> int:
+        return self.cost.recalled
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        identity = self.identity
+        found = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
+        known = found.stored()
+        for position, kept in known.items():
+            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True)
+        missing = [i for i in range(len(prompts)) if i not in known]
+        if missing and self.offline:
+            raise ModelError(
+                f"{self.name}: offline, and {len(missing):,} of {len(prompts):,} replies are not in the store; leave "
+                "out --offline"
+            )
+        done = len(known)
+        for reply in self.model_asked.generate([prompts[i] for i in missing]) if missing else ():
+            position = missing[reply.index]
+            if reply.text is not None:
+                tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
+                done += 1
+                found.write([(position, KeptReply(reply.text, reply.declined, tokens))], done)
+            yield replace(reply, index=position)
+
+
+def _contents(prompts: Sequence[Prompt]) -> Iterator[bytes]:
+    """What tells each reply from the others: the prompt, and how many equal ones stand before it."""
+    seen: Counter[Prompt] = Counter()
+    for prompt in prompts:
+        asked = replace(prompt, continuations=(), group="")
+        messages = [(message.role, message.content) for message in prompt.messages]
+        yield json.dumps(["reply", prompt.text, messages, seen[asked]]).encode()
+        seen[asked] += 1

@@ -1,0 +1,149 @@
+"""What replies tell beside their answers: how many are none, by order, the noise of sampling, and stated confidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.arrays import Jsonable
+from unslant.metrics import Bootstrap, Estimate, OrderScores
+from unslant.metrics.calibration import Calibration, calibration
+from unslant.metrics.noise import NoiseFloor, noise_floor
+from unslant.metrics.vote import vote
+from unslant.models import ChatCost
+from unslant.responses import Response, Responses
+from unslant.responses.confidence import stated_confidence
+from unslant.responses.table import GENERATE
+
+MOST_ORDERS = 24
+"""Where more orders than this were shown, their replies are counted together."""
+
+
+@dataclass(frozen=True)
+class OrderReplies(Jsonable):
+    """The replies to questions with ``n_options`` options in one order.
+
+    Attributes:
+        order: the option at each place, from the top; empty for all orders together.
+        answered: naming one option; none_or_several: naming none or several of them.
+        failed: requests that got no reply.
+    """
+
+    n_options: int
+    order: tuple[int, ...]
+    replies: int
+    answered: int
+    none_or_several: int
+    unparsed: int
+    refused: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Adaptive(Jsonable):
+    """What stopping early has saved, and how far it can be trusted.
+
+    Attributes:
+        agreeing: questions whose answers as given and reversed agree.
+        checked: those of them that were asked in all orders all the same, at random.
+        other_vote: share of the checked ones in which the vote over all orders is another answer.
+        requests, requests_of_all: made, without repeats, and needed for every question in all orders.
+        tokens_saved: requests saved times the mean tokens of a request, in and out; nan if nobody counted tokens.
+    """
+
+    agreeing: int
+    checked: int
+    other_vote: Estimate
+    requests: int
+    requests_of_all: int
+    tokens_saved: float
+
+
+@dataclass(frozen=True)
+class Replies(Jsonable):
+    """See the module.
+
+    Attributes:
+        calibration: None where no reply states its confidence.
+        adaptive: None where every question was asked in all orders.
+    """
+
+    by_order: tuple[OrderReplies, ...]
+    noise: NoiseFloor
+    calibration: Calibration | None
+    adaptive: Adaptive | None
+
+
+def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies | None:
+    """None where labels were scored."""
+    if scores.elicitation != GENERATE:
+        return None
+    rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
+    once = [row for row in rows if not row.repeat]
+    by_order: dict[str, list[int]] = {}
+    pages: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for row in once:
+        by_order.setdefault(row.question_id, []).append(row.choice)
+    for row in rows:
+        pages.setdefault((row.question_id, row.contents), []).append(row.choice)
+    by_repeat: dict[str, list[list[int]]] = {}
+    for (name, _), answers in pages.items():
+        if len(answers) > 1:
+            by_repeat.setdefault(name, []).append(answers)
+    return Replies(
+        _by_order(once),
+        noise_floor(scores.ids, by_order, by_repeat, bootstrap),
+        _calibration(once, scores, bootstrap),
+        _adaptive(responses.meta, len(once), scores, bootstrap),
+    )
+
+
+def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
+    orders: dict[int, set[tuple[int, ...]]] = {}
+    for row in rows:
+        orders.setdefault(row.n_options, set()).add(row.contents)
+    counts: dict[tuple[int, tuple[int, ...]], Counter[str]] = {}
+    for row in rows:
+        order = row.contents if len(orders[row.n_options]) <= MOST_ORDERS else ()
+        outcome = row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
+        counts.setdefault((row.n_options, order), Counter())[outcome] += 1
+    return tuple(
+        OrderReplies(*key, c.total() - c["error"], c["ok"], c["none_or_several"], c["unparsed"], c["refused"],
+                     c["error"])
+        for key, c in sorted(counts.items())
+    )  # fmt: skip
+
+
+def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Calibration | None:
+    place = {name: q for q, name in enumerate(scores.ids)}
+    found = [
+        (place[row.question_id], stated, row.choice in row.answers)
+        for row in rows
+        if row.choice >= 0 and row.answers and (stated := stated_confidence(row.raw or "")) is not None
+    ]
+    question, confidence, right = (np.asarray(column) for column in zip(*found, strict=True)) if found else ([],) * 3
+    return calibration(np.asarray(question, np.int64), np.asarray(confidence), np.asarray(right), bootstrap)
+
+
+def _adaptive(meta: Mapping[str, object], requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
+    told = meta.get("adaptive")
+    if not isinstance(told, Mapping) or scores.stopped is None or scores.checked is None:
+        return None
+    checked = scores.checked & (scores.order_counts > 0)
+    other = np.where(checked, vote(scores).content != scores.given.chosen, np.nan)
+    by_model = meta.get("requests")
+    spent = sum((ChatCost.of(one) for one in by_model.values()), ChatCost()) if isinstance(by_model, Mapping) else None
+    counted = spent.requests - spent.failed - spent.uncounted if spent else 0
+    each = (spent.input_tokens + spent.output_tokens) / counted if spent and counted else float("nan")
+    full = int(told["requests_of_all"])
+    return Adaptive(
+        int(scores.stopped.sum() + scores.checked.sum()),
+        int(scores.checked.sum()),
+        bootstrap.mean(other, note="" if checked.any() else "no agreeing question was asked in all orders"),
+        requests,
+        full,
+        (full - requests) * each,
+    )

@@ -1,0 +1,90 @@
+"""The page of a check of questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unslant.metrics.chance import LEVEL
+from unslant.reports import Column, Page, Panel, Table
+from unslant.reports.numbers import Cell, count, listed, p_words, percent, with_interval
+
+if TYPE_CHECKING:
+    from unslant.studies.question_check.check import QuestionCheck
+
+
+def page(found: QuestionCheck) -> Page:
+    """What was understood, what is odd, and where right options stand."""
+    report = found.questions.report
+    sizes = [f"{count(n, 'question')} with {size} options" for size, n in report.option_counts.items()]
+    understood, read = count(len(found.questions), "question"), count(report.n_read, "record")
+    return Page(
+        about=f"{report.origin}: {understood} understood of {read}",
+        headline=_headline(found),
+        panels=(_columns(found), _oddities(found), _positions(found)),
+        notes=(*_first(found), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
+        name=found.questions.name,
+    )
+
+
+def _headline(found: QuestionCheck) -> str:
+    names = [f"{oddity.count:,} {oddity.name}" for oddity in found.oddities]
+    if found.positions.p < LEVEL:
+        names.append(f"right options skewed over positions ({p_words(found.positions.p)})")
+    if found.longest_excess.excludes(0):
+        often = "often" if found.longest_excess.value > 0 else "rarely"
+        names.append(f"the longest option right too {often} ({percent(found.longest.value)})")
+    return f"To look at: {'; '.join(names)}" if names else "Nothing odd was found"
+
+
+def _columns(found: QuestionCheck) -> Panel:
+    rows: list[tuple[Cell, ...]] = [
+        (use.column, use.field or "not used", "; ".join(use.examples)) for use in found.columns
+    ]
+    columns = (Column("column"), Column("became"), Column("first values"))
+    table = Table("columns", "Columns", columns, tuple(rows))
+    about = "Name another column for a field with --field FIELD=COLUMN."
+    return Panel("columns", "What was understood", about, tables=(table,), first_screen=True)
+
+
+def _oddities(found: QuestionCheck) -> Panel:
+    rows: list[tuple[Cell, ...]] = [(o.name, o.count, o.first, o.meaning) for o in found.oddities]
+    columns = (Column("with"), Column("count"), Column("first"), Column("meaning"))
+    tables = (Table("oddities", "Questions and records that are odd", columns, tuple(rows)),) if rows else ()
+    about = "What real files hold; none of it stops a study, but each changes what a score means."
+    return Panel("oddities", "Oddities", about, tables=tables, first_screen=True)
+
+
+def _positions(found: QuestionCheck) -> Panel:
+    at = found.positions
+    rows: list[tuple[Cell, ...]] = [
+        (chr(ord("A") + i), n, expected) for i, (n, expected) in enumerate(zip(at.counts, at.expected, strict=True))
+    ]
+    columns = (Column("position"), Column("right"), Column("if equally often", 1))
+    tables = (Table("positions", "Right options by position", columns, tuple(rows)),) if rows else ()
+    notes = []
+    if at.tested:
+        notes.append(
+            f"All positions equally often right: {p_words(at.p)} (chi-squared {at.statistic:.1f}, {at.degrees} degrees "
+            f"of freedom, {count(at.tested, 'question')})."
+        )
+    elif rows:
+        notes.append("Too few questions to test whether all positions are equally often right.")
+    if found.longest.defined:
+        notes.append(
+            f"The longest option is right in {with_interval(found.longest)} of {count(found.longest.n, 'question')}, a "
+            f"random one in {found.longest_chance:.3f}: a difference of {with_interval(found.longest_excess)}."
+        )
+    about = "A model that prefers a position, or the longest option, scores by it where right options have that trait."
+    return Panel("positions", "Where right options stand", about, tables=tables, notes=tuple(notes), first_screen=True)
+
+
+def _first(found: QuestionCheck) -> tuple[str, ...]:
+    question = found.questions[0]
+    options = " ".join(f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(question.options))
+    right = listed([chr(ord("A") + i) for i in sorted(question.answers)]) or "none"
+    how = found.questions.report.answers
+    told = (f"Answers were read as {how}.",) if how else ()
+    return (
+        *told,
+        f"First question as understood: {question.stem[:200]} {options[:400]} Right: {right}.",
+    )

@@ -1,0 +1,63 @@
+"""Rankings of models made elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from unslant.checked import TableRow
+from unslant.errors import InputError
+from unslant.questions.tables import read_table
+
+
+class _Ranked(TableRow):
+    model: str
+    score: float | None = Field(None, allow_inf_nan=False, description="a number")
+    rank: float | None = Field(None, ge=1, allow_inf_nan=False, description="a number from 1")
+
+
+def load_ranking(path: str | Path) -> dict[str, float]:
+    """Model -> score (higher is better).
+
+    The file has the columns ``model`` and ``score``, or ``model`` and ``rank`` (1 is best; its negative is the score);
+    JSON may also be one object of names and scores.
+
+    Raises:
+        InputError: naming line and field.
+    """
+    if (scores := _object(Path(path))) is not None:
+        return scores
+    found: dict[str, float] = {}
+    for place, row in read_table(path, _Ranked):
+        if row.model in found:
+            raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
+        if (row.score is None) == (row.rank is None):
+            raise InputError.at(place, "give each model a score or a rank", field="score")
+        found[row.model] = row.score if row.score is not None else -(row.rank or 0.0)
+    return found
+
+
+def _object(path: Path) -> dict[str, float] | None:
+    """The scores, if the file is one JSON object of numbers."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:  # the reader of tables says where
+        return None
+    numbers = isinstance(found, dict) and all(
+        type(value) in (int, float) and math.isfinite(value) for value in found.values()
+    )
+    return {str(name): float(value) for name, value in found.items()} if numbers else None
+
+
+def unmatched(names: Collection[str], ranking: Mapping[str, float]) -> list[str]:
+    """A note on the models that the ranking does not hold, if any."""
+    missing = [name for name in names if name not in ranking]
+    if not missing:
+        return []
+    return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {', '.join(sorted(ranking)) or 'none'}."]

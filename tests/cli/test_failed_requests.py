@@ -1,0 +1,119 @@
+"""What a user of a served model sees when it cannot be asked: one line, or a result that says what is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import unslant
+from tests.serving import Fault, FaultServer, completion, free_port
+
+pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
+
+UNBIASED = ("study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "3", "--runs", "1", "--shots", "0")
+BOUNDARY = ("study", "instruction-boundary", "URL#m", "--settings", "vanilla", "--limit", "4")
+PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strength", "1")
+COMMANDS = pytest.mark.parametrize("words", [UNBIASED, BOUNDARY, PROBE], ids=["unbiased", "boundary", "probe"])
+WRONG = {
+    "key": (Fault(401, '{"error": {"message": "Incorrect API key provided: sk-of-mine"}}'), "the key is not accepted"),
+    "denied": (Fault(403, '{"error": {"message": "no"}}'), "the key is not accepted"),
+    "model": (Fault(404, '{"error": {"message": "The model `m` does not exist"}}'), "no such model or address"),
+    "always": (Fault(400, '{"error": {"message": "temperature is not supported"}}'), "no request is accepted"),
+}
+
+
+def typed(words, url):
+    return [word.replace("URL", url) for word in words]
+
+
+@COMMANDS
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_succeed_ends_at_the_first_request(words, wrong, monkeypatch):
+    monkeypatch.setenv("UNSLANT_API_KEY", "sk-of-mine")
+    fault, said = WRONG[wrong]
+    with FaultServer(lambda _: fault).running() as server:
+        ran = unslant(*typed(words, server.url), "--quiet")
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+    assert "sk-of-mine" not in line
+    assert len(server.requests) == (2 if wrong == "always" else 1)
+
+
+@COMMANDS
+@pytest.mark.parametrize("url", [f"http://127.0.0.1:{free_port()}/v1", "http://nobody.invalid/v1"])
+def test_nobody_there_is_one_line(words, url):
+    ran = unslant(*typed(words, url), "--quiet")
+    assert ran.code == 2
+    (line,) = ran.err.splitlines()
+    assert f"no connection to {url}" in line
+
+
+@pytest.mark.slow
+@COMMANDS
+def test_nobody_there_is_told_within_ten_seconds(words, tmp_path):
+    command = [sys.executable, "-m", "unslant", *typed(words, f"http://127.0.0.1:{free_port()}/v1")]
+    command[1:3] = ["-c", "from unslant.cli import main; main()"]
+    ran = subprocess.run([*command, "--store", tmp_path / "s.db"], capture_output=True, text=True, timeout=10)
+    assert ran.returncode == 2
+    assert [line for line in ran.stderr.splitlines() if line.startswith("error: ")] == ran.stderr.splitlines()
+
+
+@COMMANDS
+def test_a_first_reply_that_fails_for_the_time_being_ends_nothing(words):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(503, "busy") if len(seen) == 1 else Fault(body=completion("5"), delay=0.5 if len(seen) == 2 else 0)
+
+    with FaultServer(answer).running() as server:
+        ran = unslant(*typed(words, server.url), "--quiet")
+    assert ran.code == 0, ran.err
+
+
+@COMMANDS
+def test_requests_that_fail_later_are_in_the_headline_and_the_exit_code(words, tmp_path):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(body=completion("A")) if len(seen) == 1 else Fault(500, "on fire")
+
+    with FaultServer(answer).running() as server:
+        ran = unslant(*typed(words, server.url), "--retries", "0", "--json", tmp_path / "r.json")
+    assert ran.code == 3
+    assert "failed" in ran.err.splitlines()[-1]
+    numbers = json.loads((tmp_path / "r.json").read_text())
+    assert " failed (InternalServerError: Error code: 500" in numbers["headline"]
+    costs = numbers["requests"].values()
+    asked = len(seen) - (words is PROBE)  # whose second model was asked its first prompt again
+    assert sum(cost["requests"] for cost in costs) == asked
+    assert sum(cost["failed"] for cost in costs) == asked - 1
+    assert "requests" in ran.out
+    if words is not PROBE:
+        statuses = numbers.get("statuses") or {"error": numbers["metrics"]["failed"]}
+        assert statuses["error"] == len(seen) - 1
+    with FaultServer(lambda _: Fault(body=completion("A"))).running(server.port) as server:
+        again = unslant(*typed(words, server.url), "--retries", "0", "--json", tmp_path / "r.json")
+    assert again.code == 0, again.err
+    assert " failed " not in json.loads((tmp_path / "r.json").read_text())["headline"]
+
+
+def test_a_key_that_is_no_longer_accepted_keeps_what_had_come(tmp_path: Path):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(body=completion("A")) if len(seen) <= 5 else Fault(401, "no")
+
+    with FaultServer(answer).running() as server:
+        assert unslant(*typed(BOUNDARY, server.url), "--connections", "1").code == 0
+        told = unslant(*typed(BOUNDARY, server.url), "--connections", "1")
+    assert told.code == 2
+    assert len(seen) == 8 + 1

@@ -1,0 +1,76 @@
+"""GGUF files are loaded by transformers, and are the model that they were made of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.models.samples import sample_prompts
+from tests.models.test_equality import assert_equal, score
+from training.export_gguf import export_gguf
+from unslant import load_model
+from unslant.errors import ModelError
+from unslant.models.hf.model import TransformersModel
+from unslant.reference import reference_path
+
+PROMPTS = sample_prompts()[:40]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gguf") / "words.gguf"
+    export_gguf(reference_path("words"), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def loaded(file: Path) -> TransformersModel:
+    return load_model(str(file))
+
+
+def test_same_scores_as_the_folder_it_was_made_of(loaded: TransformersModel) -> None:
+    for of_file, of_folder in zip(score(loaded, PROMPTS), score(load_model("words"), PROMPTS), strict=True):
+        np.testing.assert_allclose(of_file, of_folder, atol=1e-4)
+
+
+def test_its_tokenizer_and_chat_template_come_along(loaded: TransformersModel) -> None:
+    text = "Which is it?\nA. 1,234 café\nAnswer: A"
+    assert loaded.tokenizer(text).input_ids == load_model("words").tokenizer(text).input_ids
+    assert loaded.tokenizer.chat_template
+
+
+def test_a_folder_with_one_is_that_one(file: Path, tmp_path: Path) -> None:
+    shutil.copy(file, tmp_path / "model.gguf")
+    assert load_model(str(tmp_path)).name == str(tmp_path)
+    shutil.copy(file, tmp_path / "other.gguf")
+    with pytest.raises(ModelError, match="2 GGUF files in it; give one"):
+        load_model(str(tmp_path))
+
+
+def test_what_is_saved_is_not_taken_for_quantized(loaded: TransformersModel, tmp_path: Path) -> None:
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    assert_equal(score(load_model(str(tmp_path)), PROMPTS), score(loaded, PROMPTS))
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"not a model" * 99])
+def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"broken\.gguf: the tokenizer cannot be loaded") as caught:
+        load_model(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_no_file_is_not_looked_for_on_the_hub() -> None:
+    with pytest.raises(ModelError, match=r"^missing\.gguf: no such model; give"):
+        load_model("missing.gguf")
+
+
+def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unslant.models.hf.loading.find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="pip install gguf accelerate"):
+        load_model(str(file))
