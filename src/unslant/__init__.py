@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from unslant.studies.debias.answers import debias
     from unslant.studies.debias.result import DebiasResult
     from unslant.studies.debias.training_log import TrainingLog
+    from unslant.studies.instruction_boundary.comparison import BoundaryComparison
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.probe.result import ProbeResult
     from unslant.studies.question_check.check import QuestionCheck, check_questions
@@ -50,6 +51,7 @@ __all__ = [
     "AuditComparison",
     "AuditResult",
     "BaseRateResult",
+    "BoundaryComparison",
     "BoundaryStudy",
     "ContaminationResult",
     "DebiasResult",
@@ -104,6 +106,7 @@ _HOMES = {
     "studies.debias.adapter": ("train",),
     "studies.debias.result": ("DebiasResult",),
     "studies.debias.training_log": ("TrainingLog",),
+    "studies.instruction_boundary.comparison": ("BoundaryComparison",),
     "studies.instruction_boundary.result": ("BoundaryStudy",),
     "studies.probe.result": ("ProbeResult",),
     "studies.question_check.check": ("QuestionCheck", "check_questions"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from unslant.errors import InputError, ModelError, first_line, without_user_info
+from unslant.extras import needed
 from unslant.models.chat import Chat, Reply
 from unslant.models.concurrent import as_they_come
 from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
@@ -226,10 +227,7 @@ def inspect_model(address: Address) -> Any:
     Raises:
         ModelError: if inspect is not installed, or cannot load the model.
     """
-    try:
-        from inspect_ai.model import get_model
-    except ImportError as error:
-        raise ModelError(f"replies are generated through inspect ({error}): pip install 'unslant[inspect]'") from None
+    get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
     name, options = address.model, address.options
     try:
         if address.scheme == "http":

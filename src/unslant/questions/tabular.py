@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, first_line, shown
+from unslant.extras import needed
 from unslant.files import MAX_BYTES, MAX_VALUES, most_unpacked
 from unslant.questions.records import Record
 
@@ -81,10 +82,7 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
     Raises:
         InputError: if it cannot be read, unpacks to too much, or has several such sheets, or openpyxl is missing.
     """
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise InputError.at(path, "Excel files need openpyxl: pip install 'unslant[excel]', or save as CSV") from None
+    load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
         size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(content)).infolist())
         if size > most_unpacked(len(content), MAX_BYTES):

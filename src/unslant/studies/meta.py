@@ -21,7 +21,7 @@ def about(
     before: Cost | ChatCost | None = None,
     chosen: object = None,
 ) -> dict[str, Any]:
-    """Model, questions, settings and provenance of a run; given its cost ``before``, also engine, cost and admissions.
+    """Model, questions, settings and provenance of a run; given its cost ``before``, also cost, engine and admissions.
 
     Args:
         chosen: every setting, by default ``settings``.
@@ -34,11 +34,9 @@ def about(
         "loading": asdict(found.report),
         "settings": dict(settings),
     }
-    scored = before is not None and not isinstance(before, ChatCost)
-    facts: dict[str, Any] = facts_of(model) if scored else {}
-    block = model_block(str(meta["model"]), facts)
+    facts: dict[str, Any] = {} if before is None else facts_of(model)
+    meta["provenance"] = provenance([model_block(str(meta["model"]), facts)], [found], chosen or settings)
     facts.pop("revision", None)
-    meta["provenance"] = provenance([block], [found], chosen or settings)
     if isinstance(before, ChatCost):
         meta |= {"requests": requests_of({model.name: (model, before)})}
         meta |= {"offline": True} if getattr(model, "offline", False) else {}

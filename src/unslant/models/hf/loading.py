@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -156,8 +155,8 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
 
     path = Path(source)
     if is_gguf(path):
-        if missing := [package for package in ("gguf", "accelerate") if find_spec(package) is None]:
-            raise ModelError(f"{name}: to read GGUF files: pip install {' '.join(missing)}")
+        for package in ("gguf", "accelerate"):
+            needed(package, f"{name}, a GGUF file,")
         source, options = str(path.parent), options | {"gguf_file": path.name}
     try:
         return auto.from_pretrained(source, **options)
@@ -194,10 +193,9 @@ def adapter_base(adapter: str) -> str:
     Raises:
         ModelError: if peft is missing, or this is no adapter.
     """
-    try:
-        from peft import PeftConfig
-    except ImportError as error:
-        raise ModelError("adapters need peft: pip install 'unslant[train]'") from error
+    needed("peft", f"{adapter}, an adapter,")
+    from peft import PeftConfig
+
     try:
         return str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
     except Exception as error:  # as above
@@ -210,7 +208,6 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
-    needed("peft", f"{adapter}, an adapter,")
     own, base = str(model.config._name_or_path), adapter_base(adapter)
     from peft import PeftModel
 

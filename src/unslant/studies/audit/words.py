@@ -124,7 +124,7 @@ def audit_in_words(
         more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
         responses = _in_order(found.questions, responses, more)
         extra["adaptive"] = {"stopped": stopped, "checked": checked, "requests_of_all": planned.full}
-    meta = {**about("audit", found, chosen.recorded(), asker, before), **extra}
+    meta = {**about("audit", found, chosen.recorded(), asker, before, chosen), **extra}
     if planned.first:
         (_, shown), _ = planned.first[0]
         meta["example_prompt"] = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()

@@ -18,7 +18,7 @@ from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import EMBEDDED, Question
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -57,9 +57,7 @@ def debias_study(
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
     needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
     several = isinstance(questions, list | tuple) and not any(isinstance(q, Mapping | Question) for q in questions)
-    sets: list[QuestionSet[Question]] = [
-        chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])
-    ]
+    sets = [chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])]
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in sets]
     if len(set(names)) < len(names):

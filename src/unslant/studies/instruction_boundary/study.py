@@ -25,7 +25,7 @@ from unslant.studies.instruction_boundary.rows import facts_of, read, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
-from unslant.studies.provenance_block import check_same, model_block, provenance
+from unslant.studies.provenance_block import check_same, provenance
 from unslant.studies.reply_judge import CERTAIN, ReplyJudge
 
 
@@ -64,7 +64,6 @@ def instruction_boundary(
     temperatures: Sequence[Any] = tuple(chosen.temperatures) or (asked_by.temperature,)
     for name in filter(None, (chosen.judge, chosen.polisher)):
         address_of(name, None, ("generate",))
-    source = str(questions) if isinstance(questions, str | Path) else "questions"
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **chosen.reading)
     found = whole.balanced(chosen.limit, chosen.seed)
     check_same(found)
@@ -103,7 +102,11 @@ def instruction_boundary(
         "polisher": polisher and polisher.name,
         "polished": polished,
         "requests": requests_of(spent),
-        "provenance": provenance([model_block(asker.name)], [(source, found)], chosen),
+        "provenance": provenance(
+            [model for model, _ in spent.values()],
+            [(questions if isinstance(questions, str | Path) else "questions", found)],
+            chosen,
+        ),
         **({"offline": True} if getattr(asker, "offline", False) else {}),
     }
     errors = sum(one.status == "error" for one in rows)

@@ -47,16 +47,16 @@ class Participant:
         rephrase: stems -> the same in other words; None where no usable reply came.
         judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
         answer: presentations of the questions as published -> responses, for accuracy by subject.
-        chat: what generates its replies, if known; their cost is reported.
         block: who it is, for the provenance of results.
+        chat: what generates its replies, if known; their cost is reported.
     """
 
     name: str
     rephrase: Callable[[Sequence[str], Progress], list[str | None]]
     judge: Callable[[Sequence[Prompt], Progress], list[float]]
     answer: Callable[[Sequence[Asked], Progress], Responses]
-    chat: ChatModel | None = None
     block: dict[str, str] = field(default_factory=dict)
+    chat: ChatModel | None = None
 
 
 def local_participant(
@@ -78,8 +78,8 @@ def local_participant(
         partial(rephrase, chat, writer.chat),
         partial(judge_by_probability, scorer),
         lambda asked, progress: ask(scorer, asked, [Cloze(writer)], progress=progress),
-        chat,
         model_block(model.name, facts_of(model)),
+        chat,
     )
 
 
@@ -90,8 +90,8 @@ def chat_participant(model: ChatModel, writer: Writer) -> Participant:
         partial(rephrase, model, writer.chat),
         partial(judge_by_reply, model),
         lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
+        model_block(model.name, {"identity": model.identity}),
         model,
-        model_block(model.name),
     )
 
 

@@ -82,8 +82,8 @@ def probe(
         "questions": whole.name,
         "questions_digest": whole.digest,
         "settings": chosen.recorded() | {"strengths": list(strengths)},
-        "requests": requests_of(spent),
         "provenance": provenance([p.block for p in participants], [chosen.sampled(whole)], chosen),
+        "requests": requests_of(spent),
     }
     return result_of(table, accuracy, strengths, chosen.seed, meta)
 
