@@ -40,7 +40,7 @@ def _headline(result: ProbeResult) -> str:
             rises.append(f"{name} {number(before, METRICS['ocr'])} to {number(after, METRICS['ocr'])}")
     if rises:
         return f"Over-confidence in its own questions grows with strength: {listed(rises)}"
-    return f"{listed(list(result.models))}: none grows clearly over-confident in its own questions"
+    return f"No model of {listed(list(result.models))} grows clearly over-confident in its own questions"
 
 
 def _model_bias(result: ProbeResult) -> Panel:
