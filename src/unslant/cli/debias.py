@@ -54,11 +54,8 @@ def debias(
     found = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
-        loader = (
-            same_as_before(opener, settings.sampled(found))
-            if chosen.needs_model
-            else record.loader(opener, settings.sampled(found))
-        )
+        sampled = settings.sampled(found)
+        loader = same_as_before(opener, sampled) if chosen.needs_model else record.loader(opener, sampled)
         answers = run(loader, found, settings, progress=record.progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if answers.mostly_failed:
