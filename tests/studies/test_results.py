@@ -59,7 +59,7 @@ def test_every_result_introduces_itself_in_a_few_lines(result: StudyResult) -> N
     assert lines[0].startswith(f"{type(result).__name__}: ")
     assert 2 <= len(lines) <= 8
     assert max(map(len, lines)) <= 100
-    assert "".join(result.headline.split()) in "".join(repr(result).split())
+    assert "".join(result.headline.split())[:300] in "".join(repr(result).split())
 
 
 def test_every_result_shows_itself_in_a_notebook(result: StudyResult) -> None:
@@ -110,10 +110,9 @@ def test_the_charts_of_every_result_can_be_plotted(result: StudyResult) -> None:
         with pytest.raises(unslant.InputError, match="tables only"):
             result.plot()
         return
-    for chart in (charts[0], charts[-1]):  # all are drawn in tests/reports
-        drawn = result.plot(chart.id).to_dict()
-        assert drawn["title"]["text"] == chart.title
-    assert str(result.plot().title["text"]) == charts[0].title
+    last = charts[-1]  # all are drawn in tests/reports
+    assert result.plot(last.id).to_dict()["title"]["text"] == last.title
+    assert result.plot().to_dict()["title"]["text"] == charts[0].title
     with pytest.raises(unslant.InputError, match="use one of"):
         result.plot("nosuch")
 

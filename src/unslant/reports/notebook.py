@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 from unslant.reports.escape import one_line
 from unslant.reports.panels import Page
 
 _WIDTH = 100
+_LONGEST = 400
 
 
 def outline(kind: str, page: Page) -> str:
     """Class, model, questions and headline in a few lines."""
     lines = [f"{kind}: {one_line(page.about)}", one_line(page.headline)]
-    return "\n".join(part for line in lines for part in wrap(line, _WIDTH))
+    return "\n".join(part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _WIDTH))
 
 
 def fragment(page: Page) -> str:

@@ -172,21 +172,6 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         ) from error
 
 
-def check_complete(source: str, *, trust_remote_code: bool = False, allow_missing: bool = False) -> str:
-    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
-
-    Raises:
-        ModelError: if anything, where it is not allowed.
-    """
-    from transformers import AutoModelForCausalLM
-
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
-    _, found = _load(
-        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
-    )
-    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
-
-
 def adapter_base(adapter: str) -> str:
     """The model that an adapter was made for; empty where it does not say.
 

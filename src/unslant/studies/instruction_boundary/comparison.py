@@ -53,6 +53,10 @@ class BoundaryComparison(StudyResult):
         """What the replies of each model have cost."""
         return requests_of_all(self.results)
 
+    @property
+    def parts(self) -> Sequence[BoundaryStudy]:
+        return self.results
+
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}

@@ -64,6 +64,7 @@ def instruction_boundary(
     temperatures: Sequence[Any] = tuple(chosen.temperatures) or (asked_by.temperature,)
     for name in filter(None, (chosen.judge, chosen.polisher)):
         address_of(name, None, ("generate",))
+    source = questions if isinstance(questions, str | Path) else "questions"
     whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **chosen.reading)
     found = whole.balanced(chosen.limit, chosen.seed)
     check_same(found)
@@ -102,11 +103,7 @@ def instruction_boundary(
         "polisher": polisher and polisher.name,
         "polished": polished,
         "requests": requests_of(spent),
-        "provenance": provenance(
-            [model for model, _ in spent.values()],
-            [(questions if isinstance(questions, str | Path) else "questions", found)],
-            chosen,
-        ),
+        "provenance": provenance([model for model, _ in spent.values()], [(source, found)], chosen),
         **({"offline": True} if getattr(asker, "offline", False) else {}),
     }
     errors = sum(one.status == "error" for one in rows)
