@@ -18,6 +18,7 @@ from unslant.extras import needed
 from unslant.models.chat import Chat, Reply
 from unslant.models.concurrent import as_they_come
 from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
+from unslant.models.reachable import refusal
 from unslant.prompts import Message, Prompt
 
 if TYPE_CHECKING:
@@ -225,8 +226,11 @@ def inspect_model(address: Address) -> Any:
     """A served model, or one of a provider, as one of inspect's.
 
     Raises:
-        ModelError: if inspect is not installed, or cannot load the model.
+        ModelError: if nobody listens at its address, or inspect is not installed or cannot load it.
     """
+    base_url = address.options.base_url
+    if base_url and (reason := refusal(base_url)):  # told before the seconds that importing inspect takes
+        raise ModelError(f"{address.model}: no connection to {without_user_info(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
     name, options = address.model, address.options
     try:

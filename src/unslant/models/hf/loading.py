@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import urllib.request
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError, one_of
 from unslant.extras import needed
+from unslant.models.reachable import refusal
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -277,16 +275,7 @@ def _where(source: str) -> dict[str, bool]:
 def _hub_reachable() -> bool:
     from huggingface_hub import constants
 
-    if constants.HF_HUB_OFFLINE:
-        return False
-    if urllib.request.getproxies():
-        return True  # not ours to try
-    hub = urlsplit(constants.ENDPOINT)
-    try:
-        socket.create_connection((hub.hostname, hub.port or (443 if hub.scheme == "https" else 80)), timeout=5).close()
-    except OSError:
-        return False
-    return True
+    return not (constants.HF_HUB_OFFLINE or refusal(constants.ENDPOINT))
 
 
 def _device(wanted: str, torch: Any) -> str:
