@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,50 +60,66 @@ def answers(request: dict[str, Any]) -> Fault:
     return Fault(body={"choices": [{"logprobs": {"top_logprobs": [top]}}]})
 
 
-def test_logs_results_reports_and_served_audits(tmp_path: Path) -> None:
-    audited().to_parquet(tmp_path / "a.parquet")
+WORK = (
+    ("--help",),
+    ("audit", "--log", "a.parquet", "--json", "a.json"),
+    ("report", "a.parquet", "--out", "a.html"),
+    ("audit", "m", "q.jsonl", "--base-url", "SERVER", "--retries", 0, "--json", "served.json"),
+)
+MISSING = (
+    ("hf", ("audit", "fair", "embedded"), "fair, a local model, needs torch"),
+    ("hf", ("debias", "fair", "q.jsonl", "--method", "lora-1:adapter=a", "--out", "o.jsonl"), "LoRA-1, which works"),
+    ("hub", ("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
+    ("figures", ("report", "a.parquet", "--figures", "figures"), "drawing figures needs vl_convert"),
+    ("train", ("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),
+    (
+        "inspect",
+        ("study", "unbiased", "inspect:openai/x", "q.jsonl", "--shots", 0),
+        "asked for replies, needs inspect_ai",
+    ),
+    ("excel", ("questions", "check", "q.xlsx"), "q.xlsx, an Excel file, needs openpyxl"),
+)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int, str, str]]]:
+    """What the commands of ``WORK`` and ``MISSING`` left behind."""
+    folder = tmp_path_factory.mktemp("lean")
+    audited().to_parquet(folder / "a.parquet")
     questions = [
         {"id": str(i), "question": f"Is it {i}?", "options": ["x", "y", "z"], "answer": i % 3} for i in range(4)
     ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(question) + "\n" for question in questions))
-    with FaultServer(answers).running() as server:
-        found = lean(
-            ("--help",),
-            ("audit", "--log", "a.parquet", "--json", "a.json"),
-            ("report", "a.parquet", "--out", "a.html"),
-            ("audit", "m", "q.jsonl", "--base-url", server.url, "--retries", 0, "--json", "served.json"),
-            folder=tmp_path,
-        )
-    assert [code for code, *_ in found] == [0, 0, 0, 0], found
-    told = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    (folder / "q.jsonl").write_text("".join(json.dumps(question) + "\n" for question in questions))
+    with zipfile.ZipFile(folder / "q.xlsx", "w") as workbook:
+        workbook.writestr("xl/workbook.xml", "")
+    with pytest.MonkeyPatch.context() as patch, FaultServer(answers).running() as server:
+        patch.setenv("UNSLANT_HOME", str(folder / "home"))
+        work = [tuple(server.url if word == "SERVER" else word for word in command) for command in WORK]
+        return folder, lean(*work, *(command for _, command, _ in MISSING), folder=folder)
+
+
+def test_logs_results_reports_and_served_audits(ran: tuple[Path, list[tuple[int, str, str]]]) -> None:
+    folder, found = ran
+    assert [code for code, *_ in found[: len(WORK)]] == [0, 0, 0, 0], found
+    told = json.loads((folder / "a.json").read_text("utf-8"))
     assert told["metrics"] == audited().to_dict()["metrics"]
-    page = (tmp_path / "a.html").read_text("utf-8")
+    page = (folder / "a.html").read_text("utf-8")
     assert "Charts are left out" in page
     assert 'class="chart"' not in page
     assert 'id="browser-data"' in page
-    served = json.loads((tmp_path / "served.json").read_text("utf-8"))
+    served = json.loads((folder / "served.json").read_text("utf-8"))
     assert served["metrics"]["means"]["accuracy"]["n"] == 4
     assert set(served["provenance"]["versions"]) == {"numpy", "python", "unslant"}
 
 
-MISSING = {
-    "hf": (("audit", "fair", "embedded"), "fair, a local model, needs torch"),
-    "hub": (("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
-    "figures": (("report", "a.parquet", "--figures", "figures"), "drawing figures needs vl_convert"),
-    "train": (("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),
-    "inspect": (("study", "unbiased", "inspect:openai/x", "--limit", 4), "needs inspect_ai"),
-    "hf ": (("debias", "fair", "embedded", "--method", "lora-1:adapter=a", "--out", "o.jsonl"), "LoRA-1, which works"),
-}
-
-
-def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:
-    found = lean(*(command for command, _ in MISSING.values()), folder=tmp_path)
-    for (extra, (_, words)), (code, _, err) in zip(MISSING.items(), found, strict=True):
+def test_a_missing_extra_is_one_line(ran: tuple[Path, list[tuple[int, str, str]]]) -> None:
+    folder, found = ran
+    for (extra, _, words), (code, _, err) in zip(MISSING, found[len(WORK) :], strict=True):
         assert code == 2
         assert words in err
-        assert err.splitlines()[-1].endswith(f"pip install 'unslant[{extra.strip()}]'")
-        assert len(err.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
+        assert err == f"{err.splitlines()[0]}\n"
+        assert err.endswith(f"pip install 'unslant[{extra}]'\n")
+    assert not {"figures", "adapter", "o.jsonl"} & {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", ["pandas", "vl_convert"])

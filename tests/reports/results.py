@@ -153,3 +153,4 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "annotation": _annotated,
     "training": _trained,
 }
+RESULTS = {name: cache(make) for name, make in RESULTS.items()}

@@ -17,6 +17,7 @@ from tests.reports.results import RESULTS, audited, compared
 from unslant.models.open import opened
 from unslant.questions import QuestionSet
 from unslant.reference import reference_path
+from unslant.responses.provenance import Provenance
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.result import StudyResult
 
@@ -26,6 +27,13 @@ BAD = "<script>alert(1)</script>\x1b[31m"
 @pytest.fixture(params=RESULTS, ids=str)
 def result(request: pytest.FixtureRequest) -> Any:
     return RESULTS[request.param]()
+
+
+def test_every_result_says_how_it_was_made_in_the_same_words(result: StudyResult) -> None:
+    told = result.to_dict()
+    assert list(told)[:4] == ["unslant", "study", "headline", "provenance"]
+    assert set(told["provenance"]) == set(Provenance.model_fields)
+    Provenance.model_validate(told["provenance"])
 
 
 class Tags(HTMLParser):

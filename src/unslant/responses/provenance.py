@@ -39,7 +39,7 @@ class AskedQuestions(_Part):
 class Provenance(_Part):
     """Everything needed to make a result again."""
 
-    versions: dict[str, str] = Field(default={}, description="Python, unslant, and the libraries that were loaded")
+    versions: dict[str, str] = Field(default={}, description="Python, unslant, and the libraries that ran the models")
     platform: str = Field(default="", description="operating system and processor")
     models: list[AskedModel] = Field(default=[], description="the models asked")
     questions: list[AskedQuestions] = Field(default=[], description="the question sets asked")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import os
@@ -16,6 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from unslant.arrays import jsonable
 from unslant.errors import InputError, without_user_info
 from unslant.models import facts_of
@@ -27,7 +28,6 @@ from unslant.version import __version__
 T = TypeVar("T")
 EXPECTED: ContextVar[Provenance | None] = ContextVar("expected", default=None)
 """What a command that is run again was run on."""
-_LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "peft", "inspect_ai")
 _NOT_THE_MODEL = frozenset(
     "model adapter fingerprint engine attention device dtype torch transformers peft base_url".split()
 )
@@ -47,11 +47,14 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
         if dataclasses.is_dataclass(settings)
         else dict(settings or {})  # type: ignore[call-overload]
     )
+    blocks = [found if isinstance(found, dict) else model_block(found.name, facts_of(found)) for found in models]
+    libraries = {name: version for block in blocks for name, version in block.get("versions", {}).items()}
+    own = {"python": platform.python_version(), "unslant": __version__, "numpy": np.__version__}
     drawn = {"limit": given.get("limit"), "seed": given.get("seed")}
     return {
-        "versions": dict(sorted(_versions().items())),
+        "versions": dict(sorted((own | libraries).items())),
         "platform": platform.platform(),
-        "models": [found if isinstance(found, dict) else model_block(found.name, facts_of(found)) for found in models],
+        "models": [{key: value for key, value in block.items() if key != "versions"} for block in blocks],
         "questions": [
             {"name": without_user_info(str(name)), "digest": found.digest, "n": len(found), **drawn}
             for name, found in (q if isinstance(q, tuple) else (q.name, q) for q in questions)
@@ -62,8 +65,8 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
     }
 
 
-def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """The part on one model.
+def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The part on one model, and the versions of the libraries that ran it.
 
     Args:
         facts: :func:`unslant.models.facts_of` it, where it was at hand.
@@ -80,6 +83,7 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
         "dtype": identity.get("dtype", ""),
         "device": device,
         "adapter": identity.get("adapter", ""),
+        "versions": _libraries(identity),
     }
 
 
@@ -96,7 +100,9 @@ def combined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     settings = [block["settings"] for block in blocks]
     same = settings[0] if settings and all(own == settings[0] for own in settings) else {}
     unlike = [found for i, found in enumerate(questions) if found not in questions[:i]]
-    return provenance(models, (), same) | {"questions": unlike}
+    versions = {name: version for block in blocks for name, version in block["versions"].items()}
+    made = provenance(models, (), same)
+    return made | {"questions": unlike, "versions": dict(sorted({**versions, **made["versions"]}.items()))}
 
 
 def check_same(questions: Any = None, model: Mapping[str, str] | None = None) -> None:
@@ -140,17 +146,10 @@ def same_as_before(load: Callable[[], T], questions: QuestionSet[Any] | None = N
     return loaded
 
 
-def _versions() -> dict[str, str]:
-    loaded = {library: _version(library) for library in _LIBRARIES if library in sys.modules}
-    return {"python": platform.python_version(), "unslant": __version__, **loaded}
-
-
-@functools.cache
-def _version(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return str(getattr(sys.modules[library], "__version__", ""))
+def _libraries(identity: Mapping[str, str]) -> dict[str, str]:
+    names = ["torch", "transformers"] + ["peft"] * bool(identity.get("adapter config"))
+    found = {name: identity[name] for name in names if identity.get(name)}
+    return found | ({"tokenizers": metadata.version("tokenizers")} if found else {})
 
 
 def _plain(value: object) -> Any:

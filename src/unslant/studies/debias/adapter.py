@@ -73,6 +73,7 @@ def train(
     asker = ModelAsker(loaded, elicitation, alphabet)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
     block = provenance([loaded], [found], chosen)
+    block["versions"]["peft"] = needed("peft", "training an adapter").__version__
     write_atomically(out / PROVENANCE, dump_json(block))
     log = TrainingLog.read(out)
     log.to_html(out / "log.html")

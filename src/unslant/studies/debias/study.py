@@ -70,7 +70,7 @@ def debias_study(
         training, test = [half for half, _ in halves], [half for _, half in halves]
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
     entries: list[Entry] = []
-    asked: list[dict[str, str]] = []
+    asked: list[dict[str, Any]] = []
     for model in models if isinstance(models, list | tuple) else [models]:
         loaded = opened(model, needs)
         asked.append(model_block(loaded.name, facts_of(loaded)))

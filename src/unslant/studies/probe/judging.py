@@ -55,7 +55,7 @@ class Participant:
     rephrase: Callable[[Sequence[str], Progress], list[str | None]]
     judge: Callable[[Sequence[Prompt], Progress], list[float]]
     answer: Callable[[Sequence[Asked], Progress], Responses]
-    block: dict[str, str] = field(default_factory=dict)
+    block: dict[str, Any] = field(default_factory=dict)
     chat: ChatModel | None = None
 
 
