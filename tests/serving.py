@@ -21,8 +21,8 @@ _SERVE = """
 import sys, time, xllamacpp as x
 p = x.CommonParams()
 p.model.path = sys.argv[1]; p.hostnames = ["127.0.0.1"]; p.port = int(sys.argv[2])
-p.n_ctx = 2048; p.n_parallel = 1; p.warmup = False; p.model_alias = {"words"}; p.use_jinja = True
-p.cpuparams.n_threads = 1
+p.n_ctx = 2048; p.n_parallel = 1; p.warmup = False; p.model_alias = {"words", "real"}; p.use_jinja = True
+p.cpuparams.n_threads = 1; p.cache_prompt = sys.argv[3] == "cached"
 s = x.Server(p); print(s.listening_address, flush=True)
 while True: time.sleep(1)
 """
@@ -35,11 +35,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def llama_server(gguf: Path, log: Path) -> Iterator[str]:
-    """The base URL of a llama.cpp server of ``gguf``, started in a process of its own and stopped at the end."""
-    port = free_port()
+def llama_server(gguf: Path, log: Path, *, cached: bool = True) -> Iterator[str]:
+    """The base URL of a llama.cpp server of ``gguf``, started in a process of its own and stopped at the end.
+
+    Args:
+        cached: compute a prompt from where it departs from the last one, which changes last digits.
+    """
+    port, how = free_port(), "cached" if cached else "anew"
     with log.open("w") as output:
-        process = subprocess.Popen([sys.executable, "-c", _SERVE, str(gguf), str(port)], stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE, str(gguf), str(port), how], stdout=output, stderr=output
+        )
         try:
             for _ in range(600):
                 if process.poll() is not None:

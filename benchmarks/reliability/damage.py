@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import random
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -135,8 +137,6 @@ def to_json(value: Any) -> str:
 
 def to_csv(records: list[Any], delimiter: str) -> str:
     """Cells as a careless program would write them."""
-    import csv
-
     columns = list(dict.fromkeys(key for record in records if isinstance(record, dict) for key in record))
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
@@ -144,6 +144,34 @@ def to_csv(records: list[Any], delimiter: str) -> str:
     for record in records:
         cells = [record.get(key, "") for key in columns] if isinstance(record, dict) else [record]
         writer.writerow([cell if isinstance(cell, str) else to_json(cell) for cell in cells])
+    return stream.getvalue()
+
+
+def to_xlsx(records: list[Any]) -> bytes:
+    """A workbook with the cells of :func:`to_csv`, without the characters that none can hold."""
+    from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("Sheet")
+    csv.field_size_limit(1 << 30)
+    for row in csv.reader(io.StringIO(to_csv(records, ","), newline="")):
+        sheet.append([ILLEGAL_CHARACTERS_RE.sub("", cell.encode("utf-8", "replace").decode())[:32_000] for cell in row])
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+def damage_zip(rng: Rng, content: bytes) -> bytes:
+    """The zip with one member damaged, or swollen to gigabytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        chosen = rng.choice(old.namelist())
+        for name in old.namelist():
+            data = old.read(name)
+            if name == chosen:
+                data = b" " * (3 << 29) if rng.random() < 0.005 else damage_bytes(rng, data)
+            new.writestr(name, data)
     return stream.getvalue()
 
 

@@ -37,6 +37,8 @@ QUESTIONS: tuple[Records, ...] = (
         {"text": "a", "isAnswer": True}, {"text": "b", "isAnswer": False}]}]}} for i in range(3)],
     [{"question": f"Q{i}?", "mc1_targets": {"right": 1, "wrong": 0, "other": 0}} for i in range(4)],
     [{"question": f"Q{i}?", "options": "['1. a', '2. b']", "answer": "option 2: b"} for i in range(4)],
+    [{"prompt": f"Q{i}?", "response_a": "one", "response_b": "two", "winner": winner}
+     for i, winner in enumerate(("a", "b", "tie"))],
 )  # fmt: skip
 MATHS: tuple[Records, ...] = (
     [{"question": f"{i} + 1?", "answer": f"It is so. #### {i + 1}", "subject": "sums"} for i in range(5)],
@@ -88,7 +90,10 @@ def _of_records(name: str, layouts: tuple[Records, ...], kind: str, use: Callabl
 
 
 _ALL = (
-    *(_of_records(f"questions {k}", QUESTIONS, k, use_questions) for k in ("jsonl", "json", "csv", "tsv", "parquet")),
+    *(
+        _of_records(f"questions {k}", QUESTIONS, k, use_questions)
+        for k in ("jsonl", "json", "csv", "tsv", "xlsx", "parquet")
+    ),
     *(_of_records(f"maths {k}", MATHS, k, use_loaded(load_math)) for k in ("jsonl", "csv", "parquet")),
     *(_of_records(f"judging {k}", JUDGING, k, use_loaded(load_judging)) for k in ("jsonl", "csv", "parquet")),
     *TABLES,

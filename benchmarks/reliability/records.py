@@ -5,13 +5,22 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from benchmarks.reliability.damage import damage_bytes, damage_gzip, damage_records, to_csv, to_json, to_parquet
+from benchmarks.reliability.damage import (
+    damage_bytes,
+    damage_gzip,
+    damage_records,
+    damage_zip,
+    to_csv,
+    to_json,
+    to_parquet,
+    to_xlsx,
+)
 
 Records = list[dict[str, Any]]
 
 
 def records_file(rng: random.Random, stem: str, layouts: tuple[Records, ...], kind: str) -> tuple[str, bytes]:
-    """A damaged file of records: ``jsonl``, ``json``, ``csv``, ``tsv`` or ``parquet``, sometimes packed."""
+    """A damaged file of records: ``jsonl``, ``json``, ``csv``, ``tsv``, ``xlsx`` or ``parquet``, sometimes packed."""
     records: list[Any] = rng.choice(layouts)
     spoil = rng.random()
     if spoil < 0.75:
@@ -23,6 +32,9 @@ def records_file(rng: random.Random, stem: str, layouts: tuple[Records, ...], ki
         content = to_json(whole).encode()
     elif kind == "parquet":
         content = to_parquet(rng, records)
+    elif kind == "xlsx":
+        content = to_xlsx(records)
+        content = damage_zip(rng, content) if rng.random() < 0.3 else content
     else:
         content = to_csv(records, "\t" if kind == "tsv" else ",").encode("utf-8", "surrogatepass")
     if spoil > 0.6:

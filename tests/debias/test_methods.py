@@ -41,6 +41,7 @@ class Table:
     """Answers by a function of question id and shown contents; positions' probabilities."""
 
     model = elicitation = None
+    in_words, mostly_failed, notes = False, "", ()
     alphabet = ALPHABETS["A"]
 
     def __init__(self, function: Callable[[str, tuple[int, ...]], Sequence[float]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,11 @@ def test_a_name_that_is_no_file_is_not_looked_for_on_the_hub() -> None:
 
 
 def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unslant.models.hf.loading.find_spec", lambda name: None)
-    with pytest.raises(ModelError, match="pip install gguf accelerate"):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ModelError, match=r"GGUF file, needs gguf: pip install 'unslant\[hf\]'"):
         load_model(str(file))
+
+
+def test_loading_is_quiet(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_model(str(file))
+    assert capfd.readouterr().err == ""

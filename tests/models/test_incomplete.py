@@ -18,6 +18,8 @@ from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
 from unslant.models.base import facts_of
 from unslant.models.hf.loading import load_model
+from unslant.models.open import open_chat
+from unslant.models.options import ModelOptions
 
 Weights = dict[str, torch.Tensor]
 
@@ -75,15 +77,11 @@ def test_who_insists_gets_it_and_every_result_says_so(zoo_model: ZooFolder, tmp_
     assert insisted.identity["incomplete"] == facts_of(insisted)["incomplete"]
 
 
-def test_a_model_that_inspect_loads_is_looked_at_too(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai", reason="replies are generated through inspect: pip install 'unslant[inspect]'")
-    from unslant.models.chat import inspect_model
-    from unslant.models.options import Address, ModelOptions
-
+def test_a_model_that_gives_replies_is_looked_at_too(zoo_model: ZooFolder, tmp_path: Path) -> None:
     folder = changed(zoo_model("llama", small=True), tmp_path / "m", renamed("q_proj", "query_proj"))
     with pytest.raises(ModelError, match=r"2 weights missing \(model.*q_proj"):
-        inspect_model(Address("", folder, ModelOptions()))
-    inspect_model(Address("", str(zoo_model("llama", small=True)), ModelOptions(device="cpu")))
+        open_chat(folder)
+    open_chat(str(zoo_model("llama", small=True)), ModelOptions(device="cpu"))
 
 
 @pytest.mark.parametrize(

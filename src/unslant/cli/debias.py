@@ -54,8 +54,8 @@ def debias(
     found = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
-        sampled = settings.sampled(found)
-        loader = same_as_before(opener, sampled) if chosen.needs_model else record.loader(opener, sampled)
+        asked = settings.sampled(found)
+        loader = same_as_before(opener, asked) if chosen.needs_model else record.loader(opener, asked)
         answers = run(loader, found, settings, progress=record.progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if answers.mostly_failed:

@@ -83,7 +83,9 @@ class StudyResult:
         if found := meta.get("provenance"):
             return dict(found)
         models = meta.get("models") or [meta.get("model", "")]
-        return provenance([model_block(str(name)) for name in models if name], (), meta.get("settings"))
+        settings = meta.get("settings")  # once a list, in tables of responses written before
+        known = settings if isinstance(settings, Mapping) else {"settings": settings} if settings else {}
+        return provenance([model_block(str(name)) for name in models if name], (), known)
 
     @property
     def _about(self) -> Mapping[str, Any]:

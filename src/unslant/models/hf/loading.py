@@ -7,6 +7,7 @@ import urllib.request
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -72,7 +73,7 @@ def load_model(
     place = _device(device, torch)
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
-    with quiet_loading():
+    with quiet_loading(source):
         tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
         model, found = _load(
             "model",
@@ -171,21 +172,6 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         ) from error
 
 
-def check_complete(source: str, *, trust_remote_code: bool = False, allow_missing: bool = False) -> str:
-    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
-
-    Raises:
-        ModelError: if anything, where it is not allowed.
-    """
-    from transformers import AutoModelForCausalLM
-
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
-    _, found = _load(
-        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
-    )
-    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
-
-
 def adapter_base(adapter: str) -> str:
     """The model that an adapter was made for; empty where it does not say.
 
@@ -240,17 +226,23 @@ def _dense(source: str) -> dict[str, Any]:
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
+def quiet_loading(source: str) -> Iterator[None]:
     """No progress bars of transformers while the block runs."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
+    unpacking = vars(import_module("transformers.modeling_gguf_pytorch_utils")) if is_gguf(source) else {}
+    bar = unpacking.get("tqdm")  # which does not listen to that
+    if bar:
+        unpacking["tqdm"] = lambda tensors, **_: tensors
     try:
         yield
     finally:
         if shown:
             logging.enable_progress_bar()
+        if bar:
+            unpacking["tqdm"] = bar
 
 
 def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:

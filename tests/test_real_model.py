@@ -1,0 +1,85 @@
+"""The real model, loaded as anybody would load it; its whole table is made by ``make real``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import unslant
+from tests.models.test_equality import score
+from tests.serving import llama_server
+from unslant.presentations import orders_for, present
+from unslant.prompts import Cloze, Prompt, Writer, load_template
+from unslant.responses import Response
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def model(real_model: str):
+    return unslant.load_model(real_model)
+
+
+@pytest.fixture(scope="module")
+def questions(shared_data: Path):
+    return unslant.load_questions(shared_data / "arc_challenge_test.jsonl", limit=8)
+
+
+@pytest.fixture(scope="module")
+def prompts(questions) -> Sequence[Prompt]:
+    cloze = Cloze(Writer(load_template("plain")))
+    shown = [present(question, order) for question in questions for order in orders_for(question, "2")]
+    return [prompt for presentation in shown for prompt in cloze.prompts(presentation)]
+
+
+def test_tree_equals_plain(model, real_model: str, prompts) -> None:
+    plain = score(unslant.load_model(real_model, engine="plain"), prompts)
+    assert np.abs(np.concatenate(score(model, prompts)) - np.concatenate(plain)).max() < 1e-4
+
+
+def test_bfloat16_is_as_near_by_the_tree_as_without_it(model, real_model: str, prompts) -> None:
+    exact = np.concatenate(score(model, prompts))
+    apart = {
+        engine: np.abs(
+            np.concatenate(score(unslant.load_model(real_model, dtype="bfloat16", engine=engine), prompts)) - exact
+        )
+        for engine in ("tree", "plain")
+    }
+    assert apart["tree"].mean() < 1.5 * apart["plain"].mean()
+    assert apart["tree"].mean() < 0.2
+
+
+def test_what_the_audit_says_of_it(model, questions) -> None:
+    """Always A, and nothing right whatever the order."""
+    result = unslant.audit(model, questions)
+    assert "takes A" in result.headline
+    assert "Not above chance" in result.headline
+    assert result.metrics.means.robust_accuracy.value == 0
+
+
+def test_the_prompt_of_a_chat_is_its_own_template(model, questions) -> None:
+    plain, chat = (unslant.audit(model, questions, orders="given", chat=chat) for chat in (False, True))
+    assert chat.metrics.means.label_mass.value > plain.metrics.means.label_mass.value
+    assert chat.meta["example_prompt"].startswith("[user]")
+
+
+def page(row: Response) -> tuple:
+    return row.question_id, row.kind, row.labels, row.contents
+
+
+def test_llama_cpp_scores_as_transformers_does(model, real_model: str, questions, tmp_path: Path) -> None:
+    """Within the error of quantization: one computes with four bits, the other with the same weights unpacked."""
+    with llama_server(Path(real_model), tmp_path / "log") as address:
+        served = unslant.audit(f"{address}#real", questions, orders="reverse")
+    local = {page(row): row for row in unslant.audit(model, questions, orders="reverse").responses.rows()}
+    rows = served.responses.rows()
+    assert {row.status for row in rows} <= {"ok", "censored"}
+    apart = [
+        np.abs(softmax(row.logprobs) - softmax(local[page(row)].logprobs)).max() for row in rows if row.status == "ok"
+    ]  # fmt: skip
+    assert len(apart) > 0.9 * len(rows)
+    assert np.mean(apart) < 0.05
