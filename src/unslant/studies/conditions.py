@@ -5,18 +5,24 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.metrics import METRICS
 from unslant.metrics.records import record_of
+from unslant.metrics.summary import Counts
+from unslant.models import Cost
 from unslant.reports.frames import APART, numbers
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PARTS = ("value", "low", "high")
 _WRITTEN = re.compile(r"\s*([^<>=]+?)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE)
 _NO_RESULT = ("provenance", "settings", "loading", "identity")
+_KNOWN = frozenset(
+    {key.rpartition(".")[2] for key in METRICS} | {f.name for kind in (Counts, Cost) for f in fields(kind)}
+)
+"""What a number can be called without what stands before it; others are looked up in the result."""
 Number = tuple[tuple[str, ...], Mapping[str, Any]]
 """Path in JSON, and the parts of an estimate, or only its value."""
 
@@ -51,10 +57,10 @@ class Condition:
             )
         before, dot, last = found[1].rpartition(".")
         name, part = (before, last) if dot and last in PARTS else (found[1], "value")
-        path = name.split(".")
-        if (not dot or {"means", "by_subject"} & set(path)) and not record_of(path) and not _named(name):
-            known = sorted({key.rpartition(".")[2] for key in METRICS})
-            raise InputError(f"--fail-if {text!r}: no number is called {path[-1]!r}: {_near(path[-1], known)}")
+        own = name.rpartition(".")[2]
+        told = "." not in name or {"means", "by_subject"} & set(name.split("."))
+        if told and own not in _KNOWN and not _named(name):
+            raise InputError(f"--fail-if {text!r}: no number is called {own!r}: {_near(own, sorted(_KNOWN))}")
         return cls(text, name, part, found[2], float(found[3]))
 
     def find(self, found: Sequence[Number]) -> Number:
@@ -64,24 +70,20 @@ class Condition:
             InputError: if there is none of this name, or several.
         """
         wanted = tuple(self.name.split("."))
-        named = _named(self.name)
+        named, singles = _named(self.name), [one for one in found if _single(one[0])]
         ending = [one for one in found if one[0][-len(wanted) :] == wanted]
         for fit in (
             [one for one in ending if one[0] == wanted],
-            [one for one in ending if _single(one[0])],
+            [one for one in ending if one in singles],
             ending,
-            [
-                one
-                for one in found
-                if record_of(one[0]) in _named(self.name) and not (APART | {"baseline"}) & set(one[0])
-            ],
+            [one for one in singles if one[0][0] != "baseline" and record_of(one[0]) in named],
         ):
             if len(fit) == 1:
                 return fit[0]
             if fit:
                 names = ", ".join(".".join(path) for path, _ in fit[:5])
                 raise InputError(f"--fail-if {self.text!r}: {len(fit)} numbers are called so: {names}, ...; give more")
-        known = [".".join(path) for path, _ in found if _single(path)]
+        known = [".".join(path) for path, _ in singles]
         known = list(dict.fromkeys([*known, *(path.rpartition(".")[2] for path in known)]))
         raise InputError(f"--fail-if {self.text!r}: the result has no such number: {_near(self.name, known)}")
 
