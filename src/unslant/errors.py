@@ -44,6 +44,18 @@ class MostlyFailedError(UnslantError):
     """More than half of the requests to a model failed. What was measured on the rest was written."""
 
 
+class FailedConditionsError(UnslantError):
+    """A condition of ``--fail-if`` holds, or its number is undefined. Everything was written.
+
+    Attributes:
+        lines: one a condition.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(shortened(printable(line)) for line in lines)
+        super().__init__("; ".join(self.lines))
+
+
 def shown(path: object) -> str:
     """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
     text = printable(str(path))

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import unslant
+from unslant.cli.config import Config
 from unslant.cli.safe_files import check_files
-from unslant.errors import MostlyFailedError, OutputError, UnslantError
+from unslant.errors import FailedConditionsError, MostlyFailedError, OutputError, UnslantError
 from unslant.extras import missing
 from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
@@ -30,6 +31,8 @@ COMMANDS = {
     "replies": "unslant.cli.replies:replies",
     "rerun": "unslant.cli.rerun:rerun",
     "report": "unslant.cli.report:report",
+    "models": "unslant.cli.listing:models",
+    "templates": "unslant.cli.listing:templates",
 }
 
 
@@ -57,7 +60,7 @@ app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, rem
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
-EXIT_STATUS = {OutputError: 5, MostlyFailedError: 3}
+EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Errors that do not end with 2."""
 
 
@@ -116,7 +119,8 @@ def main() -> None:
         print(f"error: {told}", file=sys.stderr)
         sys.exit(2)
     except UnslantError as error:
-        print(f"error: {error}", file=sys.stderr)
+        for line in getattr(error, "lines", (error,)):
+            print(f"error: {line}", file=sys.stderr)
         sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
@@ -132,11 +136,13 @@ def main() -> None:
         COMMAND.reset(before)
 
 
-def call(words: Sequence[str]) -> None:
-    """Run a command, as typed after ``unslant``."""
-    COMMAND.set(tuple(words))
+def call(words: Sequence[str], defaults: bool = True) -> None:
+    """Run a command, as typed after ``unslant``; without ``defaults`` no file of settings is read."""
+    config, words = Config.of(words) if defaults else (Config(), list(words))
+    app.config = (config,)
     command, given, *_ = app.parse_args(_with_dashes(words), exit_on_error=False, print_error=False)
-    check_files(given.arguments)
+    COMMAND.set((*words, *config.used))
+    check_files({**given.arguments, "config": config.path})
     command(*given.args, **given.kwargs)
 
 
@@ -154,5 +160,4 @@ def _with_dashes(words: Sequence[str]) -> list[str]:
 def repeat(words: Sequence[str]) -> None:
     """Run a command that was recorded, and say so."""
     print(f"unslant {shlex.join(words)}", file=sys.stderr)
-    sys.argv = [sys.argv[0], *words]
-    call(words)
+    call(words, defaults=False)

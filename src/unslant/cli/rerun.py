@@ -44,9 +44,10 @@ def rerun(
     for risk, why in (("***@", "a password was left out of it"), ("--trust-remote-code", "it runs code of others")):
         if any(risk in word for word in words):
             raise InputError.at(file, f"type the command yourself, because {why}: unslant {' '.join(words)}")
-    for name in ("json", "html", "responses", "out"):
+    for name in ("json", "html", "responses", "out", "baseline"):
         value = getattr(outputs, name)
         words += [f"--{name}", str(value)] if value is not None else []
+    words += [f"--fail-if={condition}" for condition in outputs.fail_if]
     words += [f"--{name}" for name in ("details", "quiet") if getattr(outputs, name)]
     before = EXPECTED.set(None if anyway else block)
     try:

@@ -228,12 +228,18 @@ def load_template(name_or_path: str) -> PromptTemplate:
         path = Path(name_or_path)
         text = read_text(path, _LARGEST)
         return _parse(text, path, path.stem)
-    if name_or_path not in template_names():
-        raise InputError(
-            f"unknown template {name_or_path!r}: {one_of(name_or_path, template_names())}, or the path of a .toml file"
-        )
-    entry = resources.files("unslant.prompts") / "templates" / (name_or_path + _SUFFIX)
-    return _parse(entry.read_text("utf-8"), name_or_path + _SUFFIX, name_or_path)
+    return _parse(template_text(name_or_path), name_or_path + _SUFFIX, name_or_path)
+
+
+def template_text(name: str) -> str:
+    """The TOML of a shipped template.
+
+    Raises:
+        InputError: if there is no such template.
+    """
+    if name not in template_names():
+        raise InputError(f"unknown template {name!r}: {one_of(name, template_names())}, or the path of a .toml file")
+    return (resources.files("unslant.prompts") / "templates" / (name + _SUFFIX)).read_text("utf-8")
 
 
 def _parse(text: str, path: object, default_name: str) -> PromptTemplate:

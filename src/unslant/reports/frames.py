@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
@@ -36,26 +36,28 @@ def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
         Columns :data:`COLUMNS`; ``key`` is the path in JSON, ``name``, ``meaning`` and ``unit`` are of the record.
     """
     rows = []
-    for path, found in _numbers(values, ()):
+    for path, found in numbers(values, APART):
         record = record_of(path)
-        if record is not None:
+        if record is not None and (found["value"] is not None or "n" in found):
             about = {"key": ".".join(path), "name": record.name, "meaning": record.meaning, "unit": record.scale}
             rows.append(about | {key: value for key, value in found.items() if key in COLUMNS})
     frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=list(COLUMNS))
     return frame
 
 
-def _numbers(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Path and parts of every estimate and plain number."""
+def numbers(
+    value: object, omit: Collection[str] = (), path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Path and parts of every estimate and plain number, None among them, but for what is below the keys ``omit``."""
     if isinstance(value, Mapping):
         if {"value", "low", "high", "n"} <= set(value):
             yield path, value
             return
         for key, item in value.items():
-            if key not in APART:
-                yield from _numbers(item, (*path, key))
+            if key not in omit:
+                yield from numbers(item, omit, (*path, key))
     elif isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _numbers(item, (*path, str(at)))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from numbers(item, omit, (*path, str(at)))
+    elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         yield path, {"value": value}

@@ -11,8 +11,11 @@ from pathlib import Path
 from cyclopts import App
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 5 not written, "
-    "130 stopped."
+    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 4 a condition of "
+    "--fail-if holds, 5 not written, 130 stopped."
+)
+DEFAULTS = (
+    "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."
 )
 
 
@@ -21,7 +24,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
     for name, home in commands.items():
         about, _, examples = _docstring(home).partition("\n\nExamples:\n")
         about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
-        app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{EXIT_CODES}")
+        app.command(home, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}")
 
 
 def _docstring(home: str) -> str:

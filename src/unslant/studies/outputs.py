@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.errors import InputError, MostlyFailedError, OutputError
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.files import check_writable, dump_json, make_folder
+from unslant.studies.baseline import Baseline
+from unslant.studies.conditions import conditions_of, failed_conditions
 from unslant.studies.options import ReportOptions
 from unslant.studies.provenance import mostly_failed
 
@@ -50,7 +52,10 @@ def check_folder(*paths: Path | None) -> None:
 
 
 def check_outputs(options: ReportOptions) -> None:
-    """Raise InputError, naming the path, for an output that cannot be written."""
+    """Raise InputError for an output that cannot be written, a baseline that cannot be read, or a bad condition."""
+    conditions_of(options.fail_if)
+    if options.baseline is not None:
+        Baseline.check(options.baseline)
     wanted = wanted_files(options)
     check_folder(options.out)
     there = options.out is not None and options.out.exists()
@@ -70,8 +75,18 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
 
     Raises:
         OutputError: naming every file that could not be written.
-        MostlyFailedError: if more than half of the requests to a model failed; everything is written nevertheless.
+        InputError: if the baseline is of other questions or another study, or a condition names no number.
+        MostlyFailedError: if more than half of the requests to a model failed.
+        FailedConditionsError: if a condition of ``--fail-if`` holds.
+
+    After all of these but the first everything is written, after InputError all but the differences.
     """
+    refused: InputError | None = None
+    if options.baseline is not None:
+        try:
+            result = Baseline.read(options.baseline).beside(result)
+        except InputError as error:
+            refused = error
     wanted = wanted_files(options)
     _print_summary(result, options)
     if options.out:
@@ -90,8 +105,13 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
             raise failure
     if failed:
         raise OutputError("; ".join(map(str, failed)))
+    if refused:
+        raise refused
+    lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
     if told := mostly_failed(getattr(result, "meta", {})):
-        raise MostlyFailedError(told)
+        raise MostlyFailedError("; ".join((told, *lines)))
+    if lines:
+        raise FailedConditionsError(lines)
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:

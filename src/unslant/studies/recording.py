@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, open_model, options_of_each
+from unslant.studies.command_line import COMMAND
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
@@ -159,7 +160,7 @@ class Recording:
     def begin(self, model: str, questions: QuestionSet[Any] | None = None) -> None:
         """Record the run, unless it is."""
         if self._store is not None and not self._run:
-            self._run = self._store.runs.start(sys.argv[1:], Path.cwd(), model)
+            self._run = self._store.runs.start(COMMAND.get(), Path.cwd(), model)
             self._stop_beating = self._store.runs.keep_alive(self._run)
             if questions is not None:
                 self._store.runs.note_questions(self._run, questions.name, questions.digest)

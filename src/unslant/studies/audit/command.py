@@ -16,7 +16,7 @@ def audit(
     /,
     *,
     log: o.Logs = (),
-    dry_run: Annotated[bool, Parameter(help="Print what asking would take, requests and tokens, and stop.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Print what asking would take (prompts, tokens, time) and stop.")] = False,
     settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),

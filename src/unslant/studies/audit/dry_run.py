@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import address_of
+from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
+from unslant.models.open import address_of, open_model
 from unslant.presentations import ShotChooser, parse_labels
 from unslant.prompts import Cloze, Prompt
 from unslant.reports.numbers import count
@@ -14,6 +15,10 @@ from unslant.studies.audit.settings import AuditSettings
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, about, where the model's tokenizer is not at hand."""
+MEASURED = 1.0
+"""Seconds of scoring from which the time of all is estimated."""
+AT_FIRST = 2
+"""Questions in the first call that is measured; each next one has twice as many."""
 SAMPLED = 500
 """Prompts whose tokens are counted, at most; the others are taken to be as long on average."""
 
@@ -21,7 +26,9 @@ SAMPLED = 500
 def estimate(
     model: str, questions: str, settings: AuditSettings, models: ModelOptions, generate: GenerateOptions
 ) -> list[str]:
-    """Requests and tokens, a sentence a line. No weights are loaded and nobody is asked.
+    """Requests and tokens, a sentence a line; nothing is kept. No server is asked and no reply is generated.
+
+    A local model whose labels are scored is loaded, and scores some questions for about a second, for the time.
 
     Args:
         settings: resolved (:meth:`AuditSettings.resolved`).
@@ -40,16 +47,30 @@ def estimate(
         from unslant.studies.audit.study import audit_presentations
 
         cloze = Cloze(writer)
-        prompts = [
-            prompt
+        by_question = [
+            [
+                prompt
+                for shown in audit_presentations(question, settings.orders, alphabet, settings.seed)
+                for prompt in cloze.prompts(shown.with_shots(chooser.of(question)))
+            ]
             for question in found
-            for shown in audit_presentations(question, settings.orders, alphabet, settings.seed)
-            for prompt in cloze.prompts(shown.with_shots(chooser.of(question)))
         ]
+        prompts = [prompt for own in by_question for prompt in own]
         tokens = _total(prompts, len(prompts), length)
-        return [
+        lines = [
             f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score, and a few without content.",
-            f"Tokens in the prompts: about {tokens:,} ({how}); a local model computes shared beginnings once.",
+            f"Tokens in the prompts: about {tokens:,} ({how}), each prompt run alone.",
+        ]
+        if address.scheme:
+            return [*lines, "Time: not known before a server has been asked."]
+        spent = measured(open_model(model, models), by_question)
+        shared = spent.tokens / spent.tokens_plain if spent.tokens_plain else 1.0
+        seconds = spent.seconds * len(prompts) / spent.prompts
+        return [
+            *lines,
+            f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once.",
+            f"Time: about {_duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
+            f"{spent.seconds:.1f} s.",
         ]
     from unslant.studies.audit.words import FEWEST_CHECKED, plan
 
@@ -74,6 +95,31 @@ def estimate(
         again = sum(repeat > 0 for _, repeat in planned.first)
         lines.append(f"Without --adaptive: {count(planned.full + again, 'request')}.")
     return lines
+
+
+def measured(model: ScoringModel, by_question: Sequence[Sequence[Prompt]]) -> Cost:
+    """What scoring some questions costs, drawn at random until about a second is spent.
+
+    The first call is not counted, and of the others only the largest: the larger, the nearer to the audit's own.
+
+    Args:
+        by_question: the prompts of each question; at least one.
+    """
+    drawn = random.Random(0).sample(range(len(by_question)), len(by_question))
+    list(model.score(by_question[drawn[0]]))
+    start, calls, at, size = model.cost.copy(), [], 0, AT_FIRST
+    while at < len(drawn) and (model.cost - start).seconds < MEASURED:
+        before = model.cost.copy()
+        list(model.score([prompt for i in drawn[at : at + size] for prompt in by_question[i]]))
+        calls.append(model.cost - before)
+        at, size = at + size, 2 * size
+    return max(calls, key=lambda cost: cost.prompts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 0.1):.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def _total(prompts: list[Prompt], n: int, length: Callable[[str], int]) -> int:

@@ -1,0 +1,104 @@
+"""Defaults of options from ``unslant.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+from cyclopts.argument import ArgumentCollection
+from cyclopts.config import Dict
+
+from unslant.errors import InputError, first_line, one_of
+
+FILE = Path("unslant.toml")
+
+
+class Config:
+    """The tables of a TOML file, one a command (``[audit]``, ``[study.base-rate]``): option -> default.
+
+    cyclopts calls it with the options of the command line, which win.
+
+    Attributes:
+        path: the file; None where there is none.
+        used: the options taken from it, as words of a command: results name them as if they had been typed.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.used: tuple[str, ...] = ()
+        self._tables: Mapping[str, Any] = {}
+        if path is not None:
+            try:
+                self._tables = tomllib.loads(path.read_text("utf-8"))
+            except OSError as error:
+                raise InputError.at(path, f"cannot be read: {error.strerror}") from None
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise InputError.at(path, f"is no TOML: {first_line(error)}") from None
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> tuple[Config, list[str]]:
+        """The file that ``--config`` names, or the one in the working directory, and the words without ``--config``.
+
+        Raises:
+            InputError: if the file cannot be read or is no TOML, or none is named.
+        """
+        left, named = [], None
+        rest = iter(words)
+        for word in rest:
+            option, sign, value = word.partition("=")
+            if option == "--config":
+                named = value if sign else next(rest, "")
+                if not named:
+                    raise InputError("--config: give the name of a TOML file")
+            else:
+                left.append(word)
+        return cls(Path(named) if named else FILE if FILE.is_file() else None), left
+
+    def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        """Give every option that was not typed the value in the command's table.
+
+        Raises:
+            InputError: naming file and key, on a table for no command or an option that the command does not have.
+        """
+        if self.path is None:
+            return
+        root = next(iter(app.app_stack.current_frame), app)
+        self._check_commands(root, self._tables, ())
+        table: Any = self._tables
+        for command in commands:
+            table = table.get(command, {})
+        known = {name[2:]: argument for argument in arguments for name in argument.names if name.startswith("--")}
+        given: dict[str, Any] = {}
+        for key, value in table.items():
+            name = key.replace("_", "-")
+            place = ".".join((*commands, key))
+            if name not in known:
+                why = f"unslant {' '.join(commands)} has no such option: {one_of(name, sorted(known))}"
+                raise InputError.at(self.path, why, field=place)
+            if known[name].hint is bool and not isinstance(value, bool):
+                raise InputError.at(self.path, "is a switch: give true or false", field=place)
+            if isinstance(value, Mapping):
+                value = [f"{one}={item}" for one, item in value.items()]
+            if value is not False:  # a switch that is not given
+                given[name] = value
+        typed = {name for name, argument in known.items() if argument.tokens}
+        taken = {name: value for name, value in given.items() if name not in typed}
+        Dict(taken, source=str(self.path), use_commands_as_keys=False)(app, commands, arguments)
+        self.used = tuple(
+            f"--{name}" if value is True else f"--{name}={one}"
+            for name, value in taken.items()
+            for one in (value if isinstance(value, list) else [value])
+        )
+
+    def _check_commands(self, app: App, tables: Mapping[str, Any], above: tuple[str, ...]) -> None:
+        known = [name for name in app if not name.startswith("-")]
+        for key, value in tables.items():
+            path = (*above, key)
+            if key not in known or not isinstance(value, Mapping):
+                why = f"is no command: {one_of(key, known)}; options stand in the table of a command, as in [audit]"
+                raise InputError.at(self.path, why, field=".".join(path))
+            if app[key].default_command is None:
+                self._check_commands(app[key], value, path)
