@@ -41,7 +41,6 @@ def debias(
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.studies.outputs import check_file
-    from unslant.studies.provenance_block import same_as_before
     from unslant.studies.recording import recording
 
     check_file(out)
@@ -55,8 +54,7 @@ def debias(
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
         asked = settings.sampled(found)
-        loader = same_as_before(opener, asked) if chosen.needs_model else record.loader(opener, asked)
-        answers = run(loader, found, settings, progress=record.progress)
+        answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
     write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
     if answers.mostly_failed:
         raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")

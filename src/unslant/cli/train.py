@@ -18,6 +18,7 @@ def train(
     out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
     settings: Annotated[AdapterSettings, o.SETTINGS] = AdapterSettings(),
     models: o.Models = o.ModelOptions(),
+    store: o.Stores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Train a rank-1 adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
@@ -31,15 +32,14 @@ def train(
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.adapter import train as run
     from unslant.studies.outputs import check_folder
-    from unslant.studies.progress import show_progress
-    from unslant.studies.provenance_block import same_as_before
+    from unslant.studies.recording import recording
 
     check_folder(out)
     address_of(model, models, ("score", "train"))
     found = settings.load(questions)
-    with show_progress(quiet) as progress:
-        opener = same_as_before(partial(open_model, model, models), settings.sampled(found))
-        log = run(opener, found, out, settings, progress=progress)
+    with recording(store, quiet) as record:
+        opener = record.loader(partial(open_model, model, models), settings.sampled(found))
+        log = run(opener, found, out, settings, progress=record.progress)
     if quiet:
         return
     print(log.summary())

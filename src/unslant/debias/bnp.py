@@ -16,6 +16,8 @@ from unslant.errors import InputError
 from unslant.presentations import orders_for, present, question_rng
 from unslant.questions import Question
 
+_KEPT = "kept_units"
+
 
 @dataclass(frozen=True)
 class BiasNodePruning(Method):
@@ -100,8 +102,15 @@ class PrunedModel(OrderDebiaser):
         head = loaded_model(asker, "BNP").model.get_output_embeddings()
         keep = torch.ones(head.weight.shape[1], device=units.device)
         keep[units] = 0
+        # A buffer is part of the model's identity: by a hook alone, models with other units pruned would look alike.
+        head.register_buffer(_KEPT, keep, persistent=False)
         hook = head.register_forward_pre_hook(
             lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
         )
-        super().__init__(asker, fit_notes, hook.remove)
+
+        def restore() -> None:
+            hook.remove()
+            delattr(head, _KEPT)
+
+        super().__init__(asker, fit_notes, restore)
         self.units = units

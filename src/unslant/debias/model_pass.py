@@ -19,6 +19,7 @@ from unslant.models.hf.engine import TreeEngine, padded, using
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.output import float32_output
 from unslant.models.hf.tree import plan
+from unslant.models.stored import unwrapped
 from unslant.presentations import Presentation
 
 _UNLIMITED = 1 << 30
@@ -30,10 +31,11 @@ def loaded_model(asker: Asker, what: str) -> TransformersModel:
     Raises:
         InputError: saying that ``what`` needs one, if there is none.
     """
-    # A store of earlier responses in front of the model would keep the changed model's scores as its own.
-    if not isinstance(asker.model, TransformersModel):
+    # A store in front of it asks who the model is at every call, so a model that is changed here shares no scores.
+    model = unwrapped(asker.model)
+    if not isinstance(model, TransformersModel):
         raise InputError(f"{what} works inside the model: give a loaded model (not recorded responses or a server)")
-    return asker.model
+    return model
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ def label_pass(asker: Asker, shown: Sequence[Presentation], what: str, *, tree: 
     if len(prompts) != len(shown):
         raise InputError(f"{what} reads the labels where the answer begins: ask by cloze, one prompt a presentation")
     found = run(model.model, model.encode(prompts), tree=tree and model.engine == "tree")
-    model.cost.tokens += found.tokens
-    model.cost.prompts += len(prompts)
-    model.cost.forwards += 1
+    asker.cost.tokens += found.tokens
+    asker.cost.prompts += len(prompts)
+    asker.cost.forwards += 1
     return found
 
 

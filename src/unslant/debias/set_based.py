@@ -129,9 +129,9 @@ class _SetScorer(Debiaser):
         scores = np.zeros((len(cues), len(candidates)))
         for at, token, c, k in reads:
             scores[c, k] += logprobs[wanted.index(at), token]
-        self.model.cost.tokens += sum(len(segment.ids) for segment in segments)
-        self.model.cost.prompts += 1
-        self.model.cost.forwards += 1
+        self.asker.cost.tokens += sum(len(segment.ids) for segment in segments)
+        self.asker.cost.prompts += 1
+        self.asker.cost.forwards += 1
         return scores
 
     def _parts(self, question: Question, order: Sequence[int]) -> tuple[str, list[list[str]], str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class StoredModel:
     Attributes:
         recalled: prompts that came from the store so far.
         taken_over: those of them that other calls had scored.
+        purpose: what it is asked for. Scores are shared among calls of one purpose only, so that the cost measured of
+            each is its own. Most commands have the empty one.
     """
 
     def __init__(self, model: ScoringModel, store: Store, run: str = "", *, offline: bool = False) -> None:
@@ -59,6 +62,7 @@ class StoredModel:
         self.cost = Cost()
         self.recalled = 0
         self.taken_over = 0
+        self.purpose = ""
 
     @property
     def name(self) -> str:
@@ -101,7 +105,7 @@ class StoredModel:
         model = self.model_asked
         identity = self._identity = self._identified()
         if not is_resumable(model):
-            keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts))
+            keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts), self.purpose)
             found = self.store.open_pass(Kept, identity, keys, self.run)
             if is_remote(model) and not self._still_right(found, prompts):
                 self.store.forget(identity)
@@ -115,7 +119,7 @@ class StoredModel:
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
-        keys = keys_of(identity, map(_token_bytes, encoded))
+        keys = keys_of(identity, map(_token_bytes, encoded), self.purpose)
         seconds = time.perf_counter() - started
         call = _ResumableCall(self, self.store.open_pass(Kept, identity, keys, self.run))
         model.cost.seconds += seconds
@@ -167,6 +171,11 @@ def same_scores(stored: Floats, asked: Floats) -> bool:
     sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
     apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
     return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.1)
+
+
+def unwrapped(model: Any) -> Any:
+    """The model that is asked, without the store in front of it; any other object itself."""
+    return model.model_asked if isinstance(model, StoredModel) else model
 
 
 class _Call:
@@ -296,8 +305,8 @@ def _recalled(position: int, kept: Kept) -> Scored:
     return Scored(position, kept.logprobs, bounds=kept.bounds)
 
 
-def keys_of(identity: Mapping[str, str], contents: Iterator[bytes]) -> list[bytes]:
-    model = digest(json.dumps(dict(identity), sort_keys=True).encode())
+def keys_of(identity: Mapping[str, str], contents: Iterator[bytes], purpose: str = "") -> list[bytes]:
+    model = digest(json.dumps(dict(identity), sort_keys=True).encode(), *([purpose.encode()] if purpose else []))
     return [digest(model, content) for content in contents]
 
 

@@ -17,7 +17,7 @@ from unslant.studies.command_line import COMMAND
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, read_logs, write_outputs
 from unslant.studies.progress import ProgressView, show_progress
-from unslant.studies.provenance_block import same_as_before
+from unslant.studies.provenance_block import check_same, same_as_before
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, ScoringModel
@@ -132,23 +132,42 @@ class Recording:
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
         self._models: list[ScoringModel | ChatModel] = []
+        self._recalled = 0
 
-    def loader(self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None) -> Callable[[], Asked]:
-        """``load`` with stored scores or replies; the run is recorded once it is called."""
-        load = same_as_before(load, questions)
+    def loader(
+        self, load: Callable[[], Asked], *questions: QuestionSet[Any] | None, run_of: str = ""
+    ) -> Callable[[], Asked]:
+        """``load`` with stored scores or replies; the run is recorded once it is called.
+
+        Args:
+            run_of: all models of the run, if there are several.
+        """
+        for one in questions:
+            check_same(one)
+        load = same_as_before(load)
 
         def loaded() -> Asked:
-            model = self.stored(load(), questions)
+            self._let_go()
+            asked = load()
+            if self._store is not None:
+                self.begin(run_of or asked.name, *questions)
+            model = self.stored(asked)
             self.progress.model = model
             return model
 
         return loaded
 
-    def stored(self, model: Asked, questions: QuestionSet[Any] | None = None) -> Asked:
+    def _let_go(self) -> None:
+        """Keep no model that was asked before in memory."""
+        self._recalled += sum(getattr(model, "recalled", 0) for model in self._models)
+        self._models.clear()
+        self.progress.model = None
+
+    def stored(self, model: Asked) -> Asked:
         """The model with its scores or replies stored, unless nothing is to be."""
         if self._store is None:
             return model
-        self.begin(model.name, questions)
+        self.begin(model.name)
         from unslant.models.stored import StoredModel
         from unslant.models.stored_chat import StoredChat
 
@@ -157,13 +176,15 @@ class Recording:
         self._models.append(found)
         return cast("Asked", found)
 
-    def begin(self, model: str, questions: QuestionSet[Any] | None = None) -> None:
+    def begin(self, model: str, *questions: QuestionSet[Any] | None) -> None:
         """Record the run, unless it is."""
         if self._store is not None and not self._run:
             self._run = self._store.runs.start(COMMAND.get(), Path.cwd(), model)
             self._stop_beating = self._store.runs.keep_alive(self._run)
-            if questions is not None:
-                self._store.runs.note_questions(self._run, questions.name, questions.digest)
+            asked = [found for found in questions if found is not None]
+            if asked:
+                names, digests = (", ".join(words) for words in zip(*((q.name, q.digest) for q in asked), strict=True))
+                self._store.runs.note_questions(self._run, names, digests)
 
     def keep(self, responses: Responses) -> None:
         """Store the finished table, for ``unslant runs export``."""
@@ -174,7 +195,8 @@ class Recording:
 
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""
-        recalled = sum(getattr(model, "recalled", 0) for model in self._models)
+        self._let_go()
+        recalled = self._recalled
         if not self._store or not recalled or quiet:
             return []
         return [f"{recalled:,} prompts had been asked before ({self._store.path})"]

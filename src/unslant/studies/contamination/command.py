@@ -18,11 +18,13 @@ def contamination(
     settings: Annotated[ContaminationSettings, o.SETTINGS] = ContaminationSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
+    store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Fine-tune a model on the questions as published, and show what it gains there and under interventions.
 
     With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
-    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared.
+    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored as they
+    come; fine-tuning is done again.
 
     Examples:
       unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/
@@ -33,8 +35,7 @@ def contamination(
     from unslant.studies.contamination.study import compare
     from unslant.studies.contamination.study import contamination as run
     from unslant.studies.outputs import check_folder, check_outputs, read_logs, write_outputs
-    from unslant.studies.progress import show_progress
-    from unslant.studies.provenance_block import check_same, same_as_before
+    from unslant.studies.recording import recording
     from unslant.studies.unbiased.result import UnbiasedResult
 
     check_outputs(outputs)
@@ -48,11 +49,11 @@ def contamination(
         if name is not None:
             address_of(name, models, needs)
     found = settings.load(questions)
-    with show_progress(outputs.quiet) as progress:
-        check_same(settings.sampled(found))
+    both = model if settings.against is None else f"{model}, {settings.against}"
+    with recording(store, outputs.quiet) as record:
 
         def load(name: str) -> Any:
-            return same_as_before(partial(open_model, name, models, needs))()
+            return record.loader(partial(open_model, name, models, needs), settings.sampled(found), run_of=both)()
 
-        result = run(model, found, settings, load=load, progress=progress)
+        result = run(model, found, settings, load=load, progress=record.progress)
     return write_outputs(result, outputs)

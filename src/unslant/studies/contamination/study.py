@@ -12,6 +12,7 @@ from unslant.errors import InputError
 from unslant.files import dump_json, write_atomically
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
+from unslant.models.stored import unwrapped
 from unslant.presentations.interventions import VANILLA
 from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import FineTuned, fine_tune
@@ -68,11 +69,12 @@ def contamination(
     published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
     asker, training = opener(), part_of(chosen, Training)
     before = measure(asker)
-    trained = fine_tune(asker, published, chosen.writer(), training, progress)
+    trained = fine_tune(unwrapped(asker), published, chosen.writer(), training, progress)
     after = measure(asker).renamed(f"{before.model} + test set")
     if chosen.save_model is not None:
-        asker.model.save_pretrained(chosen.save_model)
-        asker.tokenizer.save_pretrained(chosen.save_model)
+        tuned = unwrapped(asker)
+        tuned.model.save_pretrained(chosen.save_model)
+        tuned.tokenizer.save_pretrained(chosen.save_model)
         made = after.provenance | {"settings": provenance((), (), chosen)["settings"]}
         write_atomically(chosen.save_model / "provenance.json", dump_json(made))
     return compare(before, after, trained=trained, training=training)

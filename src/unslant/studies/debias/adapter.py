@@ -59,6 +59,7 @@ def train(
     from unslant.debias.lora1.method import split
     from unslant.debias.lora1.training import train as run
     from unslant.models.open import opened
+    from unslant.models.stored import unwrapped
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
@@ -72,7 +73,7 @@ def train(
     loaded = opened(model, ("score", "train"))
     asker = ModelAsker(loaded, elicitation, alphabet)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
-    block = provenance([loaded], [found], chosen)
+    block = provenance([unwrapped(loaded)], [found], chosen)
     block["versions"]["peft"] = needed("peft", "training an adapter").__version__
     write_atomically(out / PROVENANCE, dump_json(block))
     log = TrainingLog.read(out)

@@ -22,8 +22,12 @@ def debias(
     settings: Annotated[DebiasSettings, o.SETTINGS] = DebiasSettings(),
     options: o.Models = o.ModelOptions(),
     outputs: o.Reports = o.ReportOptions(),
+    store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Compare debiasing methods by bias, accuracy, cost and transfer to other questions.
+
+    Scores are stored as they come, each method's apart, so that its cost is its own: the same command goes on where it
+    was stopped.
 
     Examples:
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
@@ -33,8 +37,7 @@ def debias(
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.study import debias_study
     from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.progress import show_progress
-    from unslant.studies.provenance_block import check_same, same_as_before
+    from unslant.studies.recording import recording
 
     check_outputs(outputs)
     inside = any(method_named(text).needs_model for text in settings.methods)
@@ -43,9 +46,8 @@ def debias(
         address_of(name, options, ("score", "attend") if inside else ("score",))
     sets = [settings.load(name.strip()) for name in questions.split(",")]
     training = [settings.load(str(name)) for name in settings.train]
-    with show_progress(outputs.quiet) as progress:
-        for found in sets:
-            check_same(settings.sampled(found))
-        opened = [same_as_before(partial(open_model, name, options)) for name in names]
-        result = debias_study(opened, sets, replace(settings, train=training), progress=progress)
+    with recording(store, outputs.quiet) as record:
+        asked = [settings.sampled(found) for found in sets]
+        opened = [record.loader(partial(open_model, name, options), *asked, run_of=", ".join(names)) for name in names]
+        result = debias_study(opened, sets, replace(settings, train=training), progress=record.progress)
     write_outputs(result, outputs)

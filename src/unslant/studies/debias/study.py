@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from unslant.errors import InputError
 from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
+from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question
@@ -69,13 +72,15 @@ def debias_study(
         halves = [_halves(found, chosen.seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
+    told = [chosen.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
+    design = blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
     entries: list[Entry] = []
     asked: list[dict[str, Any]] = []
     for model in models if isinstance(models, list | tuple) else [models]:
         loaded = opened(model, needs)
         asked.append(model_block(loaded.name, facts_of(loaded)))
         asker = partial(ModelAsker, loaded, elicitation, alphabet, progress=progress)
-        entries += _Run(loaded.name, names, test, training, asker, chosen, alphabet, progress).all(methods)
+        entries += _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress).all(methods)
     meta = {
         "study": "debias",
         "models": sorted({entry.model for entry in entries}),
@@ -102,16 +107,38 @@ def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[
 
 @dataclass(frozen=True)
 class _Run:
-    """All methods on one model."""
+    """All methods on one model.
 
-    model: str
+    Attributes:
+        design: digest of all that decides what is asked, but for the methods.
+    """
+
+    asked: ScoringModel
+    design: str
     names: list[str]
     test: list[list[Question]]
     training: list[list[Question]]
-    asker: Callable[[], ModelAsker]
+    open_asker: Callable[[], ModelAsker]
     settings: DebiasSettings
     alphabet: tuple[str, ...]
     progress: Progress
+
+    @property
+    def model(self) -> str:
+        return self.asked.name
+
+    def asker(self, purpose: str) -> ModelAsker:
+        """One that recalls nothing but what the same study asked for the same purpose, so that its cost is its own."""
+        if isinstance(self.asked, StoredModel):
+            self.asked.purpose = f"study debias {self.design}: {purpose}"
+        return self.open_asker()
+
+    def clock(self) -> float:
+        """Seconds taken so far; what scores from the store once took is part of them."""
+        recalled = 0.0
+        if isinstance(self.asked, StoredModel):
+            recalled = self.asked.cost.seconds - self.asked.model_asked.cost.seconds
+        return time.perf_counter() + recalled
 
     def all(self, methods: Mapping[str, Method]) -> list[Entry]:
         undebiased = [self._measured("none", method_named("none"), None, i, None) for i in range(len(self.names))]
@@ -125,13 +152,13 @@ class _Run:
 
     def _method(self, text: str, method: Method, source: int | None, base: Sequence[Measured]) -> list[Entry]:
         """Fit a method once, and measure it on every set it applies to."""
-        asker = self.asker()
+        asker = self.asker(text if source is None else f"{text} fitted on {self.names[source]}")
         fit_on: list[Question] = []
         if source is not None:
             fit_on = (self.training if method.held_out else self.test)[source]
-        before, started = asker.cost.copy(), time.perf_counter()
+        before, started = asker.cost.copy(), self.clock()
         debiaser = method.fit(asker, fit_on)
-        fitting = asker.cost - before, time.perf_counter() - started
+        fitting = asker.cost - before, self.clock() - started
         entries = []
         try:
             for target in range(len(self.names)):
@@ -158,12 +185,12 @@ class _Run:
         debiaser: Debiaser | None = None,
         fitting: tuple[Cost, float] = (Cost(), 0.0),
     ) -> tuple[Entry, Measured]:
-        asker = asker or self.asker()
+        asker = asker or self.asker(f"{text} on {self.names[target]}")
         debiaser = debiaser or method.fit(asker, [])
         questions = self.test[target]
-        before, started = asker.cost.copy(), time.perf_counter()
+        before, started = asker.cost.copy(), self.clock()
         debiaser.answer(questions)
-        cost, seconds = asker.cost - before, time.perf_counter() - started
+        cost, seconds = asker.cost - before, self.clock() - started
         invariant = method.order_invariant
         found = measured(self._listed(debiaser, target, invariant), invariant=invariant)
         if source == target and not method.held_out:
