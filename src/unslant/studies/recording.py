@@ -131,12 +131,23 @@ class Recording:
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
         self._models: list[ScoringModel | ChatModel] = []
+        self._recalled = 0  # by models that are let go
 
-    def loader(self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None) -> Callable[[], Asked]:
-        """``load`` with stored scores or replies; the run is recorded once it is called."""
+    def loader(
+        self, load: Callable[[], Asked], questions: QuestionSet[Any] | None = None, *, alone: bool = False
+    ) -> Callable[[], Asked]:
+        """``load`` with stored scores or replies; the run is recorded once it is called.
+
+        Args:
+            alone: models opened before are done with: they are let go, so that memory holds one at a time.
+        """
         load = same_as_before(load, questions)
 
         def loaded() -> Asked:
+            if alone:
+                self._recalled = self._count_recalled()
+                self.progress.let_go()
+                self._models.clear()
             model = self.stored(load(), questions)
             self.progress.model = model
             return model
@@ -173,10 +184,13 @@ class Recording:
 
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""
-        recalled = sum(getattr(model, "recalled", 0) for model in self._models)
+        recalled = self._count_recalled()
         if not self._store or not recalled or quiet:
             return []
         return [f"{recalled:,} prompts had been asked before ({self._store.path})"]
+
+    def _count_recalled(self) -> int:
+        return self._recalled + sum(getattr(model, "recalled", 0) for model in self._models)
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:

@@ -117,6 +117,22 @@ def open_local(address: Address) -> TransformersModel:
     )
 
 
+def check_loads(address: Address) -> None:
+    """Look whether a local model can be loaded, by the names and shapes of its weights; of a GGUF file, that it exists.
+
+    Raises:
+        ModelError: see :func:`load_model`.
+    """
+    source, options = locate(address.model), address.options
+    for library in ("torch", "transformers"):
+        needed(library, f"{address.model}, a local model,")
+    if options.adapter:
+        adapter_base(options.adapter)
+    if not is_gguf(source):
+        with quiet_loading(source):
+            check_complete(source, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
+
+
 def locate(name: str) -> str:
     """The folder of a reference model, the GGUF file of a folder with one; folders, GGUF files and Hub ids as they are.
 
