@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from unslant.studies.debias.training_log import TrainingLog
     from unslant.studies.instruction_boundary.comparison import BoundaryComparison
     from unslant.studies.instruction_boundary.result import BoundaryStudy
+    from unslant.studies.leaderboard.result import Leaderboard
+    from unslant.studies.leaderboard.study import leaderboard
     from unslant.studies.probe.result import ProbeResult
     from unslant.studies.question_check.check import QuestionCheck, check_questions
     from unslant.studies.readers import read_result
@@ -58,6 +60,7 @@ __all__ = [
     "Debiased",
     "Estimate",
     "InputError",
+    "Leaderboard",
     "ModelError",
     "Outcome",
     "OutputError",
@@ -77,6 +80,7 @@ __all__ = [
     "check_questions",
     "compare",
     "debias",
+    "leaderboard",
     "load_model",
     "load_questions",
     "open_model",
@@ -108,6 +112,8 @@ _HOMES = {
     "studies.debias.training_log": ("TrainingLog",),
     "studies.instruction_boundary.comparison": ("BoundaryComparison",),
     "studies.instruction_boundary.result": ("BoundaryStudy",),
+    "studies.leaderboard.result": ("Leaderboard",),
+    "studies.leaderboard.study": ("leaderboard",),
     "studies.probe.result": ("ProbeResult",),
     "studies.question_check.check": ("QuestionCheck", "check_questions"),
     "studies.readers": ("read_result",),

@@ -39,6 +39,8 @@ from unslant.studies.debias.training_log import TrainingLog
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
+from unslant.studies.leaderboard.result import Leaderboard
+from unslant.studies.leaderboard.study import leaderboard
 from unslant.studies.probe.result import ProbeResult
 from unslant.studies.probe.result import result_of as probe_of
 from unslant.studies.probe.score_table import ScoreTable
@@ -64,6 +66,12 @@ def in_words() -> AuditResult:
 def compared() -> AuditComparison:
     questions = synthetic_questions(40)
     return AuditComparison.of([synthetic_audit(questions), synthetic_audit(questions[10:], lean=0.0, model="even")])
+
+
+def _leaderboard() -> Leaderboard:
+    takes_last = OrderModel(when_unsure({"last": 5.0}).rule, "takes-last")
+    models = [when_unsure({"A": 6.0}), takes_last, RuleChat(takes_a)]
+    return leaderboard(models, [QuestionSet.of(QUESTIONS[:24], "one"), QuestionSet.of(WORDS_QUESTIONS[:12], "two")])
 
 
 def _base_rate() -> BaseRateResult:
@@ -142,6 +150,7 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "audit": audited,
     "audit-comparison": compared,
     "audit-words": in_words,
+    "leaderboard": _leaderboard,
     "base-rate": _base_rate,
     "unbiased": lambda: _unbiased("remembers"),
     "unbiased-compare": _compared_unbiased,

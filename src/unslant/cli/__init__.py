@@ -22,10 +22,10 @@ from unslant.extras import missing
 from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
-from unslant.studies.readers import STUDIES
+from unslant.studies.readers import STUDIES, TOP
 
 COMMANDS = {
-    **STUDIES["audit"].homes(),
+    **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "replies": "unslant.cli.replies:replies",

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from unslant.errors import InputError, first_line
 from unslant.studies import options as o
 
-AGAIN = ("audit", "debias", "study", "train")
+AGAIN = ("audit", "leaderboard", "debias", "study", "train")
 """Commands that are run again."""
 
 

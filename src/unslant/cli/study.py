@@ -5,9 +5,9 @@ from __future__ import annotations
 from cyclopts import App
 
 from unslant.studies.commands import register
-from unslant.studies.readers import STUDIES
+from unslant.studies.readers import STUDIES, TOP
 
 group = App(name="study", help="Run one of the experiments.")
 for name, study in STUDIES.items():
-    if name != "audit":
+    if name not in TOP:
         register(group, study.homes())

@@ -104,11 +104,11 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _share("order_tie_rate", "ties, all orders", "share of orders with several options equally probable"),
         _share("vote_tie_rate", "ties in the vote", "several options tied in the vote"),
         _share("label_mass", "label mass", "probability of all labels together, of all that could be said next"),
-        Metric("pbm_accuracy.pearson", "PBM against accuracy, r", "Pearson correlation across subjects", 2,
-               source="P1 sec. 4", short="r"),
+        Metric("pbm_accuracy.pearson", "PBM against accuracy, r",
+               "Pearson correlation across subjects, or sets and models", 2, source="P1 sec. 4", short="r"),
         _p("pbm_accuracy.pearson_p", "of the Pearson correlation, two-sided"),
-        Metric("pbm_accuracy.spearman", "PBM against accuracy, Spearman", "rank correlation across subjects", 2,
-               short="Spearman"),
+        Metric("pbm_accuracy.spearman", "PBM against accuracy, Spearman",
+               "rank correlation across subjects, or sets and models", 2, short="Spearman"),
         _p("pbm_accuracy.spearman_p", "of the rank correlation, two-sided"),
     ),
     "Replies": (
@@ -224,6 +224,12 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         Metric("differences.a", "this run", "on the questions both have"),
         Metric("differences.b", "first run", "on the questions both have"),
         _p("p_value", "exact McNemar test: both are equally likely to be the only one"),
+    ),
+    "Leaderboard": (
+        _p("neighbours.p", "paired: both models are equally good; corrected for the number of pairs", "Holm 1979"),
+        Metric("ways.tokens", "tokens", "that go through the model", 0, "tokens", source="P1 table 2"),
+        _share("ways.saved", "tokens saved", "of those of all orders, each prompt alone", "P1 table 2"),
+        Metric("ways.seconds", "seconds", "for all questions", 1, "seconds", source="P1 table 2"),
     ),
     "Instruction boundary": (
         _share("settings.accuracy", "accuracy", "questions answered right", "P3 eq. 1"),

@@ -64,7 +64,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Correlation:
-    """PBM against accuracy across subjects: whether PBM is a label-free sign of difficulty (P1 sec. 4).
+    """PBM against accuracy across subjects (or sets and models): is PBM a label-free sign of difficulty (P1 sec. 4)?
 
     Attributes:
         pearson: r with its Fisher-z interval (needs four subjects); n = subjects.
@@ -215,7 +215,9 @@ def _by_subject(
     return table
 
 
-def correlate(x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE) -> Correlation:
-    """Pearson and Spearman correlation over the subjects in which both are defined."""
-    rank, rank_p = correlation(x, y, "spearman", of="subjects", confidence=confidence)
-    return Correlation(*correlation(x, y, of="subjects", confidence=confidence), rank.value, rank_p)
+def correlate(
+    x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE, of: str = "subjects"
+) -> Correlation:
+    """Pearson and Spearman correlation over the subjects (or whatever ``of`` says) in which both are defined."""
+    rank, rank_p = correlation(x, y, "spearman", of=of, confidence=confidence)
+    return Correlation(*correlation(x, y, of=of, confidence=confidence), rank.value, rank_p)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unslant.errors import InputError
+from unslant.models.base import is_remote
 from unslant.models.options import Address, GenerateOptions, ModelOptions
 
 if TYPE_CHECKING:
@@ -203,6 +204,26 @@ def open_chat(name: str, options: ModelOptions | None = None, generate: Generate
     address = address_of(name, options, ("generate",))
     model: ChatModel = BACKENDS[address.scheme].open("generate", address, (generate or GenerateOptions()).filled())
     return model
+
+
+def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",)) -> None:
+    """Look whether a model can be opened, without its weights: the files of a local one are there, a server answers.
+
+    Raises:
+        InputError: see :func:`address_of`.
+        ModelError: if it cannot be opened.
+    """
+    address = address_of(name, options, needs)
+    if BACKENDS[address.scheme].open_weights:
+        from unslant.models.hf.loading import check_loads
+
+        check_loads(address)
+    elif "score" in needs:
+        model = open_model(name, options)
+        if is_remote(model):
+            model.ask_identity()
+    else:
+        open_chat(name, options)
 
 
 def opened(model: Any, needs: Sequence[str] = ("score",)) -> Any:

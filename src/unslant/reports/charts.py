@@ -232,3 +232,32 @@ def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, how: H
         y=alt.Y("low:Q", title=beside, scale=scale), y2="high:Q"
     )
     return alt.layer(bars, joined, points).properties(width=style.width, height=200)
+
+
+def slopes(rows: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str]) -> Any:
+    """Ranks under two scores, one line per name, 1 at the top; lines that rise or fall are highlighted."""
+    import altair as alt
+
+    records = [
+        {"name": name, "at": at, "rank": rank, "moved": before != after, "change": f"{before} to {after}"}
+        for name, before, after in rows
+        for at, rank in zip(ends, (before, after), strict=True)
+    ]
+    labels = [
+        {"at": at, "rank": rank, "names": ", ".join(name for name, *ranks in rows if ranks[i] == rank)}
+        for i, at in enumerate(ends)
+        for rank in sorted({row[1 + i] for row in rows})
+    ]
+    last = max((max(before, after) for _, before, after in rows), default=1)
+    x = alt.X("at:N", sort=list(ends), title=None, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6))
+    scale = alt.Scale(domain=[0.5, last + 0.5], reverse=True, nice=False)
+    y = alt.Y("rank:Q", title="rank", scale=scale, axis=alt.Axis(values=list(range(1, last + 1)), format="d"))
+    colour = alt.condition("datum.moved", alt.value(style.contrast), alt.value(style.muted))
+    tips = [alt.Tooltip("name:N", title=" "), alt.Tooltip("change:N", title="rank")]
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, y=y, detail="name:N", tooltip=tips, color=colour)
+    layers = [base.mark_line(strokeWidth=2), base.mark_point(size=60)]
+    for i, (align, dx) in enumerate((("right", -10), ("left", 10))):
+        own = alt.Chart(alt.Data(values=[record for record in labels if record["at"] == ends[i]]))
+        text = own.mark_text(align=align, dx=dx, limit=180, color=style.ink)
+        layers.append(text.encode(x=x, y=y, text="names:N"))
+    return alt.layer(*layers).properties(width=style.width, height=60 + 34 * last)

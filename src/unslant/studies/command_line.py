@@ -18,10 +18,11 @@ _SWITCHES = frozenset({"--quiet", "-q", "--details", "--no-store"})
 def reproducing(words: Sequence[str]) -> list[str]:
     """A command without the options that say where to write, what to store and what to show."""
     found, left_out = [], False
+    switches = _SWITCHES - {"-q"} if words[:1] == ("leaderboard",) else _SWITCHES  # there -q names questions
     for word in words:
         option, sign, _ = word.partition("=")
         option = option.replace("_", "-")
-        if not left_out and option not in _SWITCHES and option not in _ELSEWHERE:
+        if not left_out and option not in switches and option not in _ELSEWHERE:
             found.append(word)
         left_out = not left_out and option in _ELSEWHERE and not sign
     return found

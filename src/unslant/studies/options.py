@@ -198,6 +198,20 @@ class LoadOptions(FieldOptions):
             raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
         return load_math(source, on_bad=on_bad, fields=dict(self.fields))
 
+    def load_each(self, sources: Any) -> "list[QuestionSet[Any]]":
+        """One or several sets of whatever :func:`unslant.load_questions` takes, sampled; their names differ.
+
+        Raises:
+            InputError: if one cannot be read, or two have the same name.
+        """
+        from unslant.questions import Question
+
+        several = isinstance(sources, list | tuple) and not any(isinstance(q, Mapping | Question) for q in sources)
+        found = [self.sampled(self.load(source)) for source in (sources if several else [sources])]
+        if len({one.name for one in found}) < len(found):
+            raise InputError("two question sets have the same name; give each set once")
+        return found
+
     def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
         """Further questions, from a source with our own field names; None for None."""
         return None if source is None else replace(self, fields={}).load(source, maths)
@@ -344,7 +358,7 @@ MoreModels = Annotated[
     tuple[str, ...],
     Parameter(
         name=("--model", "-m"),
-        help="A model to be compared; given several times, in place of MODEL or beside it. All are asked the same.",
+        help="A model, of several to be compared: give it once for each. All are asked the same.",
     ),
 ]
 Ranking = Annotated[

@@ -68,6 +68,14 @@ class ProgressView:
             self._last = self.clock()
             self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
 
+    def let_go(self) -> None:
+        """Begin anew, without the models asked so far."""
+        for task in self._tasks.values():
+            self.bar.remove_task(task.id)
+        self._tasks.clear()
+        self._ended.clear()
+        self.model = None
+
 
 class _Facts(ProgressColumn):
     def render(self, task: Task) -> Text:

@@ -17,7 +17,7 @@ class Study(NamedTuple):
 
     Attributes:
         folder: its module ``command`` has a function for each command.
-        commands: ``unslant audit``, or ``unslant study NAME`` for the others.
+        commands: ``unslant NAME`` for those of :data:`TOP`, ``unslant study NAME`` for the others.
         reader: function that makes its result from a table of responses; empty if that is not enough.
     """
 
@@ -32,6 +32,7 @@ class Study(NamedTuple):
 
 STUDIES = {
     "audit": Study("audit", ("audit",), "result:result_of"),
+    "leaderboard": Study("leaderboard", ("leaderboard",)),
     "base-rate": Study("base_rate", ("base-rate",), "study:base_rate_recorded"),
     "unbiased": Study("unbiased", ("unbiased", "unbiased-compare"), "result:result_of"),
     "contamination": Study("contamination", ("contamination",)),
@@ -41,6 +42,8 @@ STUDIES = {
     "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
 }
 """Studies by name, as in the metadata of their responses."""
+TOP = ("audit", "leaderboard")
+"""Studies that are commands of their own."""
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
 
 

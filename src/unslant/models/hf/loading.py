@@ -115,6 +115,22 @@ def open_local(address: Address) -> TransformersModel:
     )
 
 
+def check_loads(address: Address) -> None:
+    """Look whether a local model can be loaded, by the names and shapes of its weights; of a GGUF file, that it exists.
+
+    Raises:
+        ModelError: see :func:`load_model`.
+    """
+    source, options = locate(address.model), address.options
+    for library in ("torch", "transformers"):
+        needed(library, f"{address.model}, a local model,")
+    if options.adapter:
+        adapter_base(options.adapter)
+    if not is_gguf(source):
+        with quiet_loading(source):
+            check_complete(source, trust_remote_code=options.trust_remote_code, allow_missing=options.allow_missing)
+
+
 def locate(name: str) -> str:
     """The folder of a reference model, the GGUF file of a folder with one; folders, GGUF files and Hub ids as they are.
 
@@ -168,6 +184,21 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
             f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({_first_line(error)}); "
             "check the name and the network, or give a folder"
         ) from error
+
+
+def check_complete(source: str, *, trust_remote_code: bool = False, allow_missing: bool = False) -> str:
+    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
+
+    Raises:
+        ModelError: if anything, where it is not allowed.
+    """
+    from transformers import AutoModelForCausalLM
+
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source)}
+    _, found = _load(
+        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
+    )
+    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
 
 
 def adapter_base(adapter: str) -> str:

@@ -27,6 +27,18 @@ def audit_logs(
     Raises:
         InputError: naming a file that cannot be read or is another study's.
     """
+    results = recorded_audits(logs, fields)
+    paths = [logs] if isinstance(logs, str | Path) else list(logs)
+    if len(results) == 1:
+        return results[0]
+    named = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
+    return AuditComparison.of(results, files=named)
+
+
+def recorded_audits(
+    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> list[AuditResult]:
+    """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
     paths = [logs] if isinstance(logs, str | Path) else list(logs)
     tables = load_logs(paths, fields)
     for table in tables:
@@ -35,8 +47,4 @@ def audit_logs(
             files = ", ".join(map(str, paths))
             raise InputError(f"{files}: contains responses of the study {study}; this command reads those of audit")
     with placed(", ".join(map(str, paths))):
-        results = [result_of(table) for table in tables]
-    if len(results) == 1:
-        return results[0]
-    named = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
-    return AuditComparison.of(results, files=named)
+        return [result_of(table) for table in tables]

@@ -21,7 +21,7 @@ from unslant.presentations import (
     reversed_order,
 )
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question
+from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
@@ -61,15 +61,8 @@ def audit(
         from unslant.studies.audit.words import audit_in_words
 
         return audit_in_words(model, found, chosen, progress=progress)
-    alphabet, writer, seed = parse_labels(chosen.labels), chosen.writer(), chosen.seed
-    chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
-    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
-    shapes: dict[tuple[int, tuple[int, ...]], int] = {}  # presentations of a question; refused here, not on the way
-    for question in found:
-        shape = len(question.options), question.pinned
-        shapes[shape] = shapes.get(shape) or len(shown(question))
-        chooser.of(question)
-    elicitation = Cloze(writer)
+    alphabet, seed, elicitation = parse_labels(chosen.labels), chosen.seed, Cloze(chosen.writer())
+    chooser, shown, about_all = prepared(found, chosen)
 
     def asked() -> Iterator[Asked]:
         for question in found:
@@ -81,7 +74,6 @@ def audit(
 
     asker = opened(model)
     before = asker.cost.copy()
-    about_all = sum(shapes[len(question.options), question.pinned] for question in found)
     responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
     first = next(asked(), None)
     meta = {
@@ -89,6 +81,25 @@ def audit(
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
     }
     return result_of(with_meta(responses, meta, found))
+
+
+def prepared(
+    found: QuestionSet[Question], chosen: AuditSettings
+) -> tuple[ShotChooser, Callable[[Question], list[Presentation]], int]:
+    """Worked examples, presentations of a question, and how many there are of all, where labels are scored.
+
+    Raises:
+        InputError: if questions, labels, orders or worked examples do not go together: here, not on the way.
+    """
+    alphabet, seed = parse_labels(chosen.labels), chosen.seed
+    chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
+    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
+    shapes: dict[tuple[int, tuple[int, ...]], int] = {}
+    for question in found:
+        shape = len(question.options), question.pinned
+        shapes[shape] = shapes.get(shape) or len(shown(question))
+        chooser.of(question)
+    return chooser, shown, sum(shapes[len(question.options), question.pinned] for question in found)
 
 
 def audit_presentations(

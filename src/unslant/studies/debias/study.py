@@ -59,12 +59,9 @@ def debias_study(
     chosen = with_options(DebiasSettings, settings, options)
     methods = {text: method_named(text) for text in chosen.methods if text != "none"}
     needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
-    several = isinstance(questions, list | tuple) and not any(isinstance(q, Mapping | Question) for q in questions)
-    sets = [chosen.sampled(chosen.load(source)) for source in (questions if several else [questions])]
+    sets = chosen.load_each(questions)
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in sets]
-    if len(set(names)) < len(names):
-        raise InputError("two question sets have the same name; give each set once")
     if train and len(train) != len(sets):
         raise InputError(f"{len(train)} training sets for {len(sets)} question sets; give one for each")
     test, training = [list(found) for found in sets], [list(found) for found in train]

@@ -1,0 +1,83 @@
+"""``unslant leaderboard``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unslant.studies import options as o
+from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.leaderboard.settings import LeaderboardOutputs, Sets
+
+
+def leaderboard(
+    *,
+    more: o.MoreModels = (),
+    sets: Sets = (),
+    log: o.Logs = (),
+    settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
+    models: o.Models = o.ModelOptions(),
+    generate: o.Generate = o.GenerateOptions(),
+    outputs: Annotated[LeaderboardOutputs, o.flags("Output", 4)] = LeaderboardOutputs(),
+    store: o.Stores = o.StoreOptions(),
+) -> None:
+    """Rank several models on several question sets by their score whatever the order of options.
+
+    Audits every model on every set, one model at a time: ranks with intervals beside the published ones, which
+    neighbours can be told apart, PBM against accuracy, and the tokens and time of each way of computing it.
+
+    With --log, ranks recorded audits: tables of `audit --responses`, one a model and set, or logs of other harnesses,
+    where all logs of one model are one set.
+
+    Examples:
+      unslant leaderboard -m org/one -m org/two -q arc.jsonl -q mmlu.jsonl --html board.html
+      unslant leaderboard --log one-arc.parquet two-arc.parquet
+    """
+    from functools import partial
+
+    from unslant.errors import InputError
+    from unslant.models.open import address_of, check_opens, open_chat, open_model, options_of_each
+    from unslant.studies.leaderboard.result import Leaderboard
+    from unslant.studies.leaderboard.study import check_names, check_settings, in_words
+    from unslant.studies.leaderboard.study import leaderboard as run
+    from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.studies.recording import recording
+
+    check_outputs(outputs)
+    if log:
+        if more or sets:
+            raise InputError("--log reads recorded audits: leave out --model and --questions")
+        from unslant.studies.audit.logs import recorded_audits
+
+        return write_outputs(Leaderboard.of(recorded_audits(log, settings.fields)), outputs)
+    if not more:
+        raise InputError("no models: give one or more, as in: unslant leaderboard -m org/one -m org/two -q FILE")
+    asked = [
+        (name, own, in_words(name, settings, own))
+        for name, own in zip(more, options_of_each(more, models), strict=True)
+    ]
+    for name, own, words in asked:
+        address_of(name, own, ("generate",) if words else ("score",))
+    check_names([address_of(name, own).model for name, own, _ in asked])
+    ways = {words for *_, words in asked}
+    if True not in ways and generate != o.GenerateOptions():
+        raise InputError(
+            "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
+        )
+    loaded = settings.load_each(sets or o.EMBEDDED)
+    for words in ways:
+        check_settings(loaded, settings.resolved(words), words)
+    for name, own, words in asked:
+        if not store.offline:
+            check_opens(name, own, ("generate",) if words else ("score",))
+    with recording(store, outputs.quiet) as record:
+        openers = [
+            record.loader(
+                partial(open_chat, name, own, generate) if words else partial(open_model, name, own),
+                *loaded,
+                run_of=", ".join(name for name, *_ in asked),
+            )
+            for name, own, words in asked
+        ]
+        result = run(openers, loaded, settings, progress=record.progress)
+    write_outputs(result, outputs)
+    return None

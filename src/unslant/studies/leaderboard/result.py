@@ -1,0 +1,241 @@
+"""The result of a leaderboard: audits of several models on several sets, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unslant.arrays import Jsonable
+from unslant.errors import InputError
+from unslant.metrics import Correlation, Estimate
+from unslant.metrics.summary import correlate
+from unslant.models import ChatCost, Cost
+from unslant.reports.escape import file_name
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.leaderboard.ranking import Neighbours, Pool, Standing, neighbours, standings
+from unslant.studies.result import StudyResult
+
+ONE, PLAIN, CACHED, TREE, ASKED = (
+    "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
+    "all orders, as asked",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry(Jsonable):
+    """One model on one set, over all of its own questions.
+
+    Attributes:
+        elicitation: ``labels`` (their probabilities were scored) or ``generate`` (replies were read).
+    """
+
+    model: str
+    questions: str
+    elicitation: str
+    accuracy: Estimate
+    expected_accuracy: Estimate
+    vote_accuracy: Estimate
+    pbm: Estimate
+
+
+@dataclass(frozen=True)
+class PbmAccuracy(Jsonable):
+    """PBM against accuracy over the entries of one way to ask (P1 sec. 4).
+
+    Attributes:
+        over: ``sets and models``, or the name of the model (over sets) or the set (over models) that is held fixed.
+    """
+
+    over: str
+    elicitation: str
+    pbm_accuracy: Correlation
+
+
+@dataclass(frozen=True)
+class Way(Jsonable):
+    """What one way of computing the answers costs a model, over all sets (P1, table 2).
+
+    One order is the published score; the others vote over all orders, so that their PBM is 0 by construction.
+
+    Attributes:
+        tokens: that go through the model; None where the server does not tell. For one order, those of each prompt
+            alone by the mean length of a prompt.
+        saved: share of the tokens of all orders, each prompt alone; None for one order.
+        seconds: None where unknown.
+        measured: whether the seconds were; others are computed from tokens at the measured rate.
+    """
+
+    model: str
+    way: str
+    accuracy: Estimate
+    pbm: Estimate
+    tokens: float | None
+    saved: float | None
+    seconds: float | None
+    measured: bool
+
+
+@dataclass(frozen=True)
+class Leaderboard(StudyResult):
+    """Models ranked by their score whatever the order of options.
+
+    Attributes:
+        audits: of every model on every set.
+        models: best first; on the sets that all models have, and their questions that all have answers to.
+        neighbours: of each model and the next, whether they can be told apart.
+        left_out: sets that not all models have; they count in ``entries`` only.
+        unpaired: model -> questions without an answer in every order; nobody's score includes them.
+    """
+
+    study = "leaderboard"
+    unwritten = ("audits", "meta")
+
+    audits: tuple[AuditResult, ...]
+    models: tuple[Standing, ...]
+    neighbours: tuple[Neighbours, ...]
+    entries: tuple[Entry, ...]
+    pbm_accuracy: tuple[PbmAccuracy, ...]
+    ways: tuple[Way, ...]
+    sets: Mapping[str, int]
+    left_out: tuple[str, ...]
+    unpaired: Mapping[str, int]
+
+    @classmethod
+    def of(cls, audits: Iterable[AuditResult]) -> Leaderboard:
+        """Rank audits.
+
+        Raises:
+            InputError: if there is none, a model has one set twice, or no set is common to all models.
+        """
+        found = tuple(audits)
+        by_model: dict[str, dict[str, AuditResult]] = {}
+        for audit, model in zip(found, _names(found), strict=True):
+            own, name = by_model.setdefault(model, {}), set_of(audit)
+            if name in own:
+                raise InputError(f"{model} on {name} is given twice; give each model and set once")
+            own[name] = audit
+        if not by_model:
+            raise InputError("no models: give one or more")
+        every = dict.fromkeys(name for own in by_model.values() for name in own)
+        shared = [name for name in every if all(name in own for own in by_model.values())]
+        if not shared:
+            raise InputError(f"no question set is common to all of {', '.join(by_model)}")
+        pool = Pool({model: [own[name] for name in shared] for model, own in by_model.items()})
+        models = standings(pool)
+        entries = [_entry(model, name, audit) for model, own in by_model.items() for name, audit in own.items()]
+        return cls(
+            found,
+            models,
+            neighbours(pool, models),
+            tuple(entries),
+            _correlations(entries),
+            tuple(way for one in models for way in _ways(one, by_model[one.model].values())),
+            dict(zip(shared, pool.sizes, strict=True)),
+            tuple(name for name in every if name not in shared),
+            pool.unpaired,
+        )
+
+    @property
+    def parts(self) -> Sequence[AuditResult]:
+        return self.audits
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the replies of each model have cost, and what must be known of how models were asked."""
+        requests: dict[str, dict[str, Any]] = {}
+        for audit in self.audits:
+            for name, values in audit.meta.get("requests", {}).items():
+                before = requests.get(name, {})
+                cost = ChatCost.of(before) + ChatCost.of(values)
+                requests[name] = asdict(cost) | {"error": before.get("error") or values.get("error", "")}
+        lacking = [f"{audit.name}: {audit.meta['incomplete']}" for audit in self.audits if audit.meta.get("incomplete")]
+        found: dict[str, Any] = {"requests": requests} if requests else {}
+        found |= {"offline": True} if any(audit.meta.get("offline") for audit in self.audits) else {}
+        return found | ({"incomplete": "; ".join(dict.fromkeys(lacking))} if lacking else {})
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        block = super().provenance
+        models = block["models"]
+        return block | {"models": [one for i, one in enumerate(models) if one not in models[:i]]}
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
+        for audit, model in zip(self.audits, _names(self.audits), strict=True):
+            name = f"{Path(path).stem}-{file_name(model)}-{file_name(set_of(audit))}"
+            audit.to_parquet(Path(path).with_stem(name))
+
+
+def set_of(audit: AuditResult) -> str:
+    """Name of the question set that was asked."""
+    return str(audit.meta.get("questions") or audit.meta.get("recorded") or "questions")
+
+
+def _names(audits: Sequence[AuditResult]) -> list[str]:
+    """Name of each audit's model: without its path, unless that would make two of one name."""
+    full = [str(audit.meta.get("model", "model")) for audit in audits]
+    short = {model: audit.name for model, audit in zip(full, audits, strict=True)}
+    unlike = len(set(short.values())) == len(short)
+    return [short[model] if unlike else model for model in full]
+
+
+def _entry(model: str, name: str, audit: AuditResult) -> Entry:
+    means = audit.metrics.means
+    how = "generate" if audit.replies else "labels"
+    return Entry(model, name, how, means.accuracy, means.expected_accuracy, means.vote_accuracy, means.pbm)
+
+
+def _correlations(entries: Sequence[Entry]) -> tuple[PbmAccuracy, ...]:
+    """Over all entries of a way to ask (PBM of probabilities and of replies are on other scales), and within."""
+    found = []
+    for how in dict.fromkeys(entry.elicitation for entry in entries):
+        own = [entry for entry in entries if entry.elicitation == how]
+        parts = {"sets and models": own}
+        if len({entry.model for entry in own}) > 1 and len({entry.questions for entry in own}) > 1:
+            for entry in own:
+                for name in (f"sets, {entry.model}", f"models, {entry.questions}"):
+                    parts.setdefault(name, [e for e in own if name in (f"sets, {e.model}", f"models, {e.questions}")])
+        for over, some in parts.items():
+            pbm, accuracy = [e.pbm.value for e in some], [e.expected_accuracy.value for e in some]
+            found.append(PbmAccuracy(over, how, correlate(pbm, accuracy, of="points")))
+    return tuple(found)
+
+
+def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
+    known = list(audits)
+    cost = sum((audit.cost for audit in known), Cost())
+    questions = sum(len(audit.scores) for audit in known)
+    none = Estimate.bare(0.0, standing.expected_accuracy.n, "by construction: a vote does not depend on the order")
+    name, reported, voted = standing.model, standing.accuracy, standing.vote_accuracy
+    seconds = cost.seconds or None
+    if not cost.tokens:
+        replies = sum(
+            (ChatCost.of(one) for audit in known for one in audit.meta.get("requests", {}).values()), ChatCost()
+        )
+        tokens = float(replies.input_tokens + replies.output_tokens) or None
+        return [
+            Way(name, ONE, reported, standing.pbm, None, None, None, False),
+            Way(name, ASKED, voted, none, tokens, None, seconds, seconds is not None),
+        ]
+    plain = float(cost.tokens_plain)
+    ways = {
+        ONE: plain * questions / cost.prompts,
+        PLAIN: plain,
+        CACHED: float(cost.tokens_baqckv),
+        TREE: float(cost.tokens),
+    }
+    return [
+        Way(
+            name,
+            way,
+            reported if way == ONE else voted,
+            standing.pbm if way == ONE else none,
+            tokens or None,
+            1 - tokens / plain if tokens and plain and way != ONE else None,
+            seconds * tokens / cost.tokens if seconds and tokens else None,
+            way == TREE and seconds is not None,
+        )
+        for way, tokens in ways.items()
+    ]

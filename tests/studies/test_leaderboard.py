@@ -1,0 +1,210 @@
+"""The leaderboard, on models whose rule is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import unslant
+from tests.chatting import RuleChat
+from tests.command_line import unslant as command_line
+from tests.fakes import RuleModel
+from tests.studies.test_audit import QUESTIONS, gold, when_unsure
+from tests.studies.test_audit_words import takes_a
+from unslant import InputError, Leaderboard, ModelError, QuestionSet
+from unslant.metrics import paired_difference
+from unslant.studies.audit.result import result_of
+from unslant.studies.command_line import reproducing
+
+OTHERS = [replace(question, id=f"o{question.id}") for question in QUESTIONS[:20]]
+SETS = [QuestionSet.of(QUESTIONS, "one"), QuestionSet.of(OTHERS, "two")]
+
+
+def named(model: RuleModel, name: str) -> RuleModel:
+    model.name = name
+    return model
+
+
+def first_taker() -> RuleModel:
+    """Knows nothing, and takes the label under which most answers of the sets stand."""
+    return named(when_unsure({"A": 6.0}), "takes-a")
+
+
+def certain() -> RuleModel:
+    return RuleModel(lambda stem, labels, texts: [9.0 if _right(stem, text, texts) else 1.0 for text in texts], "knows")
+
+
+def _right(stem: str, text: str, texts: list[str]) -> bool:
+    return stem.split()[-1].rstrip("?").isdecimal() and text == gold(stem, texts)
+
+
+def half() -> RuleModel:
+    """Knows what ``takes-a`` knows, and spreads the rest evenly."""
+    return named(when_unsure({}), "half")
+
+
+@pytest.fixture(scope="module")
+def board() -> Leaderboard:
+    return unslant.leaderboard([half(), first_taker(), certain()], SETS)
+
+
+def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Leaderboard) -> None:
+    assert board.models[0].model == "knows"
+    assert board.models[0].rank == board.models[0].published_rank == 1
+    for one in board.models:
+        own = [entry for entry in board.entries if entry.model == one.model]
+        assert {entry.questions for entry in own} == {"one", "two"}
+        mean = sum(entry.expected_accuracy.value for entry in own) / 2  # whatever the size of a set
+        assert one.expected_accuracy.value == pytest.approx(mean)
+        assert one.accuracy.value == pytest.approx(sum(entry.accuracy.value for entry in own) / 2)
+        assert one.expected_accuracy.low <= mean <= one.expected_accuracy.high
+        assert one.ranks is not None
+        assert one.ranks[0] <= (one.rank or 0) <= one.ranks[1]
+        assert one.change == (one.published_rank or 0) - (one.rank or 0)
+    assert dict(board.sets) == {"one": 48, "two": 20}
+
+
+def test_neighbours_are_told_apart_by_paired_differences(board: Leaderboard) -> None:
+    first, second = board.neighbours
+    assert (first.higher, first.told_apart) == ("knows", True)
+    assert not second.told_apart
+    assert first.difference.low > 0
+    assert second.p >= first.p
+    alone = unslant.leaderboard([half(), certain()], SETS[0])
+    (pair,) = alone.neighbours
+    paired = paired_difference(alone.audits[1].scores, alone.audits[0].scores, "expected_accuracy").difference
+    ours, theirs = ((one.value, one.low, one.high) for one in (pair.difference, paired))
+    assert ours == pytest.approx(theirs)
+    assert (pair.difference.n, pair.difference.method) == (paired.n, paired.method)
+
+
+def test_the_same_model_twice_shares_its_rank_and_is_not_told_apart() -> None:
+    found = unslant.leaderboard([first_taker(), named(first_taker(), "again")], SETS[0])
+    assert [one.rank for one in found.models] == [1, 1]
+    assert [one.ranks for one in found.models] == [(1, 1), (1, 1)]
+    (pair,) = found.neighbours
+    assert (pair.difference.value, pair.p, pair.told_apart) == (0.0, 1.0, False)
+    assert pair.difference.low < 0 < pair.difference.high
+    assert "takes-a and again lead" in found.headline
+
+
+def test_luck_of_the_order_moves_the_published_rank() -> None:
+    """All right options first: taking A looks perfect, and is not."""
+    right = [gold(question.stem, list(question.options)) for question in QUESTIONS]
+    listed = [
+        replace(q, options=(first, *(text for text in q.options if text != first)), answers=frozenset({0}))
+        for q, first in zip(QUESTIONS, right, strict=True)
+    ]
+
+    def mostly(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        number = stem.split()[-1].rstrip("?")
+        sure = number.isdecimal() and int(number) % 4 != 3
+        return [9.0 if sure and text == gold(stem, sorted(texts)) else 1.0 + 2 * (label == "D") for label, text in
+                zip(labels, texts, strict=True)]  # fmt: skip
+
+    found = unslant.leaderboard([first_taker(), RuleModel(mostly, "mostly")], QuestionSet.of(listed, "listed"))
+    ranks = {one.model: (one.published_rank, one.rank, one.change) for one in found.models}
+    assert ranks == {"takes-a": (1, 2, -1), "mostly": (2, 1, 1)}
+    assert "takes-a: published rank 1, whatever the order 2" in found.page().lead
+    assert {chart.id for panel in found.page().sections for chart in panel.charts} >= {"leaderboard-ranks"}
+
+
+def test_pbm_goes_with_accuracy_only_over_three_points_and_one_way_to_ask(board: Leaderboard) -> None:
+    by_name = {one.over: one.pbm_accuracy for one in board.pbm_accuracy}
+    assert by_name["sets and models"].pearson.n == 6
+    assert by_name["sets and models"].pearson.defined
+    assert math.isnan(by_name["sets, knows"].pearson.value)
+    assert by_name["sets, knows"].pearson.note == "needs 3 points or more, there are 2"
+    mixed = unslant.leaderboard([half(), RuleChat(takes_a)], [QUESTIONS[:12]])
+    assert [(one.elicitation, one.pbm_accuracy.pearson.n) for one in mixed.pbm_accuracy] == [
+        ("labels", 1),
+        ("generate", 1),
+    ]
+    talker = [way for way in mixed.ways if way.model == "talker"]
+    assert [way.tokens for way in talker] == [None, 12.0 * len(mixed.audits[1].responses)]
+    assert {entry.model: entry.elicitation for entry in mixed.entries} == {"half": "labels", "talker": "generate"}
+
+
+def test_questions_without_an_answer_count_for_nobody_and_are_told(board: Leaderboard) -> None:
+    half_audit, _, _, _, sure, _ = board.audits
+    lost = unslant.Responses.from_rows(
+        [
+            replace(row, status="error", logprobs=None) if row.question_id in ("q1", "q3") else row
+            for row in half_audit.responses.rows()
+        ],
+        half_audit.responses.meta,
+    )
+    found = Leaderboard.of([result_of(lost), sure])
+    assert found.unpaired == {"half": 2}
+    assert {one.expected_accuracy.n for one in found.models} == {46}
+    assert any("half has no score over orders for 2 of 48 questions" in note for note in found.page().notes)
+
+
+def test_one_order_gives_no_rank_and_says_why() -> None:
+    found = unslant.leaderboard([half(), first_taker()], SETS[0], orders="given")
+    assert [(one.rank, one.ranks) for one in found.models] == [(None, None)] * 2
+    assert found.neighbours == ()
+    assert "No model can be ranked" in found.headline
+    assert any("one order only" in note for note in found.page().notes)
+
+
+def test_what_cannot_be_ranked_is_an_error() -> None:
+    with pytest.raises(InputError, match="no models"):
+        unslant.leaderboard([], SETS[0])
+    with pytest.raises(InputError, match="two have the same name"):
+        unslant.leaderboard([half(), half()], SETS[0])
+    with pytest.raises(InputError, match="two question sets have the same name"):
+        unslant.leaderboard([half()], [SETS[0], SETS[0]])
+    found = unslant.leaderboard([half()], SETS)
+    with pytest.raises(InputError, match="half on one is given twice"):
+        Leaderboard.of([found.audits[0], found.audits[0]])
+    other = unslant.leaderboard([certain()], SETS[1])
+    with pytest.raises(InputError, match="no question set is common to all of half, knows"):
+        Leaderboard.of([found.audits[0], other.audits[0]])
+    assert Leaderboard.of([*found.audits, other.audits[0]]).left_out == ("one",)
+
+
+def test_a_model_that_cannot_be_opened_stops_before_any_work(tmp_path: Path) -> None:
+    asked = half()
+    with pytest.raises(ModelError, match="no such model"):
+        unslant.leaderboard([asked, str(tmp_path / "absent")], SETS[0])
+    with pytest.raises(InputError, match="--repeats is about replies"):
+        unslant.leaderboard([RuleChat(takes_a), asked], SETS[0], repeats=2)
+    assert not asked.seen
+
+
+def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> None:
+    places = []
+    for found in SETS:
+        places += ["-q", tmp_path / f"{found.name}.jsonl"]
+        lines = [{"id": q.id, "question": q.stem, "options": list(q.options), "answer": min(q.answers)} for q in found]
+        places[-1].write_text("".join(json.dumps(line) + "\n" for line in lines[:8]))
+    models = ("-m", "fair", "-m", "prefers-a")
+    out = tmp_path / "out"
+    ran = command_line("leaderboard", *models, *places, "--out", out, "--store", tmp_path / "s.db", "--quiet")
+    assert (ran.code, ran.out) == (0, ""), ran.err
+    written = json.loads((out / "numbers.json").read_text())
+    assert written["models"][0]["rank"] == 1
+    assert {way["way"]: way["measured"] for way in written["ways"]} == {
+        "one order": False,
+        "all orders, each prompt alone": False,
+        "all orders, question-context cache": False,
+        "all orders, prefix tree": True,
+    }
+    logs = sorted(out.glob("responses-*.parquet"))
+    assert len(logs) == 4
+    again = command_line("leaderboard", "--log", *logs, "--json", tmp_path / "again.json")
+    assert again.code == 0, again.err
+    assert "lead" in again.out
+    recorded = json.loads((tmp_path / "again.json").read_text())
+    assert {one["model"]: one for one in recorded["models"]} == {one["model"]: one for one in written["models"]}
+    refused = command_line("leaderboard", "-m", "fair", "-m", tmp_path / "absent", *places, "--no-store")
+    assert (refused.code, refused.out) == (2, "")
+    assert "no such model" in refused.err
+    assert "scoring" not in refused.err
+    assert written["provenance"]["command"][:9] == ["leaderboard", *models, *map(str, places)]
+    assert reproducing(["audit", "fair", "-q"]) == ["audit", "fair"]
