@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import with_interval
 from unslant.responses.provenance import checked_provenance
-from unslant.studies.audit.comparison import MEASURES, AuditComparison
-from unslant.studies.audit.result import AuditResult
 from unslant.studies.result import StudyResult
 
 UNPAIRED = "unpaired: from the intervals of both, approximate (Zou and Donner 2008)"
 
 MOST_TOLD = 4
 """Differences in the notes; the table has all."""
+
+AUDIT = "audit"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Baseline:
 
     path: Path
     values: Mapping[str, Any]
-    audit: AuditResult | None = None
+    audit: StudyResult | None = None
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
@@ -92,7 +93,7 @@ class Baseline:
 
         if path.suffix.lower() == ".parquet":
             result: Any = read_result(path)
-            return cls(path, result.to_dict(), result if isinstance(result, AuditResult) else None)
+            return cls(path, result.to_dict(), result if result.study == AUDIT else None)
         try:
             values = parse_json(read_text(path))
         except (ValueError, TypeError) as error:
@@ -121,7 +122,7 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
         found: dict[str, Change] = {}
-        if self.audit and isinstance(result, AuditResult):
+        if self.audit and result.study == AUDIT:
             found = _paired(self.audit, result)
         before, now = _digests(self.values["provenance"]), _digests(result.provenance)
         same = before == now
@@ -135,8 +136,8 @@ class Baseline:
     def _unpaired(self, result: StudyResult) -> dict[str, Change]:
         new = result.to_dict()
         before, now = (dict(numbers(values, APART)) for values in (self.values, new))
-        if isinstance(result, AuditResult):
-            paths: list[tuple[str, ...]] = [("metrics", "means", key) for key in MEASURES]
+        if result.study == AUDIT:
+            paths: list[tuple[str, ...]] = [("metrics", "means", key) for key in _audits().MEASURES]
         else:
             shown = {tile.metric.key for tile in result.page().tiles}
             known = {path: record.key for path in now if (record := record_of(path))}
@@ -148,7 +149,7 @@ class Baseline:
                 continue
             was, is_ = (_estimate(one, self.path) for one in two)
             if was.defined and is_.defined:
-                key = record.key if isinstance(result, AuditResult) else ".".join(path)
+                key = record.key if result.study == AUDIT else ".".join(path)
                 found[key] = Change(record.key, was, is_, unpaired_difference(is_, was))
         if not found:
             raise InputError.at(self.path, "has no number in common with the result")
@@ -162,8 +163,13 @@ def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
         raise InputError.at(path, "holds numbers that unslant did not write so") from None
 
 
-def _paired(before: AuditResult, now: AuditResult) -> dict[str, Change]:
-    found = AuditComparison.of([before, now]).differences
+def _audits() -> Any:
+    """How audits are compared: imported by name, for every command writes outputs, audit's own among them."""
+    return import_module("unslant.studies.audit.comparison")
+
+
+def _paired(before: StudyResult, now: StudyResult) -> dict[str, Change]:
+    found = _audits().AuditComparison.of([before, now]).differences
     return {
         pair.measure: Change(pair.measure, pair.b, pair.a, pair.difference, True, pair.p_value, pair.n_unpaired)
         for _, pair in found

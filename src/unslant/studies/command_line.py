@@ -18,7 +18,7 @@ _SWITCHES = frozenset({"--quiet", "-q", "--details", "--no-store"})
 def reproducing(words: Sequence[str]) -> list[str]:
     """A command without the options that say where to write, what to store and what to show."""
     found, left_out = [], False
-    switches = _SWITCHES - {"-q"} if words[:1] == ("leaderboard",) else _SWITCHES  # there -q names questions
+    switches = _SWITCHES - {"-q"} if "leaderboard" in words[:1] else _SWITCHES  # there -q names questions
     for word in words:
         option, sign, _ = word.partition("=")
         option = option.replace("_", "-")

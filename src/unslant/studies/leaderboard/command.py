@@ -12,7 +12,7 @@ from unslant.studies.leaderboard.settings import LeaderboardOutputs, Sets
 def leaderboard(
     *,
     more: o.MoreModels = (),
-    sets: Sets = (),
+    questions: Sets = (),
     log: o.Logs = (),
     settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
     models: o.Models = o.ModelOptions(),
@@ -36,6 +36,7 @@ def leaderboard(
 
     from unslant.errors import InputError
     from unslant.models.open import address_of, check_opens, open_chat, open_model, options_of_each
+    from unslant.questions import QuestionSet
     from unslant.studies.leaderboard.result import Leaderboard
     from unslant.studies.leaderboard.study import check_names, check_settings, in_words
     from unslant.studies.leaderboard.study import leaderboard as run
@@ -44,7 +45,7 @@ def leaderboard(
 
     check_outputs(outputs)
     if log:
-        if more or sets:
+        if more or questions:
             raise InputError("--log reads recorded audits: leave out --model and --questions")
         from unslant.studies.audit.logs import recorded_audits
 
@@ -63,13 +64,15 @@ def leaderboard(
         raise InputError(
             "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
         )
-    loaded = settings.load_each(sets or o.EMBEDDED)
+    loaded = settings.load_each(questions or o.EMBEDDED)
     for words in ways:
         check_settings(loaded, settings.resolved(words), words)
     for name, own, words in asked:
         if not store.offline:
             check_opens(name, own, ("generate",) if words else ("score",))
+    every = QuestionSet.of([q for found in loaded for q in found], ", ".join(found.name for found in loaded))
     with recording(store, outputs.quiet) as record:
+        record.begin(", ".join(more), every)
         openers = [
             record.loader(
                 partial(open_chat, name, own, generate) if words else partial(open_model, name, own),

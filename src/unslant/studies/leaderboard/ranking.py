@@ -50,7 +50,7 @@ class Neighbours(Jsonable):
     Attributes:
         difference: of their order-free scores, paired by question.
         p: of "they are equally good", corrected for the number of pairs (Holm 1979).
-        told_apart: whether ``p`` is below 0.05.
+        told_apart: whether ``p`` is below 0.05 and the interval of the difference excludes 0.
     """
 
     higher: str
@@ -185,10 +185,11 @@ def neighbours(pool: Pool, ranked: Sequence[Standing]) -> tuple[Neighbours, ...]
     pairs = list(pairwise(names))
     differences = [column[a] - column[b] for a, b in pairs]
     corrected = holm([pool.p(values) for values in differences])
-    return tuple(
-        Neighbours(a, b, pool.mean(values, (-1.0, 1.0)), p, p < 1 - CONFIDENCE)
-        for (a, b), values, p in zip(pairs, differences, corrected, strict=True)
-    )
+    found = []
+    for (a, b), values, p in zip(pairs, differences, corrected, strict=True):
+        difference = pool.mean(values, (-1.0, 1.0))
+        found.append(Neighbours(a, b, difference, p, p < 1 - CONFIDENCE and difference.excludes(0.0)))
+    return tuple(found)
 
 
 def _ranks(scores: Sequence[Estimate]) -> list[int | None]:
