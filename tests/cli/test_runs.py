@@ -194,20 +194,62 @@ def test_a_store_that_cannot_be_used_is_one_line(unslant: Run, serve, questions,
     assert model.seen == []
 
 
-def test_removing(unslant: Run, serve, questions) -> None:
+def test_deleting(unslant: Run, serve, questions) -> None:
     serve(Model())
     unslant("audit", "m", questions, "-q")
     unslant("audit", "m", questions, "-q", "--seed", "1")
-    assert unslant("runs", "remove").code == 2
+    for refused in (("delete",), ("delete", "--all", "--older-than", "1d"), ("delete", "--older-than", "soon")):
+        assert unslant("runs", *refused).code == 2
     one, two = run_ids(unslant)
-    assert unslant("runs", "remove", one).code == 0
+    assert unslant("runs", "delete", one).out.startswith("deleted: 1 run, 0 scores")  # the other has asked for them
     assert run_ids(unslant) == [two]
     assert unslant("runs", "show", one).code == 2
-    assert unslant("runs", "remove", "--all").code == 0
+    assert unslant("runs", "delete", "--all").out.startswith("deleted: 1 run, 78 scores and replies; ")
     assert unslant("runs", "list").out == "no runs yet\n"
     asked = serve(Model())
     unslant("audit", "m", questions, "-q")
     assert asked.seen
+
+
+def test_old_runs_are_deleted_but_for_those_at_work(unslant: Run, serve, questions, unslant_home: Path) -> None:
+    serve(Model())
+    for seed, labels in (("1", "a"), ("2", "A"), ("3", "A")):
+        unslant("audit", "m", questions, "-q", "--labels", labels, "--seed", seed)
+    runs = {run["command"][-1]: run["id"] for run in json.loads(unslant("runs", "list", "--json").out)}
+    with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE runs SET updated = updated - 31 * 86400 WHERE id = ?", (runs["1"],))
+        connection.execute("UPDATE runs SET status = 'running' WHERE id = ?", (runs["2"],))
+    assert unslant("runs", "delete", "--older-than", "5w").out.startswith("deleted: 0 runs, 0 scores")
+    refused = unslant("runs", "delete", runs["2"])
+    assert refused.code == 2
+    assert "is running" in refused.err
+    assert unslant("runs", "delete", "--older-than", "30d").out.startswith("deleted: 1 run, 78 scores and replies; ")
+    assert set(run_ids(unslant)) == {runs["2"], runs["3"]}
+
+
+def test_the_list_fits_the_terminal(unslant: Run, serve, questions, unslant_home: Path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    serve(Model())
+    unslant("audit", "m", questions, "-q")
+    serve(Guesser())
+    unslant("study", "base-rate", "m", questions, "-q", "--limit", "7", "--html", f"{'a-long-name-' * 9}.html")
+    serve(Model(3))
+    unslant("audit", "m", questions, "-q", "--labels", "a")
+    with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE runs SET status = 'running', updated = updated - 7200 WHERE status = 'stopped'")
+        connection.execute("UPDATE runs SET score = ? WHERE command LIKE '%base-rate%'", ("a long finding, " * 9,))
+    head, *lines = unslant("runs", "list").out.splitlines()
+    assert head.split() == ["run", "status", "prompts", "age", "score", "command"]
+    assert max(map(len, [head, *lines])) <= 80
+    recorded = json.loads(unslant("runs", "list", "--json").out)
+    assert [line.split()[:2] for line in lines] == [[run["id"], run["status"]] for run in recorded]
+    stopped = next(line for line in lines if "interrupted" in line)
+    assert "3 of 78" in stopped
+    assert "2 h" in stopped
+    audit = next(run for run in recorded if run["command"] == ["audit", "m", questions, "-q"])
+    assert audit["score"] == "0.375 accuracy, as reported"
+    assert "0.375 accuracy" in next(line for line in lines if line.startswith(audit["id"]))
+    assert audit["age"] >= 0
 
 
 def test_a_folder_that_is_gone(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
@@ -230,7 +272,7 @@ def test_a_run_under_way_is_resumed_by_taking_it_over(unslant: Run, serve, quest
     (run,) = run_ids(unslant)
     with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
         connection.execute("UPDATE runs SET status = 'running', host = 'elsewhere', process = 1")
-    for refused in (unslant("runs", "resume", run), unslant("runs", "remove", run), unslant("runs", "remove", "--all")):
+    for refused in (unslant("runs", "resume", run), unslant("runs", "delete", run), unslant("runs", "delete", "--all")):
         assert refused.code == 2
         assert "process 1 on elsewhere" in refused.err
         assert f"unslant runs take-over {run}" in refused.err

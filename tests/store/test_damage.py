@@ -125,7 +125,7 @@ def test_a_damaged_command_is_not_run_again(filled: tuple[Path, str]) -> None:
     execute(path, """UPDATE runs SET command = '["audit", "m", "--seed", "1"]'""")
     with Store(path) as store:
         found = store.runs.get(run)
-    assert (found.status, found.command, found.message) == ("damaged", (), f"unslant runs remove {run}")
+    assert (found.status, found.command, found.message) == ("damaged", (), f"unslant runs delete {run}")
 
 
 def test_damage_anywhere_in_the_file_never_changes_a_number(filled: tuple[Path, str], tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ app = App(
 register(app, COMMANDS)
 app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
 app.command("unslant.cli.questions:group", name="questions", help="Check or build question sets.")
-app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, remove or export recorded runs.")
+app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, delete or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 

@@ -55,17 +55,18 @@ def debias(
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
         asked = settings.sampled(found)
         answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
-    write_atomically(out, "".join(dump_json(record, indent=None) for record in answers.records()))
+        right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
+        score = f"{sum(right):,} of {len(right):,} right" if right else ""
+        record.note_score(score or f"{len(answers.questions):,} answers")
+    write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
     if answers.mostly_failed:
         raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
     if quiet:
         return
-    right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
-    score = f"; {sum(right):,} of {len(right):,} right" if right else ""
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
     print(
-        f"{answers.method}: {len(answers.questions):,} answers in {out}{score}; {answers.forwards_per_question:.2f} "
-        f"presentations and {tokens:.0f} tokens per question"
+        f"{answers.method}: {len(answers.questions):,} answers in {out}{score and f'; {score}'}; "
+        f"{answers.forwards_per_question:.2f} presentations and {tokens:.0f} tokens per question"
     )
     for note in answers.notes:
         print(f"note: {note}")

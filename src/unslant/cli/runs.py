@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
 from unslant.errors import InputError
+from unslant.reports.escape import one_line
 from unslant.store import Run, Store
 from unslant.studies import options as o
 from unslant.studies.commands import register
@@ -18,28 +21,45 @@ from unslant.studies.commands import register
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
 
-def list_(*, store: o.Store = None) -> None:
-    """List runs, latest first.
+def list_(
+    *,
+    json: Annotated[bool, Parameter(name="--json", help="Print everything recorded, as JSON.")] = False,
+    store: o.Store = None,
+) -> None:
+    """List runs, latest first: how far each came, the first number of its result, and how long ago.
 
     Examples:
       unslant runs list
+      unslant runs list --json
     """
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
+    if json:
+        from unslant.files import dump_json
+
+        now = time.time()
+        print(dump_json([asdict(run) | {"age": now - run.updated} for run in runs]), end="")
+        return
     if not runs:
         print("no runs yet")
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("run", "status", "prompts", "model", "questions", "last active", "command"):
-        table.add_column(column, no_wrap=column != "command", justify="right" if column == "prompts" else "left")
-    for run in runs:
-        cells = (run.id, run.status, _prompts(run), run.model, run.questions, _when(run.updated))
-        table.add_row(*cells, shlex.join(run.command))
-    console = Console()
-    console.print(table) if console.is_terminal else Console(width=250).print(table)
+    rows = [("run", "status", "prompts", "age", "score", "command")]
+    rows += [
+        (run.id, run.status, _prompts(run), _age(run.updated), one_line(run.score), one_line(shlex.join(run.command)))
+        for run in runs
+    ]
+    widths = [max(Text(cell).cell_len for cell in column) for column in zip(*rows, strict=True)]
+    left = max(2, Console().width - sum(widths[:4]) - 2 * (len(widths) - 1))
+    widths[4] = min(widths[4], max(left // 2, left - widths[5]))
+    widths[5] = left - widths[4]
+    for row in rows:
+        cells = [Text(cell) for cell in row]
+        for cell, width in zip(cells, widths, strict=True):
+            cell.truncate(width, overflow="ellipsis", pad=True)
+        print("  ".join(cell.plain for cell in cells).rstrip())
 
 
 def show(run: RunId, /, *, store: o.Store = None) -> None:
@@ -55,6 +75,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
         ("run", found.id),
         ("status", found.status + (f": {found.message}" if found.message else "")),
         ("prompts", _prompts(found)),
+        ("score", found.score),
         ("command", f"unslant {shlex.join(found.command)}"),
         ("folder", found.folder),
         ("model", found.model),
@@ -117,32 +138,52 @@ def _repeat(run: Run) -> None:
     repeat(run.command)
 
 
-def remove(
+def delete(
     *runs: Annotated[str, Parameter(help="Ids of runs, or their first characters.")],
+    older_than: Annotated[str, Parameter(metavar="AGE", help="Runs last active so long ago: 12h, 30d, 8w.")] = "",
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Remove runs, and every score that no other run uses.
+    """Delete runs, and every score and reply that no other run uses; it is not asked whether to.
+
+    A running one is an error where it is named, and left alone by --older-than.
 
     Examples:
-      unslant runs remove 3f9c 81aa
-      unslant runs remove --all
+      unslant runs delete 3f9c 81aa
+      unslant runs delete --older-than 30d
+      unslant runs delete --all
     """
-
-    if bool(runs) == everything:
-        raise InputError("name the runs to remove (see unslant runs list), or give --all")
-    with Store(store, read_only=True):
-        pass  # fails unless the store exists
+    if (bool(runs), bool(older_than), everything).count(True) != 1:
+        raise InputError("name the runs to delete (see unslant runs list), or give either --older-than AGE or --all")
+    before = time.time() - _seconds(older_than) if older_than else 0.0
+    with Store(store, read_only=True) as opened:  # fails unless there is one
+        path = opened.path
+    size = _bytes(path)
     with Store(store) as opened:
-        found = {run.id: run for run in map(opened.runs.get, runs)}
-        for run in opened.runs.all() if everything else found.values():
+        chosen = opened.runs.all() if everything else list({run.id: run for run in map(opened.runs.get, runs)}.values())
+        for run in chosen:
             if run.status == "running":
                 _refuse(run)
-        if everything:
-            opened.runs.clear()
-        for run in found.values():
-            opened.runs.remove(run)
+        if older_than:
+            chosen = [run for run in opened.runs.all() if run.updated < before and run.status != "running"]
+        scores = opened.runs.clear() if everything else sum(map(opened.runs.remove, chosen))
         opened.runs.shrink()
+    freed = max(0, size - _bytes(path)) / 1e6
+    what = "run" if len(chosen) == 1 else "runs"
+    print(f"deleted: {len(chosen):,} {what}, {scores:,} scores and replies; {freed:,.1f} MB freed")
+
+
+def _seconds(age: str) -> float:
+    found = re.fullmatch(r"(\d+)([hdw])", age)
+    if not found:
+        raise InputError(f"--older-than {age!r}: give hours, days or weeks, such as 12h, 30d or 8w")
+    return int(found[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[found[2]]
+
+
+def _bytes(path: Path) -> int:
+    """Size of a store with what belongs to it."""
+    files = (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm")))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def export(
@@ -186,7 +227,17 @@ def repair(*, store: o.Store = None) -> None:
 
 
 def _prompts(run: Run) -> str:
-    return f"{run.done:,} of {run.total:,}"
+    return f"{run.done:,} of {run.total:,}" if run.done < run.total else f"{run.total:,}"
+
+
+def _age(seconds: float) -> str:
+    ago = max(0.0, time.time() - seconds)
+    units = (("s", 60.0), ("min", 60.0), ("h", 24.0))
+    for unit, most in units:
+        if ago < most:
+            return f"{ago:.0f} {unit}"
+        ago /= most
+    return f"{ago:.0f} d"
 
 
 def _when(seconds: float) -> str:
@@ -195,11 +246,12 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
-group = App(name="runs", help="List, show, resume, take over, remove, export or repair recorded runs.")
+group = App(name="runs", help="List, show, resume, take over, delete, export or repair recorded runs.")
 register(
     group,
     {
         name.rstrip("_").replace("_", "-"): f"unslant.cli.runs:{name}"
-        for name in ("list_", "show", "resume", "take_over", "remove", "export", "repair")
+        for name in ("list_", "show", "resume", "take_over", "delete", "export", "repair")
     },
 )
+group.command("unslant.cli.runs:delete", name="remove", show=False)  # its earlier name

@@ -40,6 +40,7 @@ def train(
     with recording(store, quiet) as record:
         opener = record.loader(partial(open_model, model, models), settings.sampled(found))
         log = run(opener, found, out, settings, progress=record.progress)
+        record.note_score(log)
     if quiet:
         return
     print(log.summary())

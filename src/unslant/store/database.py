@@ -13,7 +13,7 @@ from unslant.errors import UnslantError
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
 
-_VERSION = 3
+_VERSION = 4
 _REPLIES = """
 CREATE TABLE replies (
     pass INTEGER NOT NULL,
@@ -68,7 +68,8 @@ CREATE TABLE runs (
     updated REAL NOT NULL,
     responses BLOB,                 -- the finished table, as Parquet
     checksum INTEGER,               -- of responses
-    made_of BLOB                    -- digest of the questions and the passes that responses were made of
+    made_of BLOB,                   -- digest of the questions and the passes that responses were made of
+    score TEXT NOT NULL DEFAULT ''  -- the number that its result begins with
 );
 CREATE TABLE run_passes (
     run TEXT NOT NULL,
@@ -89,7 +90,8 @@ DELETE FROM scores;
 DELETE FROM states;
 """
 """Version 1 knew a model by too little: what it scored is not used again. Finished runs keep their responses."""
-_UPGRADES = {1: _FROM_VERSION_1 + _REPLIES, 2: _REPLIES}
+_SCORE = "\nALTER TABLE runs ADD COLUMN score TEXT NOT NULL DEFAULT '';\n"
+_UPGRADES = {1: _FROM_VERSION_1 + _REPLIES + _SCORE, 2: _REPLIES + _SCORE, 3: _SCORE}
 
 Upgrade = Callable[[sqlite3.Connection], None]
 

@@ -19,7 +19,9 @@ from unslant.errors import InputError, UnslantError, without_user_info
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
 
-_COLUMNS = "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated"
+_COLUMNS = (
+    "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated, score"
+)
 
 
 HEARTBEAT = 10.0
@@ -40,6 +42,7 @@ class Run:
             it).
         where: process and host of its last start.
         done, total: prompts with a score or a reply, and prompts asked for so far.
+        score: the number that its result begins with, with its name; empty before it is done.
         started, updated: seconds since 1970; while a run is at work, ``updated`` is renewed every :data:`HEARTBEAT`
             seconds.
     """
@@ -55,6 +58,7 @@ class Run:
     where: str
     started: float
     updated: float
+    score: str
     done: int
     total: int
     models: tuple[Mapping[str, str], ...]
@@ -77,9 +81,9 @@ class Runs:
         now = time.time()
         with self._database.transaction() as connection:
             connection.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, NULL, NULL, NULL) "
+                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, NULL, NULL, NULL, '') "
                 "ON CONFLICT DO UPDATE "
-                "SET status = 'running', message = '', host = excluded.host, process = excluded.process, "
+                "SET status = 'running', message = '', score = '', host = excluded.host, process = excluded.process, "
                 "updated = excluded.updated",
                 (run, words, str(folder), model, socket.gethostname(), os.getpid(), now, now),
             )
@@ -113,6 +117,11 @@ class Runs:
             connection.execute(
                 "UPDATE runs SET status = ?, message = ?, updated = ? WHERE id = ?", (status, message, time.time(), run)
             )
+
+    def note_score(self, run: str, score: str) -> None:
+        """Say what the run has found."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE runs SET score = ? WHERE id = ?", (score, run))
 
     def keep_responses(self, run: str, parquet: bytes) -> None:
         """Keep the run's table of responses, as the bytes of a Parquet file, and what it was made of."""
@@ -174,8 +183,9 @@ class Runs:
         what = f"several runs begin with {name!r}" if found else f"no run {name!r} in {self._database.path}"
         raise InputError(f"{what}: see unslant runs list")
 
-    def remove(self, run: Run) -> None:
-        """Forget a run, with every score and reply that no other run has asked for."""
+    def remove(self, run: Run) -> int:
+        """Forget a run, with every score and reply that no other run has asked for; returns how many of these."""
+        deleted = 0
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
             passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
@@ -183,13 +193,15 @@ class Runs:
             kept = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
             for gone in set(passes) - kept:
                 for table, column in (("scores", "pass"), ("replies", "pass"), ("states", "pass"), ("passes", "id")):
-                    connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,))
+                    rows = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,)).rowcount
+                    deleted += rows if table in ("scores", "replies") else 0
+        return deleted
 
-    def clear(self) -> None:
-        """Forget everything, also what belongs to no run."""
+    def clear(self) -> int:
+        """Forget everything, also what belongs to no run; returns how many scores and replies."""
+        tables = ("scores", "replies", "runs", "run_passes", "states", "passes")
         with self._database.transaction() as connection:
-            for table in ("runs", "run_passes", "scores", "replies", "states", "passes"):
-                connection.execute(f"DELETE FROM {table}")
+            return sum([connection.execute(f"DELETE FROM {table}").rowcount for table in tables][:2])
 
     def shrink(self) -> None:
         """Give the space of what was removed back to the disk, unless another process is using the store."""
@@ -206,7 +218,7 @@ class Runs:
         ).fetchall()
         values["where"] = f"process {values.pop('process')} on {values.pop('host')}"
         if values["id"] != _id(values["folder"], values["command"]):
-            values |= {"status": "damaged", "message": f"unslant runs remove {values['id']}", "command": "[]"}
+            values |= {"status": "damaged", "message": f"unslant runs delete {values['id']}", "command": "[]"}
         elif any(checksum(*some) != check for *some, check in passes):
             values |= {"status": "damaged", "message": "unslant runs repair"}
             passes = []

@@ -80,7 +80,8 @@ def run_models(
         results = [ask(record, *one) for one in zip(models, options, strict=True)]
         if len(results) == 1:
             record.keep(results[0].responses)
-    result = results[0] if compare is None or len(results) == 1 else compare(results)
+        result = results[0] if compare is None or len(results) == 1 else compare(results)
+        record.note_score(result)
     write_outputs(result, outputs)
     return result
 
@@ -192,6 +193,18 @@ class Recording:
             written = io.BytesIO()
             responses.to_parquet(written)
             self._store.runs.keep_responses(self._run, written.getvalue())
+
+    def note_score(self, found: StudyResult | str) -> None:
+        """Store what ``unslant runs list`` shows of a result: its first key number, or its headline."""
+        if self._store is None or not self._run:
+            return
+        if not isinstance(found, str):
+            from unslant.reports.numbers import number
+
+            page = found.page()
+            tile = page.tiles[0] if page.tiles else None
+            found = f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
+        self._store.runs.note_score(self._run, found)
 
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""

@@ -56,4 +56,5 @@ def contamination(
             return record.loader(partial(open_model, name, models, needs), settings.sampled(found), run_of=both)()
 
         result = run(model, found, settings, load=load, progress=record.progress)
+        record.note_score(result)
     return write_outputs(result, outputs)

@@ -50,4 +50,5 @@ def debias(
         asked = [settings.sampled(found) for found in sets]
         opened = [record.loader(partial(open_model, name, options), *asked, run_of=", ".join(names)) for name in names]
         result = debias_study(opened, sets, replace(settings, train=training), progress=record.progress)
+        record.note_score(result)
     write_outputs(result, outputs)

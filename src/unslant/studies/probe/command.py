@@ -60,4 +60,5 @@ def probe(
         for participant in participants:
             check_same(model=participant.block)
         result = study.probe(participants, found, settings, progress=record.progress)
+        record.note_score(result)
     return write_outputs(result, outputs)
