@@ -82,7 +82,11 @@ def test_an_option_has_one_default_and_one_help_everywhere() -> None:
             assert text, f"{name} has no help"
             assert "\n" not in text
     assert {name: found for name, found in defaults.items() if len(found) > 1 and name != "--out"} == PAPERS_OWN
-    assert {name for name, found in helps.items() if len(found) > 1} <= ONE_COMMAND_EACH | {"--template", "--seed"}
+    assert {name for name, found in helps.items() if len(found) > 1} <= ONE_COMMAND_EACH | {
+        "--template",
+        "--seed",
+        "--json",
+    }
 
 
 def test_commands_of_a_kind_take_the_same_options() -> None:

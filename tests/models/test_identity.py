@@ -19,6 +19,7 @@ from tests.models.test_equality import assert_equal, load, score
 from tests.models.zoo import ZooFolder
 from unslant.models.base import Cost
 from unslant.models.hf.engine import PlainEngine
+from unslant.models.hf.identity import _plain
 from unslant.models.hf.loading import load_model
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
@@ -256,3 +257,9 @@ def test_a_fingerprint_is_compared_number_by_number() -> None:
     for other in (identity(-1.002, -2), identity(-1, -2, dtype="float16"), identity(-1), identity(float("nan"), -2)):
         assert known_as(other, known) is other
     assert known_as({"model": "m"}, known) == {"model": "m"}
+
+
+def test_settings_that_are_sets_are_told_in_one_sequence() -> None:
+    one, other = {0, 8}, {8, 0}  # equal, but iterated as they collide; of strings, every process has its own sequence
+    assert list(one) != list(other)
+    assert _plain(one) == _plain(other)

@@ -262,6 +262,18 @@ def test_a_store_of_the_first_version_is_taken_over_without_its_scores(
     assert model.seen == []
 
 
+def test_a_store_of_the_third_version_is_taken_over_with_its_scores(filled: tuple[Path, str]) -> None:
+    path, run = filled
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("ALTER TABLE runs DROP COLUMN score; PRAGMA user_version = 3")
+    with Store(path) as store:
+        store.runs.note_score(run, "0.500 accuracy")
+        assert store.runs.get(run).score == "0.500 accuracy"
+    found, model = recall(path)
+    assert_true(found)
+    assert model.seen == []
+
+
 def test_the_file_is_for_its_owner_alone(filled: tuple[Path, str]) -> None:
     path, _ = filled
     assert path.stat().st_mode & 0o777 == 0o600

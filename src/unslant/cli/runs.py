@@ -151,7 +151,6 @@ def delete(
     Examples:
       unslant runs delete 3f9c 81aa
       unslant runs delete --older-than 30d
-      unslant runs delete --all
     """
     if (bool(runs), bool(older_than), everything).count(True) != 1:
         raise InputError("name the runs to delete (see unslant runs list), or give either --older-than AGE or --all")
@@ -254,4 +253,3 @@ register(
         for name in ("list_", "show", "resume", "take_over", "delete", "export", "repair")
     },
 )
-group.command("unslant.cli.runs:delete", name="remove", show=False)  # its earlier name

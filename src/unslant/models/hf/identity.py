@@ -149,8 +149,10 @@ def _plain(value: object) -> object:
     """``value`` if it is a setting, the name of a function, or None for anything else."""
     if isinstance(value, bool | int | float | str):
         return repr(value)
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, map(_plain, value)))  # iterated in another sequence by every process
     if isinstance(value, dict):
         return [(repr(key) if isinstance(key, str) else "", _plain(item)) for key, item in value.items()]
     if isinstance(value, functools.partial):
