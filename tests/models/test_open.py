@@ -76,8 +76,9 @@ def test_a_local_model_is_opened() -> None:
         open_model("fair", dtype="int8")
 
 
-def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused() -> None:
+def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("inspect_ai")
+    monkeypatch.setattr("unslant.models.inspect_chat.refusal", lambda url: "")
     served = ModelOptions(base_url="http://127.0.0.1:9/v1")
 
     def opened(*given: str) -> Any:

@@ -150,6 +150,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 
 
+@pytest.mark.slow
 def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None:
     """A talker without knowledge agrees with itself now and then, and is not consistent for that."""
     questions = [
