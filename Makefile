@@ -12,7 +12,7 @@ audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 3 --dist loadfile
 
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
