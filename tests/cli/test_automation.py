@@ -232,6 +232,7 @@ def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
         ("[study.base-rat]\nlimit = 6\n", "\"study.base-rat\": is no command: did you mean 'base-rate'?"),
         ("limit = 6\n", '"limit": is no command'),
         ('[audit]\nlimit = "few"\n', 'unable to convert "few" into int'),
+        ('[audit]\norders = "frog"\n', "(mine.toml sets --orders=frog)"),
         ('[audit]\nchat = "yes"\n', "is a switch: give true or false"),
         ("[audit\n", "is no TOML"),
     ],

@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 import unslant
 from unslant.cli.config import Config
 from unslant.cli.safe_files import check_files
-from unslant.errors import FailedConditionsError, MostlyFailedError, OutputError, UnslantError
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, UnslantError, shown
 from unslant.extras import missing
 from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
@@ -143,7 +143,12 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
     command, given, *_ = app.parse_args(_with_dashes(words), exit_on_error=False, print_error=False)
     COMMAND.set((*words, *config.used))
     check_files({**given.arguments, "config": config.path})
-    command(*given.args, **given.kwargs)
+    try:
+        command(*given.args, **given.kwargs)
+    except InputError as error:
+        if type(error) is InputError and (options := config.named_in(str(error))):
+            raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
+        raise
 
 
 def _with_dashes(words: Sequence[str]) -> list[str]:

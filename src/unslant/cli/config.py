@@ -93,6 +93,10 @@ class Config:
             for one in (value if isinstance(value, list) else [value])
         )
 
+    def named_in(self, message: str) -> list[str]:
+        """Options taken from the file whose value a message quotes: an error that may be the file's."""
+        return [word for word in self.used if (value := word.partition("=")[2]) and value in message]
+
     def _check_commands(self, app: App, tables: Mapping[str, Any], above: tuple[str, ...]) -> None:
         known = [name for name in app if not name.startswith("-")]
         for key, value in tables.items():
