@@ -247,6 +247,12 @@ def skewed(questions: Iterable[Question], position: int = 0, share: float = 0.7,
     return moved
 
 
+def skewed_set() -> list[Question]:
+    """The embedded set that ``unslant audit`` takes by default: 40 % of the right options first, as in the set of the
+    instruction-boundary paper (40 %); MedMCQA has 32 %, TruthfulQA's MC1 100 %."""
+    return skewed(question_sets()[0], share=0.2, seed=2)
+
+
 def write_questions(questions: Iterable[Question], path: Path) -> None:
     """Write questions in the canonical JSONL, one a line."""
     rows = [

@@ -12,6 +12,7 @@ from training.world import (
     build_world,
     question_sets,
     skewed,
+    skewed_set,
     write_questions,
 )
 from unslant.reference import embedded_questions_path
@@ -77,11 +78,11 @@ def test_too_many_questions_are_refused():
         question_sets(sizes=(600, 200))
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_embedded_files_are_what_the_world_gives(index, tmp_path):
+@pytest.mark.parametrize("name", ["a", "b", "skewed"])
+def test_embedded_files_are_what_the_world_gives(name, tmp_path):
     written = tmp_path / "questions.jsonl"
-    write_questions(question_sets()[index], written)
-    embedded = embedded_questions_path("ab"[index])
+    write_questions(skewed_set() if name == "skewed" else question_sets()["ab".index(name)], written)
+    embedded = embedded_questions_path(name)
     assert embedded.read_bytes() == written.read_bytes()
     row = json.loads(embedded.read_text("utf-8").splitlines()[0])
     assert set(row) == {"id", "question", "options", "answer", "subject", "source"}

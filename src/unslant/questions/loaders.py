@@ -25,7 +25,8 @@ from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
 from unslant.questions.records import Record
 from unslant.questions.reshape import reshape
 
-EMBEDDED = "embedded"
+EMBEDDED, SKEWED = "embedded", "embedded-skewed"
+_EMBEDDED = {EMBEDDED: "questions.jsonl", SKEWED: "questions_skewed.jsonl"}
 """Name of the question set that ships with unslant."""
 IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
@@ -61,7 +62,8 @@ def load_questions(
 
     Args:
         source: path of a JSONL, JSON, CSV, TSV, Excel or Parquet file (also ``.gz``), a recipe's name (see
-            ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, or ``embedded``; or a
+            ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, ``embedded`` or
+            ``embedded-skewed``; or a
             list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow Table, a ``Dataset``, or a
             :class:`QuestionSet`. Ready-made questions are taken as they are.
         name: of the set, part of the ids and sources of questions that have none; by default the file's, or
@@ -216,9 +218,9 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
     text = shown(source)
     path = Path(source)
     if isinstance(source, str) and not exists(path):
-        if text == EMBEDDED and kind == "questions":
-            with resources.as_file(resources.files("unslant.reference") / "questions.jsonl") as embedded:
-                return Source(name or EMBEDDED, EMBEDDED, read_records(embedded))
+        if text in _EMBEDDED and kind == "questions":
+            with resources.as_file(resources.files("unslant.reference") / _EMBEDDED[text]) as embedded:
+                return Source(name or text, text, read_records(embedded))
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
@@ -228,7 +230,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
         if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
-            known = one_of(text, [EMBEDDED, *names] if kind == "questions" else names)
+            known = one_of(text, [*_EMBEDDED, *names] if kind == "questions" else names)
             raise InputError(f"{text!r} is neither a file nor a known question set: {known}, or give a path")
     wanted = [part for name in columns.values() for part in name.split(",")]
     return Source(name or shown(stem_of(path)), text, read_records(path, wanted))

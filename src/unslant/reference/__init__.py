@@ -77,12 +77,13 @@ def reference_path(name: str) -> Path:
 
 
 def embedded_questions_path(name: str = "a") -> Path:
-    """The embedded questions about the world: set ``a`` (400 questions, the default) or ``b`` (200 others).
+    """The embedded questions about the world: set ``a`` (400 questions, the default), ``b`` (200 others), or
+    ``skewed`` (those of ``a`` with 40 % of the right options first).
 
     Raises:
         InputError: on another name.
     """
-    files = {"a": "questions.jsonl", "b": "questions_b.jsonl"}
+    files = {"a": "questions.jsonl", "b": "questions_b.jsonl", "skewed": "questions_skewed.jsonl"}
     if name not in files:
         raise InputError(f"unknown embedded question set {name!r}: use one of {', '.join(files)}")
     return _HERE / files[name]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from unslant.questions import QuestionSet
 
 DEFAULT_MODEL = "prefers-a"
-EMBEDDED = "embedded"
+EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 T = TypeVar("T")
 
 
@@ -351,7 +351,7 @@ Logs = Annotated[
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
 Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
 _MODEL = "Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
-_QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, or 'embedded'."
+_QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
 Model = Annotated[str, Parameter(help=_MODEL)]
 OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]
 MoreModels = Annotated[

@@ -12,7 +12,7 @@ from unslant.studies.audit.settings import AuditSettings
 
 def audit(
     model: o.Model = o.DEFAULT_MODEL,
-    questions: o.Questions = o.EMBEDDED,
+    questions: o.Questions = o.SKEWED,
     /,
     *,
     log: o.Logs = (),
@@ -25,7 +25,7 @@ def audit(
 ) -> None:
     """Ask every question in many orders and measure how much of the score is bias.
 
-    Without arguments, audits the reference model prefers-a on the embedded questions.
+    Without arguments, audits the reference model prefers-a on embedded questions whose right answers crowd A.
 
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
     question in its rotations, at most 6. --dry-run tells the cost before; --adaptive asks most questions twice only.

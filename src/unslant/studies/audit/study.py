@@ -21,7 +21,7 @@ from unslant.presentations import (
     reversed_order,
 )
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import SKEWED, Question, QuestionSet
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
@@ -30,7 +30,7 @@ from unslant.studies.options import with_options
 
 def audit(
     model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: Any = EMBEDDED,
+    questions: Any = SKEWED,
     settings: AuditSettings | None = None,
     *,
     progress: Progress = no_progress,
