@@ -80,7 +80,7 @@ def test_options_in_the_contexts(tmp_path: Path) -> None:
     assert found.questions[0].options == ("Sarah", "Maria")
     assert found.meta["logged"]["scores"] == "texts"  # type: ignore[index]
     unknown = write(tmp_path / "samples_x.jsonl", [lm_eval(doc, requests, [-3, -2], after)])
-    with pytest.raises(InputError, match="line 1.*which is right is not logged"):
+    with pytest.raises(InputError, match=r"line 1.*which is right is not logged"):
         load_logs([unknown])
 
 

@@ -40,7 +40,6 @@ def debias(
 
     Examples:
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
-      unslant debias inspect:openai/gpt-4o-mini questions.jsonl --method vote:orders=4 --out answers.jsonl
       unslant debias --log one_order.eval shuffled_1.eval shuffled_2.eval --out answers.jsonl
     """
     from unslant.errors import InputError
