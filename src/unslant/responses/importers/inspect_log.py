@@ -2,13 +2,15 @@
 
 Answers are read from the reply, not from the score. After ``dataset.shuffle_choices`` a sample holds the options as
 shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when
-it logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there.
+it logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there. Samples of
+:func:`unslant.inspect.in_orders` tell question, order and labels in their metadata, under :data:`SHOWN`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
+SHOWN = "unslant"
+"""Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
+``pinned``."""
 _SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
 
 
@@ -40,7 +45,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
             continue
         place = f"{path}, sample {sample.id} of epoch {sample.epoch}"
         with understood(place, "sample that can be read"):
-            pages.append(_page(sample, place))
+            pages.append(page_of(sample, place))
     if log.status != "success":
         dropped[f"samples that a log of status {log.status!r} may lack"] += log.eval.dataset.samples or 0
         dropped[f"samples that a log of status {log.status!r} may lack"] -= len(log.samples or [])
@@ -49,11 +54,12 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, dropped)]
 
 
-def _page(sample: Any, place: str) -> Logged:
-    choices = tuple(map(str, sample.choices))
-    labels = labels_for(ALPHABETS["A"], len(choices))
-    right = [sample.target] if isinstance(sample.target, str) else list(sample.target)
-    texts = [choices[labels.index(label)] for label in right if label in labels]
+def page_of(sample: Any, place: str) -> Logged:
+    """What a sample of a log, an ``EvalSample``, showed and got back."""
+    choices, metadata = tuple(map(str, sample.choices)), sample.metadata or {}
+    shown_as = metadata.get(SHOWN) or {}
+    labels = tuple(shown_as.get("labels") or labels_for(ALPHABETS["A"], len(choices)))
+    answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
     shown, reply = choices, None if failed else sample.output.completion
     explanations = [score.explanation or "" for score in (sample.scores or {}).values()]
@@ -66,16 +72,32 @@ def _page(sample: Any, place: str) -> Logged:
                 "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
+        texts = [choices[k] for k in answers]
+        answers = frozenset(k for k, text in enumerate(shown) if text in texts)
     return Logged.of_reply(
         reply,
         labels=labels,
         options=shown,
-        id=str(sample.id),
-        answers=frozenset(k for k, text in enumerate(shown) if text in texts),
+        id=str(shown_as.get("id", sample.id)),
+        order=tuple(shown_as["order"]) if "order" in shown_as else None,
+        pinned=tuple(shown_as.get("pinned", ())),
+        answers=answers,
         place=place,
         question=_question(sample),
-        subject=str((sample.metadata or {}).get("subject", "")),
+        subject=str(metadata.get("subject", "")),
     )
+
+
+def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozenset[int]:
+    """Places of the right options in a sample's target: ``"B"``, ``["A", "C"]``, or ``"A, C"``, as inspect reads it.
+
+    Raises:
+        ValueError: if it names a label that is not there.
+    """
+    named = re.findall(r"[^\W\d_]|\d+", target if isinstance(target, str) else " ".join(target))
+    if unknown := [name for name in named if name.upper() not in labels]:
+        raise ValueError(f"target {target!r}: {unknown[0]!r} is not one of the labels {', '.join(labels)}")
+    return frozenset(labels.index(name.upper()) for name in named)
 
 
 def _prompt(sample: Any) -> str:

@@ -58,6 +58,7 @@ class Logged:
         place: file and line, for messages.
         options: texts by place; empty where the log has none.
         order: index in the question file of the option at each place; ``None`` where the log tells it by texts only.
+        pinned: indices in the question file of options that never move.
         logprobs: natural log, by place; ``None`` for an answer in words.
         chosen: places answered in words; empty for "none of them", ``None`` where there is no answer.
         status: see :data:`unslant.responses.STATUSES`.
@@ -71,6 +72,7 @@ class Logged:
     question: str = ""
     options: tuple[str, ...] = ()
     order: Order | None = None
+    pinned: tuple[int, ...] = ()
     logprobs: Floats | None = None
     chosen: frozenset[int] | None = None
     status: str = "ok"
@@ -168,7 +170,14 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         orders[len({order for kind, order in seen if kind == "order"})] += 1
         if known.options:
             questions.append(
-                Question(known.id, pages[0].question, known.options, known.answers, subject=pages[0].subject)
+                Question(
+                    known.id,
+                    pages[0].question,
+                    known.options,
+                    known.answers,
+                    subject=pages[0].subject,
+                    pinned=pages[0].pinned,
+                )
             )
     dropped = sum((log.dropped for log in logs), Counter[str]())
     meta = {
@@ -245,6 +254,7 @@ class _Question:
             chosen=chosen,
             status=page.status,
             raw=page.reply,
+            pinned=page.pinned,
             subject=page.subject,
             source=source,
             repeat=repeat,
