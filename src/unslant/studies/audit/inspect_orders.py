@@ -97,8 +97,9 @@ def _question(sample: Sample, name: str) -> Question:
     text = sample.input if isinstance(sample.input, str) else "\n".join(message.text for message in sample.input)
     try:
         answers = target_places(sample.target, ALPHABETS["A"][: len(options)])
-        pinned = ((sample.metadata or {}).get(SHOWN) or {}).get("pinned")
-        return Question(name, text, options, answers, pinned=find_pinned(options, text) if pinned is None else pinned)
+        fixed = ((sample.metadata or {}).get(SHOWN) or {}).get("pinned")
+        pinned = find_pinned(options, text) if fixed is None else tuple(fixed)
+        return Question(name, text, options, answers, pinned=pinned)
     except ValueError as error:
         raise InputError(f"sample {name!r}: {error}") from None
 
