@@ -22,7 +22,7 @@ INSPECT = Path(sys.executable).with_name("inspect")
 
 def clean_environment(tmp_path, url):
     """No settings of the user's, no cache, and every way out to the network closed."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "PYTHONPATH") if name in os.environ}
     return keep | {
         "HOME": str(tmp_path / "home"),
         "LOCAL_API_KEY": "sk-none-at-all",

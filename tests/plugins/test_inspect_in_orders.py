@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, ModelUsage, TopLogprob, get_model
 from inspect_ai.scorer import choice, includes
 from inspect_ai.solver import multiple_choice
+from rich.text import Text
 
 import unslant
 from tests.plugins.test_inspect_boundary import run_inspect
@@ -86,7 +85,13 @@ def test_every_sample_in_every_order():
         assert [OPTIONS[thing]] == [sample.choices["ABCD".index(label)] for label in sample.target]
         assert sample.metadata["subject"] == "x"
     assert {tuple(s.metadata["unslant"]["order"]) for s in found[:24]} == set(permutations(range(4)))
-    assert [len(in_orders(samples(3), orders)) for orders in ("cyclic", "reverse", "given", 5, "5")] == [12, 6, 3, 15, 15]
+    assert [len(in_orders(samples(3), orders)) for orders in ("cyclic", "reverse", "given", 5, "5")] == [
+        12,
+        6,
+        3,
+        15,
+        15,
+    ]
 
 
 def test_targets_ids_and_choices_that_speak_about_others():
@@ -156,6 +161,51 @@ def test_planted_preference_is_named_by_the_metrics_and_from_the_log(tmp_path):
         assert {sample.scores["choice_in_orders"].answer} == {row.labels[row.contents.index(c)] for c in row.chosen}
 
 
+def scored(text, top=None):
+    """A reply with the alternatives at the token of the answer: what the thing is gets +1 nat, A gets +2."""
+    thing, shown = page(text)
+    logits = {
+        label: (option == OPTIONS[thing % 4]) + 2.0 * (label == "A") - thing / 10 for label, option in shown.items()
+    }
+    total = np.logaddexp.reduce([*logits.values(), -3.0])
+    found = sorted(((value - total, label) for label, value in logits.items()), reverse=True)
+    kept = [TopLogprob(token=f" {label}", logprob=value) for value, label in found][:top]
+    best = kept[0]
+    output = ModelOutput.from_content("rule", f"ANSWER:{best.token}")
+    said = Logprob(token="ANSWER:", logprob=-0.1, top_logprobs=[TopLogprob(token="ANSWER:", logprob=-0.1)])
+    output.choices[0].logprobs = Logprobs(
+        content=[said, Logprob(token=best.token, logprob=best.logprob, top_logprobs=kept)]
+    )
+    return output
+
+
+def test_pbm_is_of_the_top_log_probabilities(tmp_path):
+    """Against the formula, from the logged tokens: mean over options of the variance over orders."""
+    log, numbers, path = run(in_orders(coloured(samples(3)), "all"), scored, tmp_path)
+    by_question: dict[str, list[list[float]]] = {}
+    for sample in log.samples:
+        top = sample.output.choices[0].logprobs.content[1].top_logprobs
+        weights = {one.token.strip(): math.exp(one.logprob) for one in top}
+        contents = dict(zip(sample.choices, [weights[label] / sum(weights.values()) for label in "ABCD"], strict=True))
+        by_question.setdefault(sample.metadata["unslant"]["id"], []).append([contents[option] for option in OPTIONS])
+    expected = np.mean([np.var(probs, axis=0).mean() for probs in by_question.values()])
+    assert numbers["pbm"] == pytest.approx(expected, rel=1e-9)
+    read = unslant.audit_log(path)
+    assert read.metrics.means.pbm.value == pytest.approx(numbers["pbm"], rel=1e-9)
+    assert next(name for name in numbers if "unsure" in name) == read.metrics.preference.phrase
+    row = read.responses.rows()[0]
+    assert row.logprobs is not None
+    assert row.chosen == {row.contents[int(np.argmax(row.logprobs))]}
+
+
+def test_labels_outside_the_top_are_bounds(tmp_path):
+    log, numbers, path = run(in_orders(coloured(samples(4)), "cyclic"), lambda text: scored(text, 2), tmp_path)
+    pages = [sample.scores["choice_in_orders"].metadata["page"] for sample in log.samples]
+    assert {len(one["bounds"]) for one in pages} == {2}
+    assert all(len(row.bounds) == 2 for row in unslant.audit_log(path).responses.rows())
+    assert numbers["pbm"] > 0
+
+
 def test_epochs_are_kept_apart(tmp_path):
     """Right in the first epoch only: the second repeats the same orders, and makes no further ones."""
     asked: dict[str, int] = {}
@@ -188,7 +238,8 @@ def test_replies_without_an_answer_are_counted(tmp_path):
     values = {s.metadata["unslant"]["id"]: s.scores["choice_in_orders"] for s in log.samples}
     assert [values[f"thing/{i}"].value for i in range(3)] == ["N", "I", "I"]
     assert values["thing/0"].reason == "no_response"
-    assert values["thing/2"].reason == "invalid_response_format"
+    assert values["thing/1"].reason == "invalid_response_format"
+    assert values["thing/2"].answer == "A, D"
     assert unslant.audit_log(path).metrics.counts.unanswered_rows == 12
 
 
@@ -212,7 +263,7 @@ from inspect_ai.solver import multiple_choice
 @task
 def colours(number=8, first=0):
     dataset = [
-        Sample(id=i, input=f"Which colour is thing {i}?", choices=["red", "green", "blue", "grey"], target="ABCD"[i % 4])
+        Sample(id=i, input=f"Which colour is thing {i}?", choices="red green blue grey".split(), target="ABCD"[i % 4])
         for i in range(first, number)
     ]
     return Task(dataset=dataset, solver=multiple_choice(), scorer=choice())
@@ -223,9 +274,20 @@ def answering(request):
     return Fault(body=completion(f"ANSWER: {prefers_a(request['messages'][-1]['content'])}"))
 
 
+@pytest.mark.slow
 def test_the_task_takes_another_task_from_the_command_line(tmp_path):
     (tmp_path / "mine.py").write_text(TASK_FILE)
-    words = ["unslant/in_orders", "-T", "task=mine.py@colours", "-T", "first=4", "-T", "orders=reverse", "-T", "limit=2"]
+    words = [
+        "unslant/in_orders",
+        "-T",
+        "task=mine.py@colours",
+        "-T",
+        "first=4",
+        "-T",
+        "orders=reverse",
+        "-T",
+        "limit=2",
+    ]
     with FaultServer(answering).running() as server:
         done = run_inspect(tmp_path, server.url, *words)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -249,18 +311,24 @@ def test_the_task_takes_another_task_from_the_command_line(tmp_path):
         (("unslant/in_orders", "questions=nowhere.jsonl"), "nowhere.jsonl: no such file"),
     ],
 )
-def test_arguments_that_do_not_work_are_one_line(words, message, capsys):
-    """As inspect's own command line shows them: without a traceback, and still an InputError in Python."""
+def test_arguments_that_do_not_work_are_one_line(words, message):
+    """An InputError in Python; on the command line, inspect shows errors of this kind without a traceback."""
     from inspect_ai._eval.loader import load_tasks
-    from inspect_ai._util.error import exception_hook
+    from inspect_ai._util.error import PrerequisiteError
 
     name, (argument, _, value) = words[0], words[1].partition("=")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
         load_tasks([name], {argument: int(value) if value.isdecimal() else value})
-    exception_hook()(caught.type, caught.value, caught.tb)
-    shown = capsys.readouterr()
-    assert message in " ".join((shown.out + shown.err).split())
-    assert "Traceback" not in shown.out + shown.err
+    assert isinstance(caught.value, PrerequisiteError)
+    assert Text.from_markup(caught.value.message).plain == str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_limit_too_small_is_told_on_the_command_line(tmp_path):
+    done = run_inspect(tmp_path, "http://127.0.0.1:9/v1", "unslant/instruction_boundary", "-T", "limit=2")
+    shown = " ".join((done.stdout + done.stderr).split())
+    assert "give a limit of 4 or more" in shown
+    assert "Traceback" not in shown
 
 
 def test_a_file_of_questions_as_the_task(tmp_path):

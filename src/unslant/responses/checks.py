@@ -66,6 +66,16 @@ class _SpecialTokens(_Part):
     questions: list[str]
 
 
+class _Logged(_Part):
+    scores: str = ""
+    orders: Counts = {}
+    dropped: Counts = {}
+    notes: list[str] = []
+    right_by_replies: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
+    right_by_labels: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
+    right_by_first_tokens: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
+
+
 class _About(_Part):
     """What is known about a run, as far as the readers of a table rely on it."""
 
@@ -89,6 +99,7 @@ class _About(_Part):
     offline: bool = False
     half_precision: _HalfPrecision | None = None
     special_tokens: _SpecialTokens | None = None
+    logged: _Logged = _Logged()
     provenance: Provenance = Provenance()
 
 

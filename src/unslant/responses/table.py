@@ -24,6 +24,12 @@ GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
 
 
+def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
+    """Whether the best label may be one of which ``logprobs`` has only an upper bound."""
+    exact = np.delete(logprobs, list(bounds))
+    return len(bounds) > 0 and not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
+
+
 @dataclass(frozen=True)
 class Response:
     """One row: what one presentation of one question got back.
@@ -92,11 +98,7 @@ class Response:
 
         If a label that is only bounded may be the best, the status is ``censored``.
         """
-        status = "ok"
-        if bounds:
-            exact = np.delete(logprobs, bounds)
-            if not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max()):
-                status = "censored"
+        status = "censored" if is_censored(logprobs, bounds) else "ok"
         return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
 
     @classmethod

@@ -116,8 +116,14 @@ def logged_lines(meta: Mapping[str, Any]) -> list[str]:
     told = {
         "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
         "words": "Answers were read from the logged replies by unslant's own reader.",
+        "replies": "Scores are those of the labels at the token of each answer, which unslant's own reader found.",
     }
     found = [told[str(logged["scores"])]] if logged.get("scores") in told else []
+    words = {"replies": "the replies' words", "labels": "those scores", "first_tokens": "their first tokens"}
+    right = [(logged[f"right_by_{key}"], said) for key, said in words.items() if f"right_by_{key}" in logged]
+    counts = [f"{hits:,} of {n:,} by {said}" for (hits, n), said in right]
+    found += [f"Right: {', '.join(counts)}."] if len(counts) > 1 else []
+    found += list(logged.get("notes", ()))
     return found + [f"Not used: {count:,} ({reason})." for reason, count in dict(logged.get("dropped", {})).items()]
 
 

@@ -1,6 +1,7 @@
 """What other harnesses logged, as tables of responses: one file a format, one row of :data:`IMPORTERS` each."""
 
-from unslant.responses.importers.logged import Log, Logged, joined
+from unslant.responses.importers.joining import joined
+from unslant.responses.importers.logged import Log, Logged
 from unslant.responses.importers.registry import IMPORTERS, Head, Importer, load_logs
 
 __all__ = ["IMPORTERS", "Head", "Importer", "Log", "Logged", "joined", "load_logs"]

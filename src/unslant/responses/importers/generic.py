@@ -3,8 +3,8 @@
 ``id``, ``answer`` (label, or place from 0), and one of ``logprobs`` or ``probs`` (a number for each place, from the
 top), ``chosen`` (label or place) and ``reply`` (a text, read as unslant reads replies). If wanted ``labels`` (else A,
 B, ...), ``options`` (texts as shown), ``order`` (for each place, the index of its option in the file), ``question``,
-``subject`` and ``model``. Lists may be JSON or separated by ``|``. ``probs`` with a list for every order of the
-options, in lexicographic order, is a whole set of pages in one row.
+``subject``, ``model`` and ``repeat`` (sample number). Lists may be JSON or separated by ``|``. ``probs`` with a list
+for every order of the options, in lexicographic order, is a whole set of pages in one row.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "question": ("question", "stem", "input"),
     "subject": ("subject", "category"),
     "model": ("model", "model_name"),
+    "repeat": ("repeat", "sample", "epoch"),
 }
 """Field -> names it is found under, tried in turn."""
 _ANSWERS = ("logprobs", "probs", "chosen", "reply")
@@ -137,6 +138,7 @@ class _Row:
             "place": self.place,
             "question": str(self.get("question") or ""),
             "subject": str(self.get("subject") or ""),
+            "repeat": self.repeat(),
         }
         if n < 2 or len(labels) != n:
             raise self.fail(
@@ -167,6 +169,13 @@ class _Row:
             return [Logged(chosen=frozenset({self.place_of("chosen", labels)}), **common)]
         reply = self.get("reply")
         return [Logged.of_reply(None if reply is None else str(reply), **common)]
+
+    def repeat(self) -> int:
+        found = self.get("repeat")
+        text = str(found if found not in (None, "") else 0)
+        if not text.removesuffix(".0").isdigit():
+            raise self.fail("repeat", f"{found!r} is no sample number: 0, 1, ...")
+        return int(text.removesuffix(".0"))
 
     def order(self, n: int) -> tuple[int, ...] | None:
         found = self.listed("order")

@@ -1,14 +1,20 @@
-"""``scenario_state.json`` of HELM: joint multiple choice, answered in words. Label probabilities are not kept there."""
+"""``scenario_state.json`` of HELM: multiple choice answered in words (joint), or scored option by option (separate).
+
+Of a joint question only the token chosen is kept, hence no scores of labels. Of separate ones the score of an option is
+that of its own tokens, at the end of the prompt. The requests of ``separate_calibrated`` that lack the question are
+left out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
+from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head
 
@@ -20,20 +26,30 @@ def recognises(head: Head) -> bool:
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     pages = []
     dropped: Counter[str] = Counter()
+    separate: dict[tuple[str, int], list[tuple[Mapping[str, Any], str]]] = {}
     state = parse_json(read_text(path))
     for i, request in enumerate(state["request_states"]):
         place = f"{path}, request {i + 1}"
         with understood(place, "request of HELM"):
-            if "output_mapping" not in request:
-                dropped["requests that score one option at a time"] += 1
-            elif request.get("perturbation") or request["instance"].get("perturbation"):
+            instance = request["instance"]
+            if request.get("perturbation") or instance.get("perturbation"):
                 dropped["perturbed instances"] += 1
-            else:
+            elif request.get("request_mode") == "calibration":
+                dropped["scores without the question (calibrated)"] += 1
+            elif "output_mapping" in request:
                 pages.append(_page(request, place))
-    if not pages:
-        raise InputError.at(path, "holds no joint multiple-choice requests (multiple_choice_joint)")
-    model = str(state["adapter_spec"].get("model", path.stem))
-    return [Log(model, "HELM", "words", tuple(pages), path.parent.name, dropped)]
+            elif "reference_index" in request:
+                trial = str(instance["id"]), int(request.get("train_trial_index", 0))
+                separate.setdefault(trial, []).append((request, place))
+            else:
+                dropped["requests that are no multiple choice"] += 1
+    found = [(kind, own) for kind, own in (("words", pages), ("texts", _scored(separate))) if own]
+    if not found:
+        raise InputError.at(path, "holds no multiple-choice requests (multiple_choice_joint or _separate)")
+    spec = state["adapter_spec"]
+    model, about = str(spec.get("model", path.stem)), {"adapter": str(spec.get("method", ""))}
+    about |= {"worked examples": str(spec["max_train_instances"])} if "max_train_instances" in spec else {}
+    return [Log(model, "HELM", kind, tuple(own), path.parent.name, dropped, about) for kind, own in found]
 
 
 def _page(request: Mapping[str, Any], place: str) -> Logged:
@@ -49,4 +65,40 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         answers=frozenset(k for k, text in enumerate(options) if text in right),
         place=place,
         question=str(instance["input"]["text"]),
+        repeat=int(request.get("train_trial_index", 0)),
     )
+
+
+def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any], str]]]) -> list[Logged]:
+    """A page of each question and draw of worked examples, of which every option was scored by itself."""
+    pages = []
+    for (name, trial), requests in separate.items():
+        first, place = requests[0]
+        with understood(place, "request of HELM"):
+            references = first["instance"]["references"]
+            by_option = {int(request["reference_index"]): request for request, _ in requests}
+            options = tuple(str(one["output"]["text"]) for one in references)
+            scores = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
+            page = Logged.of_scores(
+                scores,
+                labels=labels_for(ALPHABETS["A"], len(options)),
+                options=options,
+                id=name,
+                answers=frozenset(k for k, one in enumerate(references) if "correct" in one.get("tags", ())),
+                place=place,
+                question=str(first["instance"]["input"]["text"]),
+                repeat=trial,
+            )
+        pages.append(page)
+    return pages
+
+
+def _score(request: Mapping[str, Any], option: str) -> float:
+    """Log-probability of the tokens of an option, the last of its prompt; nan where they are not there."""
+    total, text = 0.0, ""
+    completions = request.get("result", {}).get("completions", [])
+    for token in reversed(completions[0]["tokens"] if completions else []):
+        text, total = token["text"] + text, total + float(token["logprob"])
+        if text.strip() == option.strip():
+            return total
+    return float("nan")

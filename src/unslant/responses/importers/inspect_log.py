@@ -1,19 +1,25 @@
 """Logs of inspect_ai (``.eval``, ``.json``), read with inspect_ai itself (``pip install 'unslant[inspect]'``).
 
-Answers are read from the reply, not from the score. After ``dataset.shuffle_choices`` a sample holds the options as
-shown. The deprecated ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when
-it logs; the page as sent, and the reply to it, stand in the score's explanation alone, and are read there. Samples of
+Answers are read from the reply, not from the score, and where the log has the most probable tokens, label scores at the
+token of the answer. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
+``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it logs; the page as
+sent, and the reply to it, stand in the transcript and in the score's explanation, and are read there. Samples of
 :func:`unslant.inspect.in_orders` tell question, order and labels in their metadata, under :data:`SHOWN`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
@@ -25,6 +31,7 @@ SHOWN = "unslant"
 """Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
 ``pinned``."""
 _SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
+_ROUNDING = 1e-6
 
 
 def recognises(head: Head) -> bool:
@@ -39,42 +46,52 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         raise InputError.at(path, f"inspect cannot read it: {type(error).__name__}: {first_line(error)}") from None
     pages = []
     dropped: Counter[str] = Counter()
+    notes = []
     for sample in log.samples or []:
         if not sample.choices:
             dropped["samples that are no multiple choice"] += 1
             continue
         place = f"{path}, sample {sample.id} of epoch {sample.epoch}"
         with understood(place, "sample that can be read"):
-            pages.append(page_of(sample, place))
+            page, shuffled = read_page(sample, place)
+            pages.append(page)
+            if shuffled:
+                notes.append("Options were shuffled by the solver, and logged in the file's order: orders are read "
+                             "from the pages as sent.")  # fmt: skip
+    asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
+    if missing := asked - len(log.samples or []):
+        dropped["samples that the log names and lacks"] += max(0, missing)
     if log.status != "success":
-        dropped[f"samples that a log of status {log.status!r} may lack"] += log.eval.dataset.samples or 0
-        dropped[f"samples that a log of status {log.status!r} may lack"] -= len(log.samples or [])
+        notes.append(f"The run did not end well (status {log.status}).")
     if not pages:
         raise InputError.at(path, "holds no multiple-choice samples")
-    return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, dropped)]
+    about = {"inspect": log.eval.packages.get("inspect_ai", "")} | {
+        f"task argument {key}": str(value) for key, value in log.eval.task_args.items() if value is not None
+    }
+    about = {key: value for key, value in about.items() if value}
+    return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
 
 
-def page_of(sample: Any, place: str) -> Logged:
-    """What a sample of a log, an ``EvalSample``, showed and got back."""
+def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
+    """The page of an ``EvalSample``, and whether it was shown in another order than the sample is logged in."""
     choices, metadata = tuple(map(str, sample.choices)), sample.metadata or {}
     shown_as = metadata.get(SHOWN) or {}
     labels = tuple(shown_as.get("labels") or labels_for(ALPHABETS["A"], len(choices)))
     answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
     shown, reply = choices, None if failed else sample.output.completion
-    explanations = [score.explanation or "" for score in (sample.scores or {}).values()]
-    if told := next((text for text in explanations if text.startswith(_SHUFFLED)), None):
-        page, _, reply = told.rpartition(_REPLY)
+    if told := _as_sent(sample, labels):
+        page, reply = told
         shown = options_on_page(page, labels)
-        if sorted(shown) != sorted(choices):
+        if sorted(shown) != sorted(text.strip() for text in choices):
             raise InputError.at(
                 place,
                 "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
-        texts = [choices[k] for k in answers]
-        answers = frozenset(k for k, text in enumerate(shown) if text in texts)
-    return Logged.of_reply(
+        texts = [choices[k].strip() for k in answers]
+        answers = frozenset(k for k, text in enumerate(shown) if text.strip() in texts)
+    found = Logged.of_reply(
         reply,
         labels=labels,
         options=shown,
@@ -85,7 +102,64 @@ def page_of(sample: Any, place: str) -> Logged:
         place=place,
         question=_question(sample),
         subject=str(metadata.get("subject", "")),
+        repeat=sample.epoch - 1,
     )
+    tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
+    return _scored(found, tokens), told is not None
+
+
+def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | None:
+    """The page as it was sent and the reply to it, if they are not what is logged; from the score, or the transcript.
+
+    Whoever turns options back turns the last reply back too, so that one that differs from the last of the transcript
+    has been.
+    """
+    for score in (sample.scores or {}).values():
+        if (score.explanation or "").startswith(_SHUFFLED):
+            page, _, reply = score.explanation.rpartition(_REPLY)
+            return page, reply
+    sent = [event for event in sample.events or [] if event.event == "model" and event.output.choices]
+    if not sent or sample.error is not None:
+        return None
+    page = next((message.text for message in reversed(sent[-1].input) if options_on_page(message.text, labels)), "")
+    shown = options_on_page(page, labels)
+    turned = bool(shown) and list(shown) != [str(choice).strip() for choice in sample.choices]
+    same = sorted(shown) == sorted(str(choice).strip() for choice in sample.choices)
+    return (page, sent[-1].output.completion) if turned and same else None
+
+
+def _scored(page: Logged, tokens: Sequence[Any]) -> Logged:
+    """The page with label scores at the token of its answer, and at the first token, where the log has them."""
+    first, _ = _label_scores(tokens[0], page.labels) if tokens else (None, ())
+    page = replace(page, first=first)
+    if page.named is None:
+        return page
+    label = page.labels[page.named]
+    token = next((one for one in reversed(tokens) if _bare(one.token) == label), None)
+    scores, bounds = _label_scores(token, page.labels) if token is not None else (None, ())
+    return page if scores is None else replace(page, logprobs=scores, bounds=bounds)
+
+
+def _bare(token: str) -> str:
+    return token.strip().strip("().:*'\"")
+
+
+def _label_scores(token: Any, labels: Sequence[str]) -> tuple[Floats | None, tuple[int, ...]]:
+    """(n,) log-probability of each label among a token's alternatives, and the places where that is an upper bound.
+
+    A label in several spellings (with a space before it, in brackets) has the sum of them. One that is not among the
+    alternatives has at most the least of them, and what they leave of 1.
+    """
+    top = {one.token: one.logprob for one in (*(token.top_logprobs or ()), token)}
+    if not token.top_logprobs or any(value > _ROUNDING or value != value for value in top.values()):
+        return None, ()
+    found = [[value for text, value in top.items() if _bare(text) == label] for label in labels]
+    if not any(found):
+        return None, ()
+    rest = max(0.0, 1.0 - math.fsum(map(math.exp, top.values())))
+    ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
+    scores = [float(np.logaddexp.reduce(own)) if own else ceiling for own in found]
+    return np.minimum(scores, 0.0), tuple(k for k, own in enumerate(found) if not own)
 
 
 def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozenset[int]:

@@ -1,55 +1,145 @@
-"""``details_*.parquet`` of lighteval (0.13, and earlier with ``__doc__``). Rows are in no order; ids are ``doc.id``."""
+"""``details_*.parquet`` of lighteval (0.13, earlier with ``__doc__``, and as in the first Open LLM Leaderboard).
+
+Rows are in no order; ids are ``doc.id``. The details of the first leaderboard (``example``, ``full_prompt``,
+``predictions``) have no ids, and rows are numbered. A chat template may have been applied unasked: only the label mass
+tells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unslant.errors import InputError
+from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.formats import read_records
 from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page
+from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
 from unslant.responses.importers.registry import Head
 
-_DOC, _RESPONSE = ("doc", "__doc__"), ("model_response", "__model_response__")
+_DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
+_FIRST = {"choices", "gold_index", "predictions"}
+"""Columns of the first leaderboard."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
+_FILE = re.compile(r"details_(?P<task>.+?)(?:\|(?P<shots>\d+))?(?:_(?P<time>\d{4}-\d\d-\d\dT.+))?$")
 
 
 def recognises(head: Head) -> bool:
-    return bool(set(_DOC) & head.names) and bool(set(_RESPONSE) & head.names)
+    details = bool(set(_DOC) & head.names) and bool(set(_RESPONSE) & head.names)
+    return details or (head.names >= _FIRST and bool({"full_prompt", "example"} & head.names))
 
 
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
-    pages, kinds, task = [], set(), ""
-    for record in read_records(path):
+    pages, kinds, hits, name = [], set(), [], ""
+    for number, record in enumerate(read_records(path)):
         if record.problem:
             raise InputError.at(record.place, record.problem)
         with understood(record.place, "row of lighteval"):
-            doc = next(record.data[key] for key in _DOC if key in record.data)
-            answer = next(record.data[key] for key in _RESPONSE if key in record.data)
-            kind, page = _page(doc, answer, record.place)
-            task = str(doc.get("task_name", "")).partition("|")[0]
-        kinds.add(kind)
-        pages.append(page)
+            doc = _either(record.data, _DOC)
+            made = _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
+            name = name or str((doc or {}).get("task_name") or "")
+            hits.append((_either(record.data, _METRIC) or record.data.get("metrics") or record.data).get("acc"))
+        kinds.add(made[0])
+        pages.append(made[1])
     if len(kinds) != 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
-    return [Log(path.stem, "lighteval", kinds.pop(), tuple(pages), task)]
+    named = _FILE.match(path.stem)
+    task, shots = _task(name or (f"{named['task']}|{named['shots']}" if named else path.stem))
+    general = _general(path, name, hits)
+    model = str(general.get("model_name") or _model(path))
+    config = general.get("model_config") or {}
+    about = {
+        "lighteval": general.get("lighteval_sha"),
+        "worked examples": shots,
+        "model revision": general.get("model_sha") or config.get("revision"),
+        "dtype": general.get("model_dtype") or config.get("dtype"),
+        "chat template overridden": config.get("override_chat_template"),
+    }
+    told = {key: str(value) for key, value in about.items() if value not in (None, "", "?")}
+    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=told)]
 
 
-def _page(doc: Mapping[str, Any], answer: Mapping[str, Any], place: str) -> tuple[str, Logged]:
-    choices = [str(text).strip() for text in doc["choices"]]
-    gold = doc["gold_index"]
-    answers = frozenset(gold) if isinstance(gold, list) else frozenset({int(gold)})
-    query = str(doc["query"])
-    common = {"id": str(doc["id"]), "answers": answers, "place": place, "question": query.split("\n", 1)[0]}
-    letters = tuple(choices) == labels_for(ALPHABETS["A"], len(choices))
-    labels = labels_for(ALPHABETS["A"], len(choices))
-    options = options_on_page(query, labels) if letters else tuple(choices)
-    logprobs = answer.get("logprobs")
-    if logprobs:
-        page = Logged.of_scores(logprobs, labels=labels, options=options, **common)
-        return "labels" if letters else "texts", page
+def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((data[key] for key in names if data.get(key) is not None), None)
+
+
+def _task(name: str) -> tuple[str, str]:
+    """``leaderboard|arc:challenge|25`` and ``mmlu|5``: the task, and how many examples it was asked with."""
+    parts = [part for part in name.split("|") if part not in ("", "None")]
+    shots = next((part for part in parts[1:] if part.isdigit()), "")
+    words = [part for part in parts if not part.isdigit()]
+    return (words[-1] if words else name), shots
+
+
+def _model(path: Path) -> str:
+    """The model that ``details/ORG/NAME/TIME/...`` or ``details_ORG__NAME/TIME/...`` tell."""
+    folders = [part for part in path.resolve().parts[:-1] if not _TIME.fullmatch(part)]
+    if "details" in folders:
+        return "/".join(folders[len(folders) - folders[::-1].index("details") :]) or path.stem
+    last = folders[-1] if folders else ""
+    return last.removeprefix("details_").replace("__", "/") if last.startswith("details_") else path.stem
+
+
+def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]:
+    """What ``results_*.json`` of the same run says of it, empty where it is not there.
+
+    Where names tell no time, it is the run with this task and this accuracy.
+    """
+    named = _FILE.match(path.stem)
+    time = named["time"] if named else None
+    folders = [path.parent]
+    if "details" in path.parts:
+        at = len(path.parts) - 1 - path.parts[::-1].index("details")
+        inside = [part for part in path.parts[at + 1 : -1] if not _TIME.fullmatch(part)]
+        folders.append(Path(*path.parts[:at], "results", *inside))
+    for folder in folders:
+        for beside in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
+            with understood(beside, "results file of lighteval"):
+                found = parse_json(read_text(beside))
+                own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
+                numbers = [float(hit) for hit in hits if isinstance(hit, int | float)]
+                same = numbers and abs(np.mean(numbers) - own.get("acc", np.nan)) < 1e-9
+                if (time or same) and isinstance(found.get("config_general"), Mapping):
+                    return dict(found["config_general"])
+    return {}
+
+
+def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, Logged]:
+    answer = _either(data, _RESPONSE)
     texts = answer["text"]
-    reply = str(texts[0]) if isinstance(texts, list) else None
+    reply = str(texts[0]) if isinstance(texts, list) and texts else None
+    return _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, {"id": str(doc["id"]), "place": place})
+
+
+def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, Logged]:
+    found = data["predictions"]
+    single = [one[0] if isinstance(one, list | tuple) else one for one in found]
+    replied = bool(single) and len(single) != len(data["choices"])
+    scores, reply = (None, str(single[0])) if replied else (single, None)
+    page = str(data.get("full_prompt") or data["example"])
+    return _answered(data, page, scores, reply, {"id": str(number), "place": place})
+
+
+def _answered(
+    doc: Mapping[str, Any], page: str, scores: Sequence[object] | None, reply: str | None, common: dict[str, Any]
+) -> tuple[str, Logged]:
+    """What was scored, and the page."""
+    choices = tuple(str(text).strip() for text in doc["choices"])
+    gold = doc["gold_index"]
+    labels = labels_for(ALPHABETS["A"], len(choices))
+    bare = choices == labels
+    letters = bare or sorted(options_on_page(page, labels)) == sorted(choices)
+    options = shown_options(() if bare else choices, page, labels) if letters else choices
+    common |= {
+        "answers": frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)}),
+        "question": question_on_page(page),
+    }
+    if scores:
+        made = Logged.of_scores(scores, labels=labels, options=options, **common)
+        return "labels" if letters else "texts", made
     return "words", Logged.of_reply(reply, labels=labels, options=options, **common)

@@ -1,98 +1,230 @@
 """``samples_*.jsonl`` of lm-evaluation-harness (0.4), a line for each document and filter.
 
-Scores are strings. A request whose context is empty is the unconditional half of ``acc_mutual_info``. Where the
-continuations are labels the options were on the page; where they are option texts they were not.
+Scores are strings. Where the continuations are labels the options were on the page; where they are option texts they
+were not. The second half of the requests of ``acc_mutual_info`` has no context. What the run was is told by
+``results_*.json`` beside the file, where it is there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unslant.errors import InputError
+from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answers import parse_list
 from unslant.questions.formats import read_records
 from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page
+from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
 from unslant.responses.importers.registry import Head
 
-_IDS = ("id", "question_id", "qid", "idx")
-_TEXTS = ("choices", "options", "endings", "mc1_targets", "answers", "candidates")
-_FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT.*)?$")
+_IDS = ("id", "question_id", "qid", "idx", "ind")
+_QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", "Question", "input")
+_TEXTS = ("choices", "options", "endings", "mc1_targets", "mc2_targets", "answers", "candidates")
+_FILE = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT.*))?$")
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
 def recognises(head: Head) -> bool:
     return {"doc_id", "doc", "arguments", "resps"} <= head.names
 
 
+@dataclass(frozen=True)
+class _Page:
+    """A page, and what is known of it beside.
+
+    Attributes:
+        kind: what was scored, see :class:`Log`.
+        other: the right places if a target that is a number is a label or an option text, no index.
+        hit: whether the logged accuracy counts it as right; None where it is not logged, or is a share.
+    """
+
+    kind: str
+    page: Logged
+    other: frozenset[int]
+    hit: bool | None
+
+    def fits(self, answers: frozenset[int]) -> bool:
+        """Whether the logged accuracy is that of these answers."""
+        scores = self.page.logprobs
+        return self.hit is None or scores is None or (int(np.argmax(scores)) in answers) == self.hit
+
+
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
-    pages: list[Logged] = []
+    pages: list[_Page] = []
     dropped: Counter[str] = Counter()
-    seen: set[object] = set()
-    kinds = set()
+    filters: dict[object, object] = {}
+    hashes, hits = hashlib.sha256(), []
     for record in read_records(path):
         if record.problem:
             raise InputError.at(record.place, record.problem)
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
-            again = number in seen
-            seen.add(number)
-            kind, page = ("", None) if again else _page(record.data, record.place)
+            kept = filters.setdefault(number, record.data.get("filter"))
+            again = kept != record.data.get("filter")
+            found = [] if again else _pages(record.data, record.place, dropped)
+            hashes.update("".join(str(record.data.get(key, "")) for key in _HASHES).encode())
+            hits.append(record.data.get("acc"))
         if again:
             dropped["the same document under another filter"] += 1
-            continue
-        if page is None:
+        elif not found:
             dropped["requests that are neither one for each option nor one reply"] += 1
-            continue
-        kinds.add(kind)
-        pages.append(page)
+        pages += found
+    kinds = {one.kind for one in pages}
     if len(kinds) != 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
+    if sum(one.fits(one.other) for one in pages) > sum(one.fits(one.page.answers) for one in pages):
+        pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
+    notes = []
+    if wrong := sum(not one.fits(one.page.answers) for one in pages):
+        notes.append(f"In {wrong:,} of {len(pages):,} samples, acc as logged is not what target and scores say.")
+    results, task = _results(path, hashes.hexdigest(), hits)
+    about = _about(results, task) | ({"filter": str(kept)} if (kept := next(iter(filters.values()))) else {})
+    asked = results.get("n-samples", {}).get(task, {}).get("effective")
+    if isinstance(asked, int) and asked > len(filters):
+        dropped["documents that the results count and the file lacks"] += asked - len(filters)
+    if "chat template" in about:
+        notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
+    shown = tuple(one.page for one in pages)
+    return [Log(_model(path, results), "lm-eval", kinds.pop(), shown, task, dropped, about, tuple(notes))]
+
+
+def _model(path: Path, results: Mapping[str, Any]) -> str:
+    if name := results.get("model_name"):
+        return str(name)
+    named = _FILE.match(path.stem) and "__" in path.parent.name
+    return path.parent.name.replace("__", "/") if named else path.stem
+
+
+def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[str, Any], str]:
+    """The results of the same run, empty where they are not there, and the task.
+
+    It is the run of the same time. Where names tell no time, it is the one with a task of these documents (by its
+    hash) and this accuracy.
+    """
     named = _FILE.match(path.stem)
-    model = path.parent.name if named and "__" in path.parent.name else path.stem
-    return [Log(model, "lm-eval", kinds.pop(), tuple(pages), named.group(1) if named else path.stem, dropped)]
+    task, time = named.groups() if named else (path.stem, None)
+    for beside in sorted(path.parent.glob(f"results_{time}.json" if time else "results*.json")):
+        with understood(beside, "results file of lm-eval"):
+            found = parse_json(read_text(beside))
+            if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
+                continue
+            if time or task in found["configs"]:
+                return found, task
+            for name, hashed in found.get("task_hashes", {}).items():
+                mean = found["results"].get(name, {}).get("acc,none")
+                numbers = [hit for hit in hits if isinstance(hit, int | float)]
+                if hashed == digest and numbers and mean is not None and abs(np.mean(numbers) - mean) < 1e-9:
+                    return found, name
+    return {}, task
 
 
-def _page(data: Mapping[str, Any], place: str) -> tuple[str, Logged | None]:
-    requests = [(str(found["arg_0"]), found.get("arg_1")) for found in data["arguments"].values()]
-    doc = data["doc"]
+def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
+    config = results.get("config", {})
+    found = {
+        "lm-eval": results.get("lm_eval_version"),
+        "worked examples": results.get("n-shot", {}).get(task),
+        "chat template": results.get("chat_template_sha"),
+        "examples as turns": results.get("fewshot_as_multiturn"),
+        "model revision": config.get("model_sha") or config.get("model_revision"),
+        "dtype": config.get("model_dtype"),
+        "limit": config.get("limit"),
+    }
+    return {key: str(value) for key, value in found.items() if value not in (None, "", "N/A", "null")}
+
+
+def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_Page]:
+    given = data["arguments"]
+    requests: list[tuple[str, Any]] = (
+        [(str(one[0]), one[1]) for one in given]  # before 0.4.3
+        if given and isinstance(given, list)
+        else [(str(found["arg_0"]), found.get("arg_1")) for found in given.values()]
+    )
+    doc, answers = data["doc"], data["resps"]
+    context = requests[0][0]
     common: dict[str, Any] = {
         "id": str(next((doc[key] for key in _IDS if doc.get(key) not in (None, "")), data["doc_id"])),
         "place": place,
-        "question": str(doc.get("question") or doc.get("query") or doc.get("input_text") or ""),
+        "question": str(next((doc[key] for key in _QUESTIONS if doc.get(key)), "") or question_on_page(context)),
         "subject": str(doc.get("subject") or doc.get("category") or ""),
     }
     if isinstance(requests[0][1], Mapping):  # generated
-        options = _options(doc, None) or options_on_page(requests[0][0])
+        options = shown_options(_options(doc, None), context)
         if not options:
-            return "words", None
+            return []
         labels = labels_for(ALPHABETS["A"], len(options))
-        reply = str(data["resps"][0][0])
-        answers = _target(data["target"], labels, options)
-        return "words", Logged.of_reply(reply, labels=labels, options=options, answers=answers, **common)
-    scored = [
-        (context, str(text), answer[0][0])
-        for (context, text), answer in zip(requests, data["resps"], strict=True)
-        if context
-    ]
-    texts = [text.strip() for _, text, _ in scored]
-    options = _options(doc, len(scored))
-    letters = len(scored) > 1 and all(len(text) <= 3 for text in texts) and len(set(texts)) == len(texts)
-    letters = letters and (not options or list(map(str.strip, options)) != texts)
-    if len(scored) < 2:
-        return "labels", None
-    labels = tuple(texts) if letters else labels_for(ALPHABETS["A"], len(scored))
-    if letters and not options:
-        options = options_on_page(scored[0][0], labels)
-    answers = _target(data["target"], labels, options)
-    shown = options or (() if letters else tuple(texts))
-    scores = [value for *_, value in scored]
-    page = Logged.of_scores(scores, labels=labels, answers=answers, options=shown, **common)
-    return "labels" if letters else "texts", page
+        right = _by_text(str(data["target"]), labels, options)
+        right = _by_index(str(data["target"]), len(options)) if right is None else right
+        if right is None:
+            raise ValueError(f"target {data['target']!r} is no option")
+        pages = [
+            Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
+            for i, reply in enumerate(answers[0])
+        ]
+        return [_Page("words", page, right, None) for page in pages]
+    if len(requests) != len(answers):
+        raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+    contexts, texts = [one for one, _ in requests], [str(text).strip() for _, text in requests]
+    half = len(texts) // 2
+    if len(texts) % 2 == 0 and not any(contexts[half:]) and texts[half:] == texts[:half] and any(contexts):
+        dropped["scores without the question (acc_mutual_info)"] += half
+        contexts, texts = contexts[:half], texts[:half]
+    n = len(texts)
+    if n < 2:
+        return []
+    scores = [value[0][0] for value in answers[:n]]
+    hit = {0.0: False, 1.0: True}.get(data["acc"]) if isinstance(data.get("acc"), int | float) else None
+    if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options stand in the contexts, as in winogrande
+        labels = labels_for(ALPHABETS["A"], n)
+        options = _differing(contexts)
+        right = _by_outcome(scores, hit)
+        common["question"] = common["question"] or options[0]
+        return [_Page("texts", Logged.of_scores(scores, labels=labels, answers=right, options=options, **common),
+                      right, hit)]  # fmt: skip
+    options = _options(doc, n)
+    bare = tuple(text.strip("().") for text in texts)
+    listed = options_on_page(context, bare)
+    same = list(map(str.strip, options)) == texts
+    letters = bool(listed) or (bare in {alphabet[:n] for alphabet in ALPHABETS.values()} and not same)
+    labels = bare if letters else labels_for(ALPHABETS["A"], n)
+    options = shown_options(() if same else options, context, labels) if letters else options or tuple(texts)
+    several = _several(doc, texts)
+    index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
+    answers_of = [found for found in (several, index, text) if found is not None]
+    if not answers_of:
+        raise ValueError(f"target {data['target']!r} is no option")
+    page = Logged.of_scores(scores, labels=labels, answers=answers_of[0], options=options, **common)
+    return [_Page("labels" if letters else "texts", page, answers_of[0 if several else -1], hit)]
+
+
+def _differing(contexts: Sequence[str]) -> tuple[str, ...]:
+    """What is different in texts that begin and end alike, in whole words."""
+    before = "".join(_common(contexts).rpartition(" ")[:2])
+    rest = [text[len(before) :] for text in contexts]
+    after = "".join(_common([text[::-1] for text in rest])[::-1].partition(" ")[1:])
+    return tuple(text.removesuffix(after).strip() or text for text in rest)
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all texts begin with."""
+    return "".join(one[0] for one in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
+
+
+def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
+    """The right place where the target does not tell it: the best if that was right, of two the other if not."""
+    best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
+    if hit is None or not (hit or len(scores) == 2):
+        raise ValueError("the options stand in the contexts, and which is right is not logged")
+    return frozenset({best if hit else 1 - best})
 
 
 def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
@@ -107,15 +239,30 @@ def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
     return ()
 
 
-def _target(target: object, labels: Sequence[str], options: Sequence[str]) -> frozenset[int]:
-    """Places of the right options: an index, a label, a text, or a list of them, written as text."""
-    text = str(target).strip()
-    if (parts := parse_list(text)) is not None:
-        return frozenset().union(*(_target(part, labels, options) for part in parts))
-    if text.strip("()") in labels:
-        return frozenset({list(labels).index(text.strip("()"))})
-    if text in [option.strip() for option in options]:
-        return frozenset({[option.strip() for option in options].index(text)})
-    if text.isdigit() and int(text) < len(labels):
-        return frozenset({int(text)})
-    raise ValueError(f"target {text!r} is no option")
+def _several(doc: Mapping[str, Any], texts: Sequence[str]) -> frozenset[int] | None:
+    """The right places where a document marks each of these options by 1 or 0."""
+    for found in doc.values():
+        if isinstance(found, Mapping) and isinstance(found.get("labels"), Sequence) and "choices" in found:
+            marks, named = found["labels"], [str(text).strip() for text in found["choices"]]
+            if named == list(texts) and len(marks) == len(named) and set(marks) <= {0, 1}:
+                return frozenset(k for k, mark in enumerate(marks) if mark)
+    return None
+
+
+def _by_index(target: str, n: int) -> frozenset[int] | None:
+    """The places that a target names as indices."""
+    parts = [str(part) for part in parse_list(target) or [target]]
+    right = parts and all(part.strip().isdigit() and int(part) < n for part in parts)
+    return frozenset(int(part) for part in parts) if right else None
+
+
+def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> frozenset[int] | None:
+    """The places that a target names as labels, or as option texts."""
+    parts = [str(part).strip() for part in parse_list(target) or [target]]
+    texts = [option.strip() for option in options]
+    places = [
+        list(labels).index(part.strip("().")) if part.strip("().") in labels
+        else texts.index(part) if part in texts else -1
+        for part in parts
+    ]  # fmt: skip
+    return frozenset(places) if places and min(places) >= 0 else None

@@ -1,9 +1,9 @@
-"""Pages that a log tells of, and how those of one question, from one file or several, become a table of responses."""
+"""What a log tells: the pages that a model was shown, and what came back."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,13 +12,11 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain
-from unslant.presentations.labels import alphabetical
-from unslant.presentations.presentation import NONE
-from unslant.questions.question import Question
 from unslant.responses.read_choice import extract_labels
-from unslant.responses.table import GENERATE, Response, Responses, text_ranks
 
 Order = tuple[int, ...]
+FILE = ("file", "sha256")
+"""Facts in :attr:`Log.about` that tell which file it was."""
 ROUNDING = 1e-4
 """How far above 0 a log-probability may be that a harness has summed in single precision."""
 
@@ -59,10 +57,13 @@ class Logged:
         options: texts by place; empty where the log has none.
         order: index in the question file of the option at each place; ``None`` where the log tells it by texts only.
         pinned: indices in the question file of options that never move.
-        logprobs: natural log, by place; ``None`` for an answer in words.
+        logprobs: natural log, by place; ``None`` for an answer in words. Of a reply, those at the token of its answer.
+        bounds: places of which ``logprobs`` has only an upper bound.
+        first: as ``logprobs``, at the first token of a reply, where a label is among its most probable ones.
         chosen: places answered in words; empty for "none of them", ``None`` where there is no answer.
         status: see :data:`unslant.responses.STATUSES`.
         reply: in full, for answers in words.
+        repeat: sample number, where the log has one; pages of one question are numbered in this order.
     """
 
     id: str
@@ -78,6 +79,9 @@ class Logged:
     status: str = "ok"
     reply: str | None = None
     subject: str = ""
+    bounds: tuple[int, ...] = ()
+    first: Floats | None = None
+    repeat: int = 0
 
     def __post_init__(self) -> None:
         """Raises InputError where what a file holds cannot be a page."""
@@ -101,6 +105,11 @@ class Logged:
             check_plain([self.id, *self.labels, *self.options, self.question, self.subject, self.reply])
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
+
+    @property
+    def named(self) -> int | None:
+        """The one place answered in words."""
+        return next(iter(self.chosen)) if self.status == "ok" and self.chosen and len(self.chosen) == 1 else None
 
     @classmethod
     def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
@@ -130,6 +139,8 @@ class Log:
         harness: that wrote it.
         scores: what was scored: ``labels``, ``texts`` of options (which were not shown together) or ``words``.
         dropped: rows that are no page, or one that stands there twice, by reason.
+        about: facts of the run, by name: version of the harness, worked examples, chat template, ...
+        notes: what a reader should know, in sentences.
     """
 
     model: str
@@ -138,147 +149,10 @@ class Log:
     pages: tuple[Logged, ...]
     task: str = ""
     dropped: Counter[str] = field(default_factory=Counter)
+    about: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_plain([self.model, self.task])
         if not self.pages:
             raise ValueError("it holds no page with its options")
-
-
-def joined(logs: Sequence[Log], name: str = "") -> Responses:
-    """One table of the logs of one model.
-
-    A question's options are numbered as in the order given, else as on its first page; the others are told by their
-    texts. A page that comes again is a repeat. Labels in reversed or shifted sequence are presentations of their own.
-
-    Raises:
-        InputError: if pages of one id show other options, or disagree about the right one.
-    """
-    by_id: dict[str, list[Logged]] = {}
-    for log in logs:
-        for page in log.pages:
-            by_id.setdefault(page.id, []).append(page)
-    rows: list[Response] = []
-    elicitation = GENERATE if all(log.scores == "words" for log in logs) else "cloze"
-    questions = []
-    orders = Counter[int]()
-    for pages in by_id.values():
-        known = _Question(pages, elicitation)
-        seen: Counter[tuple[str, Order]] = Counter()
-        for page in pages:
-            rows.append(known.row(page, seen, logs[0].task))
-        orders[len({order for kind, order in seen if kind == "order"})] += 1
-        if known.options:
-            questions.append(
-                Question(
-                    known.id,
-                    pages[0].question,
-                    known.options,
-                    known.answers,
-                    subject=pages[0].subject,
-                    pinned=pages[0].pinned,
-                )
-            )
-    dropped = sum((log.dropped for log in logs), Counter[str]())
-    meta = {
-        "study": "audit",
-        "model": logs[0].model,
-        "questions": name or logs[0].task,
-        "source": logs[0].harness,
-        "engine": f"logged by {logs[0].harness}",
-        "logged": {
-            "scores": logs[0].scores,
-            "orders": {str(k): n for k, n in sorted(orders.items())},
-            "dropped": dict(dropped),
-        },
-    }
-    made = Responses.from_rows(rows, meta)
-    return Responses(made.table, made.meta, tuple(questions) if len(questions) == len(by_id) else ())
-
-
-class _Question:
-    """What is known of a question from its pages."""
-
-    def __init__(self, pages: Sequence[Logged], elicitation: str) -> None:
-        self.elicitation = elicitation
-        first = next((page for page in pages if page.order is not None and _is_given(page.order)), pages[0])
-        self.id = first.id
-        self.n = len(first.labels)
-        numbered = first.order or tuple(range(self.n))
-        place = {content: k for k, content in enumerate(numbered)}
-        self.options = tuple(first.options[place[i]] for i in range(self.n)) if first.options else ()
-        self.labels = alphabetical(first.labels)
-        self.ranks = text_ranks(self.options) if self.options else ()
-        self.answers = frozenset(self.order(first)[k] for k in first.answers)
-
-    def order(self, page: Logged) -> Order:
-        """The option at each place."""
-        if len(page.labels) != self.n:
-            raise InputError.at(
-                page.place, f"question {self.id!r} has {len(page.labels)} options here, {self.n} elsewhere"
-            )
-        if page.order is not None:
-            return page.order
-        if not (page.options and self.options):
-            return tuple(range(self.n))
-        left = list(range(self.n))
-        found = []
-        for text in page.options:
-            same = next((i for i in left if self.options[i].strip() == text.strip()), None)
-            if same is None:
-                raise InputError.at(
-                    page.place, f"question {self.id!r} shows {text!r} here, which it does not elsewhere"
-                )
-            left.remove(same)
-            found.append(same)
-        return tuple(found)
-
-    def row(self, page: Logged, seen: Counter[tuple[str, Order]], source: str) -> Response:
-        order = self.order(page)
-        answers = frozenset(order[k] for k in page.answers)
-        if answers != self.answers:
-            raise InputError.at(page.place, f"question {self.id!r} has another right option than elsewhere")
-        kind = self.kind(page, order)
-        repeat = seen[kind, order]
-        seen[kind, order] += 1
-        chosen = None if page.chosen is None else frozenset(order[k] for k in page.chosen) or frozenset({NONE})
-        return Response(
-            question_id=self.id,
-            kind=kind,
-            elicitation=self.elicitation,
-            labels=page.labels,
-            contents=order,
-            answers=answers,
-            n_options=self.n,
-            logprobs=page.logprobs,
-            chosen=chosen,
-            status=page.status,
-            raw=page.reply,
-            pinned=page.pinned,
-            subject=page.subject,
-            source=source,
-            repeat=repeat,
-            text_ranks=self.ranks,
-        )
-
-    def kind(self, page: Logged, order: Order) -> str:
-        """What the sequence of its labels makes of a page."""
-        standard, given, turned = self.labels, tuple(range(self.n)), tuple(range(self.n))[::-1]
-        kinds = {
-            (standard[::-1], given): "labels-reversed",
-            (standard[::-1], turned): "both-reversed",
-            ((*standard[1:], standard[0]), given): "labels-shifted",
-        }
-        if page.labels == standard:
-            return "order"
-        if found := kinds.get((page.labels, order)):
-            return found
-        raise InputError.at(
-            page.place,
-            f"labels {', '.join(page.labels)} with options in order {order}: understood are labels in their usual "
-            "sequence; reversed, with options as given or reversed; or shifted by one, with options as given",
-        )
-
-
-def _is_given(order: Order) -> bool:
-    return order == tuple(range(len(order)))

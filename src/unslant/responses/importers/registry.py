@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,8 @@ from typing import Any
 from unslant.errors import InputError, first_line
 from unslant.files import MAX_BYTES, decoded, parse_json, read_bytes, read_parquet
 from unslant.questions.formats import format_of
-from unslant.responses.importers.logged import Log, joined, understood
+from unslant.responses.importers.joining import joined
+from unslant.responses.importers.logged import Log, understood
 from unslant.responses.table import Responses
 
 
@@ -105,8 +107,10 @@ IMPORTERS: dict[str, Importer] = {
         "samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", f"{_HERE}.lm_eval"
     ),
     "inspect": Importer("a log of inspect (.eval or .json)", f"{_HERE}.inspect_log"),
-    "lighteval": Importer("details_*.parquet of lighteval", f"{_HERE}.lighteval"),
-    "opencompass": Importer("predictions of OpenCompass (circular, generated)", f"{_HERE}.opencompass"),
+    "lighteval": Importer(
+        "details_*.parquet of lighteval, also of the first Open LLM Leaderboard", f"{_HERE}.lighteval"
+    ),
+    "opencompass": Importer("predictions of OpenCompass", f"{_HERE}.opencompass"),
     "helm": Importer("scenario_state.json of HELM", f"{_HERE}.helm"),
     "label-scores": Importer(
         "published label scores: columns lp_A, lp_B, ..., or label and logprob", f"{_HERE}.label_scores"
@@ -120,7 +124,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
     """Tables of responses from logs of any known format, one for each model, in the order of the files.
 
     A table that unslant wrote is taken as it is. Other files of one model are joined: the same questions in several
-    orders make an order set.
+    orders make an order set. Scores of labels, scores of option texts and replies are tables of their own.
 
     Args:
         fields: field -> column or key, for the generic table.
@@ -129,8 +133,8 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
         InputError: if a file is of no known format, or cannot be used.
     """
     own: list[Responses] = []
-    logs: dict[str, list[Log]] = {}
-    names: dict[str, list[str]] = {}
+    logs: dict[tuple[str, str], list[Log]] = {}
+    names: dict[tuple[str, str], list[str]] = {}
     for path in map(Path, paths):
         head = replace(Head.of(path), fields=fields or {})
         importer = next((one for one in IMPORTERS.values() if one.recognises(head)), None)
@@ -141,7 +145,9 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
         if isinstance(found, Responses):
             own.append(found)
             continue
+        digest = hashlib.sha256(read_bytes(path)).hexdigest()[:16]
         for log in found:
-            logs.setdefault(log.model, []).append(log)
-            names.setdefault(log.model, []).append(log.task or path.stem)
-    return [*own, *(joined(found, ", ".join(dict.fromkeys(names[model]))) for model, found in logs.items())]
+            key = log.model, log.scores
+            logs.setdefault(key, []).append(replace(log, about={**log.about, "file": path.name, "sha256": digest}))
+            names.setdefault(key, []).append(log.task or path.stem)
+    return [*own, *(joined(found, ", ".join(dict.fromkeys(names[key]))) for key, found in logs.items())]

@@ -17,7 +17,7 @@ from unslant.errors import InputError
 from unslant.metrics import preference, read_scores
 from unslant.metrics.measures import QuestionMeasures, measure
 from unslant.responses.importers import Log, Logged, joined
-from unslant.responses.importers.inspect_log import SHOWN, page_of
+from unslant.responses.importers.inspect_log import SHOWN, read_page
 from unslant.responses.table import GENERATE
 
 
@@ -29,7 +29,7 @@ def over_orders() -> Metric:
       answer is not right. ``stderr`` takes questions as independent, not their orders.
     - ``consistency``: share of questions that get the same answer in every order.
     - ``pbm``: permutation bias (P1), where every answer has top log-probabilities.
-    - ``unanswered``: share of replies without an answer.
+    - ``unanswered``: share of replies without an answer: unparsed, refused, or naming several options.
     - what is preferred when unsure, in words ("takes A when unsure"), with the share of questions whose answer changes
       with the order.
 
@@ -67,7 +67,7 @@ def choice_in_orders() -> Scorer:
             output=state.output,
             metadata=state.metadata,
         )
-        page = page_of(sample, place)
+        page, _ = read_page(sample, place)
         said = state.output.completion
         reasons = {"unparsed": "invalid_response_format" if said.strip() else "no_response", "refused": "refusal"}
         return Score(
@@ -131,7 +131,7 @@ def _numbers(pages: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         "stderr": float(right.std(ddof=1)) / math.sqrt(len(right)) if len(right) > 1 else math.nan,
         "consistency": _mean([values.consistency for values in found]),
         "pbm": _mean([m.pbm for one, m in zip(scores, found, strict=True) if one.elicitation != GENERATE]),
-        "unanswered": sum(page["status"] != "ok" for page in pages) / len(pages),
+        "unanswered": sum(one.n_unanswered + one.n_failed for one in scores) / len(pages),
         unsure.phrase: unsure.unsure.value,
     }
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
