@@ -123,6 +123,7 @@ def test_a_limit_counts_questions():
         ([Sample(id="q", input="?", choices=["x"], target="A")], "sample 'q': options: 1 given"),
         ([Sample(id="q", input="?", choices=["x"] * 27, target="A")], "sample 'q': options: 27 given"),
         ([], "the data set holds no samples"),
+        (in_orders([Sample(id="q", input="?", choices=["x", "y"], target="A")]), "one of several orders already"),
     ],
 )
 def test_what_cannot_be_shown_in_orders_is_named(wrong, message):
@@ -228,6 +229,23 @@ def test_epochs_are_kept_apart(tmp_path):
     assert len(rows) == 6 * 4 * 2
     for repeat in (0, 1):
         assert len({(row.question_id, row.contents) for row in rows if row.repeat == repeat}) == 6 * 4
+
+
+def test_logs_of_a_file_shuffled_anew_are_joined_by_the_texts(tmp_path):
+    """Order 0-1-2-3 is another in each run; what the model took is not."""
+    paths = []
+    for seed in (1, 2):
+        dataset = MemoryDataset(samples(6))
+        dataset.shuffle_choices(seed)
+        task = in_orders(Task(dataset=dataset, solver=multiple_choice()), "given")
+        paths.append(run(task, lambda text: f"ANSWER: {prefers_a(text)}", tmp_path)[2])
+    read = unslant.audit_log(paths)
+    texts = {question.id: question.options for question in read.responses.questions}
+    assert len({row.contents for row in read.responses.rows()}) > 1
+    for row in read.responses.rows():
+        thing = int(row.question_id.rpartition("/")[2])
+        assert {texts[row.question_id][i] for i in row.answers} == {OPTIONS[thing % 4]}
+        assert row.chosen == (row.answers if thing % 2 else {row.contents[0]})
 
 
 def test_replies_without_an_answer_are_counted(tmp_path):

@@ -183,7 +183,7 @@ class _Question:
             raise InputError.at(
                 page.place, f"question {self.id!r} has {len(page.labels)} options here, {self.n} elsewhere"
             )
-        if page.order is not None:
+        if page.order is not None and not self._numbered_otherwise(page):
             return page.order
         if not (page.options and self.options):
             return tuple(range(self.n))
@@ -198,6 +198,11 @@ class _Question:
             left.remove(same)
             found.append(same)
         return tuple(found)
+
+    def _numbered_otherwise(self, page: Logged) -> bool:
+        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled anew."""
+        own, shown = [text.strip() for text in self.options], [text.strip() for text in page.options]
+        return bool(own) and sorted(own) == sorted(shown) and shown != [own[i] for i in page.order or ()]
 
     def row(self, page: Logged, seen: Counter[tuple[str, tuple[str, ...], Order]], source: str) -> Response:
         order = self.order(page)

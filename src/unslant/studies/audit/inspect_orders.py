@@ -93,13 +93,15 @@ def _task(task: Task, dataset: MemoryDataset) -> Task:
 def _question(sample: Sample, name: str) -> Question:
     if not sample.choices:
         raise InputError(f"sample {name!r}: has no choices; in_orders is for multiple-choice samples")
+    told = (sample.metadata or {}).get(SHOWN) or {}
+    if "order" in told:
+        raise InputError(f"sample {name!r}: is one of several orders already; give the data set as it was before")
     options = tuple(sample.choices)
     text = sample.input if isinstance(sample.input, str) else "\n".join(message.text for message in sample.input)
     try:
         answers = target_places(sample.target, ALPHABETS["A"][: len(options)])
-        fixed = ((sample.metadata or {}).get(SHOWN) or {}).get("pinned")
-        pinned = find_pinned(options, text) if fixed is None else tuple(fixed)
-        return Question(name, text, options, answers, pinned=pinned)
+        pinned = told["pinned"] if "pinned" in told else find_pinned(options, text)
+        return Question(name, text, options, answers, pinned=tuple(pinned))
     except ValueError as error:
         raise InputError(f"sample {name!r}: {error}") from None
 
