@@ -63,6 +63,7 @@ def answers(request: dict[str, Any]) -> Fault:
 WORK = (
     ("--help",),
     ("audit", "--log", "a.parquet", "--json", "a.json"),
+    ("debias", "--log", "a.parquet", "--method", "vote", "--out", "voted.jsonl"),
     ("report", "a.parquet", "--out", "a.html"),
     ("audit", "m", "q.jsonl", "--base-url", "SERVER", "--retries", 0, "--json", "served.json"),
 )
@@ -100,7 +101,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int,
 
 def test_logs_results_reports_and_served_audits(ran: tuple[Path, list[tuple[int, str, str]]]) -> None:
     folder, found = ran
-    assert [code for code, *_ in found[: len(WORK)]] == [0, 0, 0, 0], found
+    assert [code for code, *_ in found[: len(WORK)]] == [0] * len(WORK), found
     told = json.loads((folder / "a.json").read_text("utf-8"))
     assert told["metrics"] == audited().to_dict()["metrics"]
     page = (folder / "a.html").read_text("utf-8")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unslant.studies.contamination.result import ContaminationResult
     from unslant.studies.debias.adapter import train
     from unslant.studies.debias.answers import debias
+    from unslant.studies.debias.recorded import debias_log
     from unslant.studies.debias.result import DebiasResult
     from unslant.studies.debias.training_log import TrainingLog
     from unslant.studies.instruction_boundary.comparison import BoundaryComparison
@@ -80,6 +81,7 @@ __all__ = [
     "check_questions",
     "compare",
     "debias",
+    "debias_log",
     "leaderboard",
     "load_model",
     "load_questions",
@@ -108,6 +110,7 @@ _HOMES = {
     "studies.compare": ("compare",),
     "studies.contamination.result": ("ContaminationResult",),
     "studies.debias.adapter": ("train",),
+    "studies.debias.recorded": ("debias_log",),
     "studies.debias.result": ("DebiasResult",),
     "studies.debias.training_log": ("TrainingLog",),
     "studies.instruction_boundary.comparison": ("BoundaryComparison",),

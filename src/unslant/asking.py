@@ -15,12 +15,13 @@ from scipy.special import softmax
 
 from unslant.arrays import Floats, are_logprobs, release_memory
 from unslant.errors import InputError, ModelError
-from unslant.metrics import OrderScores
+from unslant.metrics import OrderScores, read_scores
 from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
 from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
+from unslant.responses.checks import NO_ANSWER
 from unslant.responses.table import GENERATE
 
 __all__ = [
@@ -334,6 +335,39 @@ class RecordedAsker(Asker):
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
                 self._orders[name] = [tuple(order) for order in contents.tolist()]
                 self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+
+    @classmethod
+    def of(cls, responses: Responses, *, answered: bool = False) -> RecordedAsker:
+        """Everything that a table has, also of questions that lack an order or a reply; of repeats, the first.
+
+        Args:
+            answered: leave out what is no answer, which otherwise has probability 0 for every label.
+        """
+        scores = read_scores(responses)
+        made = cls(replace(scores, blocks=()))
+        made.in_words = scores.elicitation == GENERATE
+        kinds, unanswered = ("order", "given", "reverse"), 0
+        for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
+            if (row.question_id, row.contents) in made._known:
+                continue
+            unanswered += row.choice < 0
+            if answered and row.choice < 0:
+                continue
+            named = np.array([float(content == row.choice) for content in row.contents])
+            probs = named if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
+            made._known[row.question_id, row.contents] = probs
+            made._orders.setdefault(row.question_id, []).append(row.contents)
+        if unanswered and not answered:
+            made.notes = (f"{unanswered:,} replies are no answer; they have no vote",)
+        return made
+
+    def has(self, question: Question, orders: Sequence[Order]) -> bool:
+        """Whether a question was recorded in all of some orders."""
+        return all((question.id, order) in self._known for order in orders)
+
+    def recorded(self, question: Question) -> bool:
+        """Whether a question was recorded in any order."""
+        return question.id in self._orders
 
     def orders(self, question: Question) -> list[Order]:
         """The orders of a question that were recorded.

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -10,12 +10,16 @@ from unslant.errors import MostlyFailedError
 from unslant.studies import options as o
 from unslant.studies.debias.settings import AnswerSettings
 
+if TYPE_CHECKING:
+    from unslant.debias import Answers
+
 
 def debias(
-    model: o.Model,
-    questions: o.Questions,
+    model: o.OptionalModel = None,
+    questions: o.OptionalQuestions = None,
     /,
     *,
+    log: o.Logs = (),
     out: Annotated[Path, Parameter(help="JSONL file to write: one line per question.")],
     settings: Annotated[AnswerSettings, o.SETTINGS] = AnswerSettings(),
     models: o.Models = o.ModelOptions(),
@@ -31,16 +35,33 @@ def debias(
     Models that give only text (inspect:...), and any other with --elicit generate, are asked for replies: none, vote,
     vote-hard and adaptive work on these. The probabilities are then shares of the votes.
 
+    With --log, answers come from the scores or replies in logs of any format that unslant audit reads, without a model:
+    none, vote, vote-hard, pride, gray-box, gray-box-calibrated.
+
     Examples:
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
       unslant debias inspect:openai/gpt-4o-mini questions.jsonl --method vote:orders=4 --out answers.jsonl
+      unslant debias --log one_order.eval shuffled_1.eval shuffled_2.eval --out answers.jsonl
     """
+    from unslant.errors import InputError
+    from unslant.studies.outputs import check_file
+
+    if log:
+        from unslant.studies.debias.recorded import debias_log
+
+        if model is not None:
+            raise InputError(f"--log takes the place of a model and its questions: leave out {model}")
+        if settings != AnswerSettings(method=settings.method, fields=settings.fields):
+            raise InputError("--log reads what was asked before: of the settings, only --method and --field apply")
+        check_file(out)
+        _write(debias_log(log, settings.method, settings.fields), out, quiet)
+        return
+    if model is None or questions is None:
+        raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
     from unslant.debias import method_named
     from unslant.debias.base import check_asker
-    from unslant.files import dump_json, write_atomically
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
-    from unslant.studies.outputs import check_file
     from unslant.studies.recording import recording
 
     check_file(out)
@@ -55,18 +76,28 @@ def debias(
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
         asked = settings.sampled(found)
         answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
-        right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
-        score = f"{sum(right):,} of {len(right):,} right" if right else ""
-        record.note_score(score or f"{len(answers.questions):,} answers")
+        record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
+    _write(answers, out, quiet)
+
+
+def _score(answers: "Answers") -> str:
+    right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True) if q.answers]
+    return f"{sum(right):,} of {len(right):,} right" if right else ""
+
+
+def _write(answers: "Answers", out: Path, quiet: bool) -> None:
+    """Write the answers, and say how many are right and what they cost."""
+    from unslant.files import dump_json, write_atomically
+
     write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
     if answers.mostly_failed:
         raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
     if quiet:
         return
+    parts = [f"{answers.method}: {len(answers.questions):,} answers in {out}", _score(answers)]
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
-    print(
-        f"{answers.method}: {len(answers.questions):,} answers in {out}{score and f'; {score}'}; "
-        f"{answers.forwards_per_question:.2f} presentations and {tokens:.0f} tokens per question"
-    )
+    cost = f" and {tokens:.0f} tokens" if tokens else ""
+    print("; ".join(filter(None, parts)), f"{answers.forwards_per_question:.2f} presentations{cost} per question",
+          sep="; ")  # fmt: skip
     for note in answers.notes:
         print(f"note: {note}")

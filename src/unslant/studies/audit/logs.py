@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unslant.errors import InputError
+from unslant.responses import Responses
 from unslant.responses.importers import load_logs
 from unslant.responses.importers.logged import placed
 from unslant.studies.audit.comparison import AuditComparison
@@ -39,12 +40,26 @@ def recorded_audits(
     logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
 ) -> list[AuditResult]:
     """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
-    paths = [logs] if isinstance(logs, str | Path) else list(logs)
-    tables = load_logs(paths, fields)
+    tables = audit_tables(logs, fields)
+    with placed(_listed(logs)):
+        return [result_of(table) for table in tables]
+
+
+def audit_tables(logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
+    """The responses of each model; see :func:`audit_logs`.
+
+    Raises:
+        InputError: naming a file that cannot be read or is another study's.
+    """
+    tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
     for table in tables:
         study = str(table.meta.get("study", "audit"))
         if study != "audit":
-            files = ", ".join(map(str, paths))
-            raise InputError(f"{files}: contains responses of the study {study}; this command reads those of audit")
-    with placed(", ".join(map(str, paths))):
-        return [result_of(table) for table in tables]
+            raise InputError(
+                f"{_listed(logs)}: contains responses of the study {study}; this command reads those of audit"
+            )
+    return tables
+
+
+def _listed(logs: str | Path | Sequence[str | Path]) -> str:
+    return str(logs) if isinstance(logs, str | Path) else ", ".join(map(str, logs))

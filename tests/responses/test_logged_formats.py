@@ -1,0 +1,495 @@
+"""Shapes of logs that no sample shows: written here as the harnesses write them, from samples or from planted truth."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from unslant.errors import InputError
+from unslant.presentations import parse_labels
+from unslant.questions import load_questions
+from unslant.responses import Response, Responses
+from unslant.responses.importers import load_logs
+from unslant.studies.audit.logs import audit_logs
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit_presentations
+
+TIME = "2026-11-21T10-00-00.123456"
+QUESTIONS = [("q0", "In what town does Orgoo live?", ("Fenton", "Redhill", "Millbrook"), 1),
+             ("q1", "What does Mirfieth drink?", ("cider", "milk", "tea"), 0)]  # fmt: skip
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps({str(i): row for i, row in enumerate(rows)}))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def page(question: str, options: tuple[str, ...]) -> str:
+    lines = "".join(f"{label}. {text}\n" for label, text in zip("ABCDEFGH", options, strict=False))
+    return f"The following are questions.\n\nQuestion: {question}\n{lines}Answer:"
+
+
+def lm_eval(doc: dict, requests: list[tuple[str, str]], scores: list[float], target: object, **more: Any) -> dict:
+    return {
+        "doc_id": 0,
+        "doc": doc,
+        "target": str(target),
+        "arguments": {f"gen_args_{i}": {"arg_0": one, "arg_1": two} for i, (one, two) in enumerate(requests)},
+        "resps": [[[str(score), "False"]] for score in scores],
+        "filter": "none",
+        **more,
+    }
+
+
+def rows(path: Path, **fields: str) -> list[Response]:
+    (found,) = load_logs([path], fields)
+    return found.rows()
+
+
+def right(found: list[Response]) -> list[tuple[int, ...]]:
+    return [tuple(sorted(row.answers)) for row in found]
+
+
+# --- lm-eval
+
+
+def test_options_in_the_contexts(tmp_path: Path) -> None:
+    """As in winogrande: the same end after different sentences, and the target is no index."""
+    before, after = "Fine.\n\nSarah was a better surgeon than Maria so", " got the easier cases."
+    requests = [(f"{before} Sarah always", after), (f"{before} Maria always", after)]
+    doc = {"sentence": "Sarah was a better surgeon than Maria so _ always got the easier cases.", "answer": "2"}
+    lines = [lm_eval(doc, requests, [-3, -2], after, acc=1.0), lm_eval(doc, requests, [-2, -3], after, acc=0.0)]
+    path = write(tmp_path / "samples_w.jsonl", [{**line, "doc_id": i} for i, line in enumerate(lines)])
+    (found,) = load_logs([path])
+    assert right(found.rows()) == [(1,), (1,)]
+    assert found.questions[0].options == ("Sarah", "Maria")
+    assert found.meta["logged"]["scores"] == "texts"  # type: ignore[index]
+    unknown = write(tmp_path / "samples_x.jsonl", [lm_eval(doc, requests, [-3, -2], after)])
+    with pytest.raises(InputError, match="line 1.*which is right is not logged"):
+        load_logs([unknown])
+
+
+@pytest.mark.parametrize(("hits", "expected"), [((1.0, 0.0), [(1,), (2,)]), ((0.0, 1.0), [(0,), (1,)])])
+def test_a_target_that_may_be_an_index_or_a_label(
+    tmp_path: Path, hits: tuple[float, ...], expected: list[tuple[int, ...]]
+) -> None:
+    """The logged accuracy tells which: the same lines, right as indices and wrong as labels, or the other way."""
+    made = []
+    for i, (hit, target) in enumerate(zip(hits, (1, 2), strict=True)):
+        context = page("Which?", ("x", "y", "z")).replace("A.", "1.").replace("B.", "2.").replace("C.", "3.")
+        requests = [(context, f" {label}") for label in "123"]
+        made.append(lm_eval({"question": f"Which {i}?"}, requests, [-3, -1, -2], target, acc=hit, doc_id=i))
+    assert right(rows(write(tmp_path / "samples_n.jsonl", made))) == expected
+
+
+def test_bracketed_labels_and_words_that_are_short(tmp_path: Path) -> None:
+    text = "Question: Which?\nOptions:\n(A) red\n(B) blue\nA:"
+    line = lm_eval({"input": text, "target": "(B)"}, [(text, " (A)"), (text, " (B)")], [-1, -2], "(B)")
+    (found,) = load_logs([write(tmp_path / "samples_bbh.jsonl", [line])])
+    assert found.rows()[0].labels == ("A", "B")
+    assert (right(found.rows()), found.questions[0].options) == ([(1,)], ("red", "blue"))
+    line = lm_eval({"question": "Is it?"}, [("Is it?", " no"), ("Is it?", " yes")], [-1, -2], 1)
+    (found,) = load_logs([write(tmp_path / "samples_boolq.jsonl", [line])])
+    assert (found.rows()[0].labels, found.questions[0].options) == (("A", "B"), ("no", "yes"))
+    assert found.meta["logged"]["scores"] == "texts"  # type: ignore[index]
+
+
+def test_several_right_options(tmp_path: Path) -> None:
+    doc = {"question": "Which?", "mc2_targets": {"choices": ["a cat", "a dog", "a cow"], "labels": [1, 1, 0]}}
+    line = lm_eval(
+        doc, [("Q: Which?\nA:", f" {text}") for text in doc["mc2_targets"]["choices"]], [-1, -2, -3], 0, acc=0.7
+    )  # type: ignore[index]
+    assert right(rows(write(tmp_path / "samples_mc2.jsonl", [line]))) == [(0, 1)]
+
+
+def test_leaderboard_samples_as_they_are(tmp_path: Path) -> None:
+    """A JSON array under .json, requests as lists, numbers as numbers; the folder tells the model."""
+    options = ("one", "two", "three")
+    line = lm_eval({"question": "How many?", "options": options, "question_id": 7}, [], [], 2)
+    context = page("How many?", options)
+    line |= {"arguments": [[context, f" {label}"] for label in "ABC"], "resps": [[[-3.0, False]]] * 2 + [[[-1, True]]]}
+    del line["filter"]
+    path = tmp_path / "org__name" / f"samples_leaderboard_mmlu_pro_{TIME}.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps([line]))
+    (found,) = load_logs([path])
+    assert (found.meta["model"], found.meta["questions"]) == ("org/name", "leaderboard_mmlu_pro")
+    assert [row.question_id for row in found.rows()] == ["7"]
+    assert right(found.rows()) == [(2,)]
+    assert found.rows()[0].chosen == {2}
+
+
+def test_results_beside_the_samples(shared_data: Path, tmp_path: Path) -> None:
+    """Model, examples and template of the same run; how many samples are missing; another run's are not taken."""
+    source = shared_data / "logs" / "lm_eval"
+    results = json.loads((source / "results.json").read_text())
+    results |= {"chat_template_sha": "c0ffee" * 8, "chat_template": "{{x}}"}
+    folder = tmp_path / "org__other"
+    folder.mkdir()
+    (folder / f"results_{TIME}.json").write_text(json.dumps(results))
+    (folder / "results_2020-01-01T00-00-00.json").write_text(json.dumps(results | {"model_name": "older"}))
+    path = folder / f"samples_eco_letter_{TIME}.jsonl"
+    path.write_text((source / "samples_letter.jsonl").read_text())
+    result = audit_logs(path)
+    assert isinstance(result, AuditResult)
+    assert (result.name, result.meta["settings"]["worked examples"]) == ("prefers-a", "0")
+    notes = result.page().notes
+    assert any("A chat template was applied (sha c0ffee" in note for note in notes)
+    assert "Not used: 18 (documents that the results count and the file lacks)." in notes
+    # files without a time belong together if documents and accuracy do: the model fair has the same documents
+    assert [load_logs([source / f"samples_letter_24{name}.jsonl"])[0].meta["model"] for name in ("", "_fair")] == [
+        "prefers-a", "samples_letter_24_fair"
+    ]  # fmt: skip
+
+
+def test_replies_that_were_sampled_are_repeats(tmp_path: Path) -> None:
+    (name, question, options, gold), *_ = QUESTIONS
+    line = lm_eval({"id": name, "question": question, "options": options}, [], [], "ABC"[gold])
+    line |= {"arguments": {"gen_args_0": {"arg_0": page(question, options), "arg_1": {"until": []}}}}
+    line["resps"] = [[" B", " A", "I cannot say."]]
+    found = rows(write(tmp_path / "samples_g.jsonl", [line]))
+    assert [(row.repeat, row.status, row.chosen) for row in found] == [
+        (0, "ok", {1}), (1, "ok", {0}), (2, "unparsed", None)
+    ]  # fmt: skip
+
+
+def test_accuracy_that_is_not_what_was_logged_is_told(tmp_path: Path) -> None:
+    context = page("Which?", ("x", "y", "z"))
+    line = lm_eval({"question": "Which?"}, [(context, f" {label}") for label in "ABC"], [-1, -2, -3], 0, acc=0.0)
+    result = audit_logs(write(tmp_path / "samples_t.jsonl", [line]))
+    assert "In 1 of 1 samples, acc as logged is not what target and scores say." in result.page().notes
+
+
+# --- files together
+
+
+def letters(task: str, number: int, doc_id: int, order: tuple[int, ...]) -> dict:
+    """A question in some order of its options, as lm-eval scores letters, by row number only."""
+    _, question, options, gold = QUESTIONS[number]
+    shown = tuple(options[i] for i in order)
+    scores = [-0.5 if text == options[0] else -2.0 for text in shown]
+    requests = [(page(question, shown), f" {label}") for label in "ABC"]
+    doc = {"question": question, "choices": shown, "task": task}
+    return lm_eval(doc, requests, scores, order.index(gold), doc_id=doc_id)
+
+
+def test_tasks_whose_rows_have_the_same_numbers(tmp_path: Path) -> None:
+    """Row 0 of one task is another question than row 0 of the other."""
+    folder = tmp_path / "org__m"
+    paths = [
+        write(folder / f"samples_{task}_{TIME}.jsonl", [letters(task, i, 0, (0, 1, 2))])
+        for i, task in enumerate(("towns", "drinks"))
+    ]
+    (found,) = load_logs(paths)
+    assert [row.question_id for row in found.rows()] == ["0", "drinks/0"]
+    assert [row.subject for row in found.rows()] == ["towns", "drinks"]
+
+
+def test_the_same_questions_under_other_numbers(tmp_path: Path) -> None:
+    """Shuffled files are joined by text, with options in another order too."""
+    folder = tmp_path / "org__m"
+    first = write(folder / "samples_t_2026-01-01T00-00-00.jsonl", [letters("t", i, i, (0, 1, 2)) for i in (0, 1)])
+    second = write(folder / "samples_t_2026-01-02T00-00-00.jsonl",
+                   [letters("t", i, 1 - i, (2, 0, 1)) for i in (1, 0)])  # fmt: skip
+    (found,) = load_logs([first, second])
+    assert [(row.question_id, row.contents) for row in found.rows()] == [
+        ("0", (0, 1, 2)), ("0", (2, 0, 1)), ("1", (0, 1, 2)), ("1", (2, 0, 1))
+    ]  # fmt: skip
+    assert {row.answers for row in found.rows() if row.question_id == "1"} == {frozenset({0})}
+
+
+def test_letters_and_texts_of_one_model_are_compared(shared_data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "org__m"
+    folder.mkdir()
+    paths = []
+    for task in ("letter", "cloze"):
+        paths.append(folder / f"samples_{task}_{TIME}.jsonl")
+        paths[-1].write_text((shared_data / "logs" / "lm_eval" / f"samples_{task}.jsonl").read_text())
+    found = load_logs(paths)
+    assert [table.meta["logged"]["scores"] for table in found] == ["labels", "texts"]  # type: ignore[index]
+    assert len(audit_logs(paths).runs) == 2  # type: ignore[union-attr]
+
+
+# --- lighteval
+
+
+@pytest.mark.parametrize("letters_listed", [True, False])
+def test_details_of_the_first_leaderboard(tmp_path: Path, letters_listed: bool) -> None:
+    made = []
+    for _, question, options, gold in QUESTIONS:
+        text = page(question, options) if letters_listed else f"Question: {question}\nAnswer:"
+        made.append({
+            "example": text, "full_prompt": f"Question: Other?\nAnswer: x\n\n{text}", "choices": list(options),
+            "gold_index": gold, "gold": [options[gold]], "predictions": [-3.0, -1.0, -2.0], "truncated": 0,
+            "hashes": {"example": "a", "full_prompt": "b"}, "metrics": {"acc": float(gold == 1)},
+        })  # fmt: skip
+    time = "2023-08-01T10:00:00.0"
+    path = tmp_path / "details_org__name" / time / f"details_harness|arc:challenge|25_{time}.parquet"
+    (found,) = load_logs([write(path, made)])
+    assert (found.meta["model"], found.meta["questions"]) == ("org/name", "arc:challenge")
+    assert found.meta["settings"] == {"worked examples": "25"}
+    assert found.meta["logged"]["scores"] == ("labels" if letters_listed else "texts")  # type: ignore[index]
+    assert right(found.rows()) == [(1,), (0,)]
+    assert [row.chosen for row in found.rows()] == [{1}, {1}]
+    assert [(q.stem, q.options) for q in found.questions] == [(q, o) for _, q, o, _ in QUESTIONS]
+
+
+def test_older_names_and_the_model_of_a_folder(shared_data: Path, tmp_path: Path) -> None:
+    table = pq.read_table(shared_data / "logs" / "lighteval" / "details_letter.parquet")
+    table = table.rename_columns([f"__{name}__" for name in table.column_names])
+    path = tmp_path / "details" / "org" / "name" / TIME / f"details_eco_letter|0_{TIME}.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(table, path)
+    (found,), (sample,) = load_logs([path]), load_logs([shared_data / "logs" / "lighteval" / "details_letter.parquet"])
+    assert (found.meta["model"], sample.meta["model"]) == ("org/name", "prefers-a")
+    assert found.table.drop_columns("source").equals(sample.table.drop_columns("source"))
+
+
+# --- inspect
+
+
+def inspect_sample(shared_data: Path) -> dict[str, Any]:
+    pytest.importorskip("inspect_ai")
+    found: dict[str, Any] = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    return found
+
+
+def inspect_log(log: dict[str, Any], path: Path, reply: str, tokens: list[tuple[str, dict[str, float]]]) -> Path:
+    """The log with this reply and these most probable tokens in its first sample."""
+    sample = log["samples"][0]
+    sample["events"], log["samples"] = [], [sample]
+    sample["scores"] = {}
+    choice = sample["output"]["choices"][0]
+    choice["message"]["content"] = sample["output"]["completion"] = reply
+    choice["logprobs"]["content"] = [
+        {"token": token, "logprob": max(top.values(), default=-0.1), "bytes": None,
+         "top_logprobs": [{"token": t, "logprob": v, "bytes": None} for t, v in top.items()]}
+        for token, top in tokens
+    ]  # fmt: skip
+    log["eval"]["dataset"]["sample_ids"] = [sample["id"]]
+    path.write_text(json.dumps(log))
+    return path
+
+
+def test_scores_at_the_last_label_and_bounds(shared_data: Path, tmp_path: Path) -> None:
+    """Spellings of a label are summed; one that is not listed has at most what the listed ones leave."""
+    top = {" B": math.log(0.5), "B": math.log(0.1), " A": math.log(0.2), " maybe": math.log(0.1), "D": math.log(0.04)}
+    tokens = [("A", {"A": -0.1, "B": -3.0}), (" is wrong. ANSWER:", {}), (" B", top)]
+    path = inspect_log(inspect_sample(shared_data), tmp_path / "log.json", "A is wrong. ANSWER: B", tokens)
+    (row,) = rows(path)
+    assert (row.status, row.chosen, row.bounds) == ("ok", {1}, (2,))
+    assert row.logprobs == pytest.approx([math.log(p) for p in (0.2, 0.6, 0.04, 0.04)], abs=1e-4)
+
+
+def test_a_bound_that_may_be_the_best_is_no_answer(shared_data: Path, tmp_path: Path) -> None:
+    """A and C may have up to 0.69 where all that is known is B's 0.01; not where B has more than the rest of 1."""
+    for top, expected in (({" B": math.log(0.01), " no": math.log(0.3)}, ("censored", None)),
+                          ({" B": math.log(0.6), " no": math.log(0.3)}, ("ok", {1}))):  # fmt: skip
+        path = inspect_log(inspect_sample(shared_data), tmp_path / "log.json", "ANSWER: B", [(" B", top)])
+        (row,) = rows(path)
+        assert (row.status, row.chosen) == expected
+        assert row.bounds == (0, 2, 3)
+
+
+def test_a_shuffle_that_no_score_tells_is_read_from_the_transcript(shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    source = shared_data / "logs" / "inspect" / "deprecated_shuffle.eval"
+    log = read_eval_log(str(source), resolve_attachments=True)
+    for sample in log.samples or []:
+        sample.scores = {}
+    write_eval_log(log, str(tmp_path / "unscored.eval"))
+    assert [row.chosen for row in rows(tmp_path / "unscored.eval")] == [row.chosen for row in rows(source)]
+
+
+def test_a_log_that_lacks_samples_says_so(shared_data: Path, tmp_path: Path) -> None:
+    log = inspect_sample(shared_data)
+    log |= {"status": "cancelled", "samples": log["samples"][:2]}
+    path = tmp_path / "partial.json"
+    path.write_text(json.dumps(log))
+    notes = audit_logs(path).page().notes
+    assert "The run did not end well (status cancelled)." in notes
+    assert "Not used: 1 (samples that the log names and lacks)." in notes
+
+
+def test_unparsed_replies_are_told_beside_their_first_tokens(shared_data: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    notes = audit_logs(shared_data / "logs" / "inspect" / "unparsed_with_logprobs.eval").page().notes
+    expected = "Right: 0 of 24 by the replies' words, 0 of 1 by those scores, 4 of 24 by their first tokens."
+    assert expected in notes
+
+
+# --- OpenCompass, HELM
+
+
+def test_opencompass_in_shards(shared_data: Path, tmp_path: Path) -> None:
+    """Every shard begins at 0; a circular evaluation names its questions, another one does not."""
+    whole = json.loads((shared_data / "logs" / "opencompass" / "gen_circular.json").read_text())
+    shards = [write(tmp_path / "m" / f"set_{i}.json", [row]) for i, row in enumerate(whole.values())]
+    (together,) = load_logs(shards)
+    (alone,) = load_logs([shared_data / "logs" / "opencompass" / "gen_circular.json"])
+    assert together.table.drop_columns("source").equals(alone.table.drop_columns("source"))
+    plain = [
+        write(
+            tmp_path / "m" / f"plain_{i}.json",
+            [{"origin_prompt": page(question, options), "prediction": "B", "gold": "ABC"[gold]}],
+        )
+        for i, (_, question, options, gold) in enumerate(QUESTIONS)
+    ]
+    (found,) = load_logs(plain)
+    assert [row.question_id for row in found.rows()] == ["0", "plain/0"]
+    assert right(found.rows()) == [(1,), (0,)]
+    assert [row.chosen for row in found.rows()] == [{1}, {1}]
+
+
+def test_opencompass_perplexities_and_probabilities(shared_data: Path, tmp_path: Path) -> None:
+    ppl = audit_logs(shared_data / "logs" / "opencompass" / "ppl.json")
+    assert any(note.startswith("Perplexities are of whole prompts") for note in ppl.page().notes)
+    assert [row.logprobs for row in ppl.responses.rows()] == [None]  # type: ignore[union-attr]
+    clp = {"testing input": "x", "prompt": page("Which?", ("x", "y")), "choices": ["A", "B"], "prediction": [0.25, 0.5],
+           "pred_label": 1, "gold": "B"}  # fmt: skip
+    (row,) = rows(write(tmp_path / "m" / "clp.json", [clp]))
+    assert row.logprobs == pytest.approx(np.log([0.25, 0.5]))
+    assert (row.chosen, row.answers) == ({1}, {1})
+
+
+def test_helm_option_by_option(tmp_path: Path) -> None:
+    """The score of an option is that of its own tokens; requests without the question are left out."""
+    references = [{"output": {"text": text}, "tags": tags} for text, tags in (("a cat", ["correct"]), ("a dog", []))]
+    instance = {"id": "id1", "input": {"text": "Which?"}, "references": references}
+    requests = [
+        {"instance": instance, "reference_index": k, "request_mode": mode, "result": {"success": True, "completions": [
+            {"logprob": -9, "tokens": [{"text": "Which?", "logprob": -5}, {"text": " a", "logprob": -1},
+                                       {"text": text[1:], "logprob": -k - 1.0}]}]}}
+        for mode in ("original", "calibration") for k, text in enumerate(("a cat", "a dog"))
+    ]  # fmt: skip
+    spec = {"method": "multiple_choice_separate_calibrated", "model": "org/m", "max_train_instances": 5}
+    path = tmp_path / "scenario_state.json"
+    path.write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
+    (found,) = load_logs([path])
+    (row,) = found.rows()
+    assert row.logprobs == pytest.approx([-2, -3])
+    assert (row.answers, found.meta["logged"]["scores"]) == ({0}, "texts")  # type: ignore[index]
+    assert found.meta["logged"]["dropped"] == {"scores without the question (calibrated)": 2}  # type: ignore[index]
+
+
+# --- a table of one's own
+
+
+def test_labels_in_a_sequence_of_their_own_are_not_used(tmp_path: Path) -> None:
+    row = {"id": "q", "answer": 0, "logprobs": [-0.1, -3, -4], "labels": ["A", "B", "C"]}
+    made = [
+        row,
+        {**row, "labels": ["C", "A", "B"]},
+        {**row, "repeat": 3},
+        {**row, "repeat": 1, "logprobs": [-1, -2, -3]},
+    ]
+    result = audit_logs(write(tmp_path / "own.jsonl", made))
+    kinds = [(one.kind, one.repeat) for one in result.responses.rows()]  # type: ignore[union-attr]
+    assert kinds == [("order", 0), ("labels-other", 0), ("order", 1), ("order", 2)]
+    assert result.responses.rows()[2].logprobs[0] == -1  # type: ignore[union-attr,index]
+    assert any("labels neither in their usual sequence" in note for note in result.page().notes)
+    with pytest.raises(InputError, match=r"repeat.*no sample number"):
+        audit_logs(write(tmp_path / "bad.jsonl", [{**row, "repeat": "x"}]))
+
+
+# --- planted truth
+
+EITHER = "takes A when unsure (or the first position: cannot be told apart)"
+
+
+@pytest.fixture(scope="module")
+def planted() -> Responses:
+    """A model that knows every other question and takes A otherwise, in all presentations of an audit."""
+    questions = list(load_questions("embedded"))[:60]
+    rng = np.random.default_rng(0)
+    found = []
+    for i, question in enumerate(questions):
+        own = rng.normal(0, 0.2, len(question.options))  # what it thinks of the options it does not know
+        for presentation in audit_presentations(question, "cyclic", parse_labels("A")):
+            scores = own[list(presentation.contents)] + 2.0 * np.array([label == "A" for label in presentation.labels])
+            if i % 2:
+                scores += 6.0 * np.array([content in question.answers for content in presentation.contents])
+            logprobs = scores - np.logaddexp.reduce(scores) - 0.01
+            found.append(Response.scored(question, presentation, "cloze", logprobs))
+    return replace(Responses.from_rows(found), questions=tuple(questions))
+
+
+def written(planted: Responses, kinds: set[str], row_of: Callable[[Any, Response], dict]) -> list[list[dict]]:
+    """The rows of these kinds, as another harness would have logged each order in a file of its own."""
+    questions = {question.id: question for question in planted.questions}
+    files: dict[Any, list[dict]] = {}
+    for row in planted.rows():
+        if row.kind in kinds and row.question_id in questions:
+            nth = len(questions[row.question_id].options), row.kind, row.contents[0], row.contents[-1]
+            files.setdefault(nth[1:], []).append(row_of(questions[row.question_id], row))
+    return list(files.values())
+
+
+def shown(question: Any, row: Response) -> tuple[tuple[str, ...], int]:
+    return tuple(question.options[i] for i in row.contents), row.contents.index(min(row.answers))
+
+
+def as_lm_eval(question: Any, row: Response) -> dict:
+    options, gold = shown(question, row)
+    requests = [(page(question.stem, options), f" {label}") for label in row.labels]
+    doc = {"id": question.id, "question": question.stem, "choices": options}
+    return lm_eval(doc, requests, list(map(float, row.logprobs)), gold)  # type: ignore[arg-type]
+
+
+def as_lighteval(question: Any, row: Response) -> dict:
+    options, gold = shown(question, row)
+    doc = {"query": page(question.stem, options), "choices": [f" {label}" for label in row.labels], "gold_index": gold,
+           "id": question.id, "task_name": "t|0"}  # fmt: skip
+    return {"doc": doc, "model_response": {"logprobs": list(map(float, row.logprobs)), "text": []}}  # type: ignore[arg-type]
+
+
+def as_table(question: Any, row: Response) -> dict:
+    options, gold = shown(question, row)
+    return {"id": question.id, "options": list(options), "answer": gold, "labels": list(row.labels), "model": "m",
+            "logprobs": list(map(float, row.logprobs))}  # type: ignore[arg-type]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "row_of", "kinds", "phrase"),
+    [
+        ("samples_t_{}.jsonl", as_lm_eval, {"order"}, EITHER),
+        ("details_t_{}.parquet", as_lighteval, {"order"}, EITHER),
+        ("own_{}.jsonl", as_table, {"order", "labels-reversed", "labels-shifted"}, "takes A when unsure"),
+    ],
+)  # fmt: skip
+def test_prefers_a_is_named(
+    planted: Responses, tmp_path: Path, name: str, row_of: Callable[[Any, Response], dict], kinds: set[str], phrase: str
+) -> None:
+    """From files in several orders; label and position are told apart where labels move too, and only there."""
+    folder = tmp_path / "org__prefers-a"
+    paths = [write(folder / name.format(f"2026-01-{i + 1:02d}T00-00-00"), rows)
+             for i, rows in enumerate(written(planted, kinds, row_of))]  # fmt: skip
+    if "details" in name:  # one file a model, where no results tell which
+        paths = [write(folder / "details_t.parquet", [row for own in written(planted, kinds, row_of) for row in own])]
+    result = audit_logs(paths)
+    assert isinstance(result, AuditResult)
+    assert phrase in result.headline
+    assert result.metrics.preference.phrase == phrase
+    one = audit_logs(paths[0] if "details" not in name else write(
+        tmp_path / "details_one.parquet", written(planted, kinds, row_of)[0]))  # fmt: skip
+    assert isinstance(one, AuditResult)
+    if "details" not in name or one.metrics.counts.one_order == one.metrics.counts.questions:
+        assert "cannot be known" in one.headline
+        assert one.metrics.preference.named is None
