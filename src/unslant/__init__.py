@@ -127,7 +127,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("debias", "study"):
+    if name in ("debias", "inspect", "study"):
         return import_module(f"unslant.{name}")
     for home, names in _HOMES.items():
         for own in names:

@@ -22,7 +22,7 @@ INSPECT = Path(sys.executable).with_name("inspect")
 
 def clean_environment(tmp_path, url):
     """No settings of the user's, no cache, and every way out to the network closed."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "PYTHONPATH") if name in os.environ}
     return keep | {
         "HOME": str(tmp_path / "home"),
         "LOCAL_API_KEY": "sk-none-at-all",
@@ -36,9 +36,14 @@ def clean_environment(tmp_path, url):
 
 
 def inspect_eval(tmp_path, url, *arguments):
+    return run_inspect(tmp_path, url, "unslant/instruction_boundary", *arguments)
+
+
+def run_inspect(tmp_path, url, *arguments, inspect=INSPECT):
+    """``inspect eval`` of a task, with a model behind ``url``; its logs are in the folder ``logs``."""
     (tmp_path / "home").mkdir(exist_ok=True)
-    command = [str(INSPECT), "eval", "unslant/instruction_boundary", "--model", "openai-api/local/words"]
-    command += ["--log-dir", str(tmp_path / "logs"), "--display", "plain", *arguments]
+    command = [str(inspect), "eval", *arguments[:1], "--model", "openai-api/local/words"]
+    command += ["--log-dir", str(tmp_path / "logs"), "--display", "plain", *arguments[1:]]
     return subprocess.run(
         command, env=clean_environment(tmp_path, url), cwd=tmp_path, capture_output=True, text=True, timeout=300
     )

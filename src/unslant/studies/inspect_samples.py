@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from rich.markup import escape
 
+from unslant.errors import InputError, UnslantError
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, MathQuestion, Question
 from unslant.responses.earlier import fields_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TaskError(InputError, PrerequisiteError):  # type: ignore[misc]
+    """A task that cannot be made from its arguments; ``inspect eval`` prints the message without a traceback."""
+
+    def __init__(self, message: str) -> None:
+        InputError.__init__(self, message)
+        self.message = escape(str(self))
+
+
+def one_line_errors(task: Callable[P, T]) -> Callable[P, T]:
+    """Make an error of our own in a function that makes a task a :class:`TaskError`."""
+
+    @wraps(task)
+    def made(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return task(*args, **named)
+        except UnslantError as error:
+            raise TaskError(str(error)) from None
+
+    return made
 
 
 def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentation: Presentation) -> dict[str, Any]:

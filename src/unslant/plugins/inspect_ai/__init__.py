@@ -1,11 +1,20 @@
-"""inspect_ai tasks of the studies, and readers of their logs. Needs the extra ``unslant[inspect]``.
+"""What ``unslant.inspect`` has: samples in orders, tasks of the studies, and readers of their logs."""
 
-``inspect eval unslant/instruction_boundary --model openai/gpt-4o -T settings=vanilla,vagueness``
-"""
-
+from unslant.studies.audit.inspect_orders import in_orders
+from unslant.studies.audit.inspect_scorer import choice_in_orders, over_orders
 from unslant.studies.inspect_samples import from_metadata
 from unslant.studies.instruction_boundary.inspect_records import read_rows, to_sample
 from unslant.studies.instruction_boundary.inspect_task import instruction_boundary
 from unslant.studies.unbiased.inspect_task import read_unbiased, unbiased
 
-__all__ = ["from_metadata", "instruction_boundary", "read_rows", "read_unbiased", "to_sample", "unbiased"]
+__all__ = [
+    "choice_in_orders",
+    "from_metadata",
+    "in_orders",
+    "instruction_boundary",
+    "over_orders",
+    "read_rows",
+    "read_unbiased",
+    "to_sample",
+    "unbiased",
+]

@@ -3,12 +3,14 @@
 Answers are read from the reply, not from the score, and where the log has the most probable tokens, label scores at the
 token of the answer. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
 ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it logs; the page as
-sent, and the reply to it, stand in the transcript and in the score's explanation, and are read there.
+sent, and the reply to it, stand in the transcript and in the score's explanation, and are read there. Samples of
+:func:`unslant.inspect.in_orders` tell question, order and labels in their metadata, under :data:`SHOWN`.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +27,9 @@ from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page
 from unslant.responses.importers.registry import Head
 
+SHOWN = "unslant"
+"""Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
+``pinned``."""
 _SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
 _ROUNDING = 1e-6
 
@@ -48,7 +53,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
             continue
         place = f"{path}, sample {sample.id} of epoch {sample.epoch}"
         with understood(place, "sample that can be read"):
-            page, shuffled = _page(sample, place)
+            page, shuffled = read_page(sample, place)
             pages.append(page)
             if shuffled:
                 notes.append("Options were shuffled by the solver, and logged in the file's order: orders are read "
@@ -67,12 +72,12 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
 
 
-def _page(sample: Any, place: str) -> tuple[Logged, bool]:
-    """A page, and whether it was shown in another order than the sample is logged in."""
-    choices = tuple(map(str, sample.choices))
-    labels = labels_for(ALPHABETS["A"], len(choices))
-    right = [sample.target] if isinstance(sample.target, str) else list(sample.target)
-    texts = [choices[labels.index(label)] for label in right if label in labels]
+def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
+    """The page of an ``EvalSample``, and whether it was shown in another order than the sample is logged in."""
+    choices, metadata = tuple(map(str, sample.choices)), sample.metadata or {}
+    shown_as = metadata.get(SHOWN) or {}
+    labels = tuple(shown_as.get("labels") or labels_for(ALPHABETS["A"], len(choices)))
+    answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
     shown, reply = choices, None if failed else sample.output.completion
     if told := _as_sent(sample, labels):
@@ -84,15 +89,19 @@ def _page(sample: Any, place: str) -> tuple[Logged, bool]:
                 "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
+        texts = [choices[k].strip() for k in answers]
+        answers = frozenset(k for k, text in enumerate(shown) if text.strip() in texts)
     found = Logged.of_reply(
         reply,
         labels=labels,
         options=shown,
-        id=str(sample.id),
-        answers=frozenset(k for k, text in enumerate(shown) if text.strip() in [one.strip() for one in texts]),
+        id=str(shown_as.get("id", sample.id)),
+        order=tuple(shown_as["order"]) if "order" in shown_as else None,
+        pinned=tuple(shown_as.get("pinned", ())),
+        answers=answers,
         place=place,
         question=_question(sample),
-        subject=str((sample.metadata or {}).get("subject", "")),
+        subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
@@ -151,6 +160,18 @@ def _label_scores(token: Any, labels: Sequence[str]) -> tuple[Floats | None, tup
     ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
     scores = [float(np.logaddexp.reduce(own)) if own else ceiling for own in found]
     return np.minimum(scores, 0.0), tuple(k for k, own in enumerate(found) if not own)
+
+
+def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozenset[int]:
+    """Places of the right options in a sample's target: ``"B"``, ``["A", "C"]``, or ``"A, C"``, as inspect reads it.
+
+    Raises:
+        ValueError: if it names a label that is not there.
+    """
+    named = re.findall(r"[^\W\d_]|\d+", target if isinstance(target, str) else " ".join(target))
+    if unknown := [name for name in named if name.upper() not in labels]:
+        raise ValueError(f"target {target!r}: {unknown[0]!r} is not one of the labels {', '.join(labels)}")
+    return frozenset(labels.index(name.upper()) for name in named)
 
 
 def _prompt(sample: Any) -> str:

@@ -56,7 +56,8 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
         if known.options and len(known.options) <= MAX_OPTIONS:
             first = pages[0][0]
-            questions.append(Question(known.id, first.question, known.options, known.answers, subject=first.subject))
+            of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
+            questions.append(replace(of, pinned=first.pinned))
     logged: dict[str, object] = {
         "scores": "replies" if scored else logs[0].scores if not in_words or replied else "choices",
         "files": [{key: log.about[key] for key in FILE if key in log.about} for log in logs],
@@ -182,7 +183,7 @@ class _Question:
             raise InputError.at(
                 page.place, f"question {self.id!r} has {len(page.labels)} options here, {self.n} elsewhere"
             )
-        if page.order is not None:
+        if page.order is not None and not self._numbered_otherwise(page):
             return page.order
         if not (page.options and self.options):
             return tuple(range(self.n))
@@ -197,6 +198,11 @@ class _Question:
             left.remove(same)
             found.append(same)
         return tuple(found)
+
+    def _numbered_otherwise(self, page: Logged) -> bool:
+        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled anew."""
+        own, shown = [text.strip() for text in self.options], [text.strip() for text in page.options]
+        return bool(own) and sorted(own) == sorted(shown) and shown != [own[i] for i in page.order or ()]
 
     def row(self, page: Logged, seen: Counter[tuple[str, tuple[str, ...], Order]], source: str) -> Response:
         order = self.order(page)
@@ -222,6 +228,7 @@ class _Question:
             chosen=None if scored else chosen,
             status="censored" if logprobs is not None and is_censored(logprobs, bounds) else page.status,
             raw=page.reply,
+            pinned=page.pinned,
             subject=page.subject,
             source=source,
             repeat=repeat,

@@ -56,6 +56,7 @@ class Logged:
         place: file and line, for messages.
         options: texts by place; empty where the log has none.
         order: index in the question file of the option at each place; ``None`` where the log tells it by texts only.
+        pinned: indices in the question file of options that never move.
         logprobs: natural log, by place; ``None`` for an answer in words. Of a reply, those at the token of its answer.
         bounds: places of which ``logprobs`` has only an upper bound.
         first: as ``logprobs``, at the first token of a reply, where a label is among its most probable ones.
@@ -72,6 +73,7 @@ class Logged:
     question: str = ""
     options: tuple[str, ...] = ()
     order: Order | None = None
+    pinned: tuple[int, ...] = ()
     logprobs: Floats | None = None
     chosen: frozenset[int] | None = None
     status: str = "ok"

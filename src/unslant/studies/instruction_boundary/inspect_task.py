@@ -6,15 +6,18 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 
+from unslant.studies.inspect_samples import one_line_errors
 from unslant.studies.instruction_boundary.inspect_records import to_sample
 from unslant.studies.instruction_boundary.inspect_scorer import boundary_answer
 from unslant.studies.instruction_boundary.inspect_solver import generate_reply
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SEED
 from unslant.studies.instruction_boundary.plan import plan
 from unslant.studies.instruction_boundary.settings import TEMPERATURE
+from unslant.studies.options import LoadOptions
 
 
 @task
+@one_line_errors
 def instruction_boundary(
     questions: str = "embedded",
     settings: str | list[str] = BASELINE,
@@ -39,8 +42,9 @@ def instruction_boundary(
     from unslant.studies.instruction_boundary.question_sources import load_boundary
 
     names = settings.split(",") if isinstance(settings, str) else settings
+    checked = LoadOptions(limit=limit, seed=seed)
     whole = load_boundary(questions)
-    asked = plan(whole.balanced(limit, seed), names, seed=seed, left_out=left_out, examples=whole)
+    asked = plan(whole.balanced(checked.limit, checked.seed), names, seed=seed, left_out=left_out, examples=whole)
     return Task(
         name="instruction_boundary",
         dataset=MemoryDataset([to_sample(*one) for one in asked], name="instruction_boundary"),

@@ -67,7 +67,13 @@ def plan(
         if chosen.examples:
             group = [question for question in mixed if chosen.examples_of(kind_of(question))]
         if not group:
-            raise InputError(f"setting {name!r}: the question set has no questions for it")
+            why = "the question set has none for it"
+            if examples and not chosen.disturbing and pool:
+                why = (
+                    "they are drawn in fours, two with the usual form of answer and two with others: give a limit of 4 "
+                )
+                why += "or more, and questions of all forms"
+            raise InputError(f"setting {name!r}: no questions are left ({why})")
         for question in group:
             shown = present_setting(question, name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
             asked.append((question, shown))

@@ -21,7 +21,7 @@ from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
 from unslant.responses import Response, Responses
-from unslant.studies.inspect_samples import from_metadata, metadata_of, read_logs
+from unslant.studies.inspect_samples import from_metadata, metadata_of, one_line_errors, read_logs
 from unslant.studies.meta import about
 from unslant.studies.unbiased.metrics import correct
 from unslant.studies.unbiased.plan import key_of, plan
@@ -33,6 +33,7 @@ SCORER = "unbiased_answer"
 
 
 @task
+@one_line_errors
 def unbiased(
     questions: str = "embedded",
     maths: bool = False,
