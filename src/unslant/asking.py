@@ -26,8 +26,8 @@ from unslant.responses.table import GENERATE
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
-    "ask_for_replies", "ask_orders", "by_content", "elicitation_of", "generate_all", "no_progress", "read_labels", "reply_row",
-    "score_all",
+    "ask_for_replies", "ask_orders", "by_content", "elicitation_of", "generate_all", "no_progress", "read_labels",
+    "reply_row", "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]

@@ -27,7 +27,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     probability 1 for the one option it names; one that is unparsed, refused, or names none or several is no answer.
 
     Args:
-        elicitation: which rows to read; by default those of replies or decisions if there are no others, else the cloze.
+        elicitation: which rows to read; by default replies or decisions, if the table has nothing else, or the cloze.
 
     Raises:
         InputError: if no row is left, a question has the same order twice, an order row does not show exactly the

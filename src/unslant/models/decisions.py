@@ -136,8 +136,8 @@ class DecisionModel:
         """
         if any(prompt.state is None for prompt in prompts):
             raise ModelError(
-                f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision endpoint "
-                "can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
+                f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision "
+                "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
             )
         started = time.monotonic()
         try:
@@ -166,7 +166,9 @@ class DecisionModel:
             answer, model = read_answer(self.format, reply, options), str(reply["model"])
             used, known = _tokens(reply["usage"])
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            return Scored(0, None, f"{place}: the reply has not the shape of /{self.format} ({error!r})"), ""
+            raise ModelError(
+                f"{self.model} at {self._url}, {place}: the reply has not the shape of /{self.format} ({error!r})"
+            ) from None
         self._cost.tokens += used - known
         self._cost.tokens_plain += used
         return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
@@ -200,7 +202,7 @@ def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
-    """Log-probabilities of the options from a reply, or why it has none.
+    """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.score`.
 
     Raises:
         KeyError, IndexError, TypeError, ValueError, AttributeError: if it has not the shape of the format.
@@ -215,19 +217,22 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
         return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, found))}")
     if _sorted_by_server(list(found), options) and list(found.values()) != sorted(found.values(), reverse=True):
         return Scored(
-            0, None, "the server returns the options in a sequence of its own, so they may not be shown as they were sent"
+            0,
+            None,
+            "the server returns the options in a sequence of its own, so they may not be shown as they were sent",
         )
     probs = np.array([found[option] for option in options])
-    places = min(_MOST_PLACES, max(2, *(_places(p) for p in probs)))
+    places = min(_MOST_PLACES, max(1, *(_places(p) for p in probs)))
     step = 10.0**-places
     if not (np.isfinite(probs) & (probs >= 0) & (probs <= 1)).all() or (
         abs(math.fsum(probs) - 1) > len(probs) * step / 2 + _TOLERANCE
     ):
         return Scored(0, None, f"no probabilities, or they do not sum to 1: {probs.tolist()}")
-    chosen = options.index(answer["choice"])
-    if probs[chosen] < probs.max() - 1.5 * step:
-        return Scored(0, None, f"the server chose {options[chosen]!r}, and called another option more probable")
-    logprobs = np.log(np.maximum(probs, step / 4))
+    choice = answer["choice"]
+    if choice not in options or found[choice] < probs.max() - 1.5 * step:
+        return Scored(0, None, f"the server chose {choice!r}, but it is not the most probable option")
+    chosen = options.index(choice)
+    logprobs = np.log(np.maximum(probs, min(step, 0.01) / 4))  # 1 and 0 may well be exact
     if (np.delete(probs, chosen) >= probs[chosen]).any():
         logprobs[chosen] = logprobs.max() + BREAKS_TIE
     return Scored(0, logprobs)

@@ -12,7 +12,16 @@ import numpy as np
 
 from unslant.arrays import Floats, are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel, is_remote, is_resumable, renders_prompts
+from unslant.models.base import (
+    Cost,
+    Encoded,
+    ResumableModel,
+    Scored,
+    ScoringModel,
+    is_remote,
+    is_resumable,
+    renders_prompts,
+)
 from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store
 from unslant.store.scores import digest

@@ -21,8 +21,8 @@ class Prompt:
     If ``messages`` are given, they are written with the model's chat template and the assistant's turn is opened;
     ``text`` (usually empty) is then the beginning of the assistant's reply.
 
-    If ``state`` is given, the server that is asked words the prompt: ``text`` is the question, ``continuations`` are the
-    options from top to bottom, and ``state`` is what the question is about.
+    If ``state`` is given, the server words the prompt: ``text`` is the question, ``continuations`` are the options from
+    top to bottom, and ``state`` is what the question is about.
 
     Attributes:
         to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line

@@ -14,6 +14,7 @@ from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
+from unslant.studies.audit.decisions import decision_lines
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
@@ -165,6 +166,7 @@ def notes(result: AuditResult) -> list[str]:
             if one_order
             else []
         ),
+        *decision_lines(result.responses),
         *logged_lines(result.meta),
         *(
             [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]

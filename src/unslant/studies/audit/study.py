@@ -38,7 +38,7 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders and measure how much of the score is bias.
 
-    A decision endpoint labels the options itself, so that only their order changes; it is asked nothing without content.
+    A decision endpoint labels the options itself, so that only their order changes; nothing is asked without content.
     A model that gives only replies is audited by these (:mod:`unslant.studies.audit.words`), as is any other with
     ``elicit="generate"``. Of others, labels are scored: every question is also shown as given, reversed, with labels
     reversed, with both reversed, and with labels shifted by one; a question without content is shown once per label
@@ -100,9 +100,7 @@ def prepared(
     """
     alphabet, seed = parse_labels(chosen.labels), chosen.seed
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
-    shown = partial(
-        audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed, own_labels=own_labels
-    )
+    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed, own_labels=own_labels)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}
     for question in found:
         shape = len(question.options), question.pinned
