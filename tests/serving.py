@@ -49,9 +49,10 @@ def llama_server(gguf: Path, log: Path, *, cached: bool = True) -> Iterator[str]
 
 @contextmanager
 def transformers_server(model: Path, log: Path, *arguments: str) -> Iterator[str]:
-    """The base URL of ``transformers serve`` with a model in a folder; its name there is the folder's path."""
+    """The base URL of ``transformers serve`` with a model in a folder, in float32; it is named by that path."""
     port, main = free_port(), "from transformers.cli.transformers import main; main()"
-    command = [sys.executable, "-c", main, "serve", str(model), "--port", str(port), "--host", "127.0.0.1", *arguments]
+    own = ["--port", str(port), "--host", "127.0.0.1", "--dtype", "float32"]
+    command = [sys.executable, "-c", main, "serve", str(model), *own, *arguments]
     with _child(command, port, log) as url:
         yield url
 

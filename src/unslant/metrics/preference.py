@@ -146,7 +146,8 @@ class _Reading:
         if habit is None:
             return [()]
         if self.scores.elicitation == DECISION:  # labels are the server's, and never move
-            return [("position",) * len(habit.places)]
+            place: Kind = "position"
+            return [(place,) * len(habit.places)]
         return label_or_position(habit, groups, self.bootstrap.sampling, len(self.scores))
 
     @staticmethod

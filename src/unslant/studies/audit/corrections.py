@@ -84,7 +84,7 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
 def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
     """Estimate the prior on a sample of usable questions; answer those by the mean over their rotations."""
     by_position, known = scores.under(_rotations(scores))
-    usable = known.all(axis=1) & by_position.any(axis=2).all(axis=1) & scores.has_answer
+    usable = known.all(axis=1) & (by_position.sum(axis=2) > 0).all(axis=1) & scores.has_answer
     free = np.flatnonzero(usable & ~scores.pinned.any(axis=1))
     drawn_rows = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, seed)
     sample = free[drawn_rows] if len(free) else free

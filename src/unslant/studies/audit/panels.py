@@ -133,8 +133,6 @@ def notes(result: AuditResult) -> list[str]:
         (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
     ]
     one_order = counts.one_order == counts.questions
-    if one_order:
-        sentences = sentences[1:4]
     mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
     return [
         *(
@@ -157,7 +155,7 @@ def notes(result: AuditResult) -> list[str]:
             if counts.bounded_scores
             else []
         ),
-        *counted(sentences),
+        *counted(sentences[1:4] if one_order else sentences),
         *(
             [
                 "Every question was shown in one order. To know whether the order matters, ask again in several: "
