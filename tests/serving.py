@@ -1,8 +1,9 @@
-"""Servers on 127.0.0.1 for tests: a real one (llama.cpp serving a GGUF) and one that misbehaves on request."""
+"""Servers on 127.0.0.1 for tests: real ones (llama.cpp, transformers) and one that misbehaves on request."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -41,13 +42,28 @@ def llama_server(gguf: Path, log: Path, *, cached: bool = True) -> Iterator[str]
     Args:
         cached: compute a prompt from where it departs from the last one, which changes last digits.
     """
-    port, how = free_port(), "cached" if cached else "anew"
+    port = free_port()
+    with _child([sys.executable, "-c", _SERVE, str(gguf), str(port), "cached" if cached else "anew"], port, log) as url:
+        yield url
+
+
+@contextmanager
+def transformers_server(model: Path, log: Path, *arguments: str) -> Iterator[str]:
+    """The base URL of ``transformers serve`` with a model in a folder, in float32; it is named by that path."""
+    port, main = free_port(), "from transformers.cli.transformers import main; main()"
+    own = ["--port", str(port), "--host", "127.0.0.1", "--dtype", "float32"]
+    command = [sys.executable, "-c", main, "serve", str(model), *own, *arguments]
+    with _child(command, port, log) as url:
+        yield url
+
+
+@contextmanager
+def _child(command: list[str], port: int, log: Path) -> Iterator[str]:
+    env = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE, str(gguf), str(port), how], stdout=output, stderr=output
-        )
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=env)
         try:
-            for _ in range(600):
+            for _ in range(3000):
                 if process.poll() is not None:
                     raise RuntimeError(f"the server ended: {log.read_text()[-2000:]}")
                 try:

@@ -17,8 +17,9 @@ from unslant.arrays import Floats, are_logprobs, release_memory
 from unslant.errors import InputError, ModelError
 from unslant.metrics import OrderScores, read_scores
 from unslant.models import ChatModel, Cost, Reply, Scored, ScoringModel
+from unslant.models.base import renders_prompts
 from unslant.presentations import ALPHABETS, Asked, Order, Presentation, present
-from unslant.prompts import Cloze, Elicitation, Prompt, Writer, load_template
+from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
 from unslant.responses.checks import NO_ANSWER
@@ -26,8 +27,8 @@ from unslant.responses.table import GENERATE
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Asker", "ModelAsker", "Progress", "Reader", "RecordedAsker", "ask",
-    "ask_for_replies", "ask_orders", "by_content", "generate_all", "no_progress", "read_labels", "reply_row",
-    "score_all",
+    "ask_for_replies", "ask_orders", "by_content", "elicitation_of", "generate_all", "no_progress", "read_labels",
+    "reply_row", "score_all",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
@@ -42,6 +43,15 @@ _FIRST_LOOK = 50
 
 def no_progress(phase: str, done: int, total: int) -> None:
     """The no-op progress callback."""
+
+
+def elicitation_of(model: ScoringModel, writer: Writer) -> Elicitation:
+    """How the labels of a model are scored: by cloze, or, where it words its prompts itself, by option.
+
+    Raises:
+        InputError: if the model words its prompts itself, and the writer would word them in a way of its own.
+    """
+    return Decision.of(writer) if renders_prompts(model) else Cloze(writer)
 
 
 def ask(
@@ -156,10 +166,11 @@ def _try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[i
 def _scored_row(
     question: Question, presentation: Presentation, elicitation: Elicitation, scored: Sequence[Scored]
 ) -> Response:
-    """The row of one presentation: the log-probability of every label, or the status ``error``."""
-    failed = [result.error for result in scored if result.logprobs is None]
+    """The row of one presentation: the log-probability of every label, or the status ``error`` or ``refused``."""
+    failed = [result for result in scored if result.logprobs is None]
     if failed:
-        return Response.of(question, presentation, elicitation.name, status="error", raw=failed[0])
+        status = "refused" if failed[0].declined else "error"
+        return Response.of(question, presentation, elicitation.name, status=status, raw=failed[0].error)
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
     bounds: tuple[int, ...] = ()
     if any(result.bounds for result in scored):
@@ -268,7 +279,7 @@ class ModelAsker(Asker):
     """Asks a live model.
 
     Args:
-        elicitation: by default cloze with the ``plain`` template.
+        elicitation: by default :func:`elicitation_of` the model and the ``plain`` template.
         remember: keep every score until :meth:`forget`, so that no prompt is scored twice.
         progress: called as scores come in.
     """
@@ -283,7 +294,7 @@ class ModelAsker(Asker):
         progress: Progress = no_progress,
     ) -> None:
         self.model: ScoringModel = model
-        self.elicitation: Elicitation = elicitation or Cloze(Writer(load_template("plain")))
+        self.elicitation: Elicitation = elicitation or elicitation_of(model, Writer(load_template("plain")))
         self.alphabet, self.remember = alphabet, remember
         self._known: dict[Prompt, Floats] = {}
         self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
-from unslant.asking import Asker, ModelAsker, Progress, no_progress
+from unslant.asking import Asker, ModelAsker, Progress, elicitation_of, no_progress
 from unslant.debias.base import Method, Outcome, check_asker, with_texts
 from unslant.debias.registry import method_named
 from unslant.debias.reply_asker import ReplyAsker
@@ -15,7 +15,7 @@ from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, Scori
 from unslant.models.chat import is_local
 from unslant.models.open import gives_replies, open_chat, open_model, opened
 from unslant.presentations import parse_labels
-from unslant.prompts import Cloze, Writer, load_template, usual_template
+from unslant.prompts import Writer, load_template, usual_template
 from unslant.questions import Question, load_questions
 
 
@@ -126,4 +126,4 @@ def asker_of(
     if in_words:
         writer = Writer(writer.template, writer.chat or not is_local(model))
         return ReplyAsker(model, writer, alphabet, progress=progress)
-    return ModelAsker(model, Cloze(writer), alphabet, remember=remember, progress=progress)
+    return ModelAsker(model, elicitation_of(model, writer), alphabet, remember=remember, progress=progress)

@@ -108,6 +108,9 @@ def measure(scores: OrderScores) -> QuestionMeasures:
         for values in per_order.values():
             values[:] = np.nan
     in_words = scores.elicitation == GENERATE
+    if not in_words:  # an order without an answer, a refusal say, has no probabilities to compare
+        for name in ("pbm", "normalised"):
+            per_order[name][per_order["answered"] < 1] = np.nan
     soft, hard = vote(scores), vote(scores, "hard")
     voted = scores.order_counts > 0 if (scores.order_counts > 1).any() else np.zeros(size, bool)
     accuracy = correct(scores, scores.given)

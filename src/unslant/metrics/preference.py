@@ -18,6 +18,7 @@ from unslant.metrics.scores import OrderScores
 from unslant.metrics.slot_effects import SlotGroup, Unit, has_probabilities, slot_groups, unsure_questions
 from unslant.metrics.slot_tables import LAST, SlotEffect, SlotValues, slot_tables
 from unslant.metrics.stopped import extended
+from unslant.responses.table import DECISION
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 Subjects = Sequence[tuple[tuple[str, ...], Meaning]]
@@ -117,6 +118,8 @@ class _Reading:
             subjects = []
         sticky, scattered = self._sticky()
         finding, phrase, note = self._said(habit, readings, sizes, subjects, sticky.value if scattered else 0.0)
+        if self.scores.elicitation == DECISION and finding in ("habit", "trace"):
+            phrase += " (or the label that the server puts there: cannot be told apart)"
         takes, avoids = self._names(self._meaning(habit, readings[0]))
         return Preference(
             finding,
@@ -142,6 +145,9 @@ class _Reading:
     def _readings(self, habit: Habit | None, groups: Sequence[SlotGroup]) -> list[Kinds]:
         if habit is None:
             return [()]
+        if self.scores.elicitation == DECISION:  # labels are the server's, and never move
+            place: Kind = "position"
+            return [(place,) * len(habit.places)]
         return label_or_position(habit, groups, self.bootstrap.sampling, len(self.scores))
 
     @staticmethod

@@ -16,7 +16,7 @@ from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
 from unslant.responses.checks import NO_ANSWER
-from unslant.responses.table import GENERATE, Response, Responses
+from unslant.responses.table import DECISION, GENERATE, Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:
@@ -27,7 +27,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     probability 1 for the one option it names; one that is unparsed, refused, or names none or several is no answer.
 
     Args:
-        elicitation: which rows to read; by default those of replies if there are no others, else the cloze.
+        elicitation: which rows to read; by default replies or decisions, if the table has nothing else, or the cloze.
 
     Raises:
         InputError: if no row is left, a question has the same order twice, an order row does not show exactly the
@@ -36,8 +36,8 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
     if not elicitation:
-        only_replies = pc.unique(responses.table["elicitation"]).to_pylist() == [GENERATE]
-        elicitation = GENERATE if only_replies else "cloze"
+        present = pc.unique(responses.table["elicitation"]).to_pylist()
+        elicitation = present[0] if present in ([GENERATE], [DECISION]) else "cloze"
     known: dict[str, _OfQuestion] = {}
     same: dict[Any, Any] = {}  # few different values: one object each
     for piece in _pieces(responses.table, elicitation):
@@ -75,8 +75,10 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del found, label_rows
     shown = tuple(list(vocabulary)[code] for code in standard)
+    scores = order_scores(questions, groups, shown, elicitation, stopped=_listed(responses.meta, "stopped", ids))
     return replace(
-        order_scores(questions, groups, shown, elicitation, stopped=_listed(responses.meta, "stopped", ids)),
+        scores,
+        label_mass=None if elicitation == DECISION else scores.label_mass,  # probabilities of the options, normalised
         checked=_listed(responses.meta, "checked", ids),
         n_censored=n_censored,
         n_bounds=n_bounds,

@@ -78,12 +78,14 @@ class Scored:
             log-probability.
         error: what came back then.
         bounds: the continuations of which ``logprobs`` has only an upper bound; a server returns few tokens.
+        declined: whether that was a refusal.
     """
 
     index: int
     logprobs: Floats | None
     error: str = ""
     bounds: tuple[int, ...] = ()
+    declined: bool = False
 
 
 class ScoringModel(Protocol):
@@ -165,6 +167,11 @@ class ResumableModel(ScoringModel, Protocol):
     ) -> Iterator[Scored]:
         """As ``score``; with a journal it goes on from what was noted, and yields what was not noted yet."""
         ...
+
+
+def renders_prompts(model: object) -> bool:
+    """Whether a model words its prompts itself, as decision endpoints do: it takes prompts with a ``state`` only."""
+    return bool(getattr(model, "renders_prompts", False))
 
 
 # ``isinstance`` of a protocol would read every property, and an identity takes a while.

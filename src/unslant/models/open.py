@@ -1,12 +1,13 @@
 """One way to open any model, whatever backend its name stands for.
 
-==========================  ============================================  ===============================
-name                        opens                                         can
-==========================  ============================================  ===============================
-``NAME_OR_FOLDER``          reference model, folder or Hub id             score, generate, attend, train
-``http(s)://HOST/v1#NAME``  OpenAI-compatible server (or ``base_url``)    score, generate
-``inspect:PROVIDER/NAME``   any model that inspect_ai supports            generate
-==========================  ============================================  ===============================
+====================================  ============================================  ==============================
+name                                  opens                                         can
+====================================  ============================================  ==============================
+``NAME_OR_FOLDER``                    reference model, folder or Hub id             score, generate, attend, train
+``http(s)://HOST/v1#NAME``            OpenAI-compatible server (or ``base_url``)    score, generate
+``http(s)://HOST/v1/systemone#NAME``  decision endpoint; also ``/v1/decisions``     score (options, in any order)
+``inspect:PROVIDER/NAME``             any model that inspect_ai supports            generate
+====================================  ============================================  ==============================
 
 ``score``: log-probabilities of labels. ``generate``: replies. ``attend``: its attention and hidden states can be read
 and changed. ``train``: its weights can be trained. A new backend is one file with the two functions of a
@@ -61,6 +62,7 @@ class Backend:
 
 
 _WEB = ("http://", "https://")
+_DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
 BACKENDS: dict[str, Backend] = {
     "": Backend(
@@ -74,6 +76,12 @@ BACKENDS: dict[str, Backend] = {
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
+        _REMOTE | {"base_url"},
+    ),
+    "decision": Backend(
+        "a decision endpoint",
+        "http://HOST/v1/systemone#NAME",
+        {"score": "unslant.models.decisions:open_decisions"},
         _REMOTE | {"base_url"},
     ),
     "inspect": Backend(
@@ -101,7 +109,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     """
     options = options or ModelOptions()
     scheme, model = _split(name, options)
-    if scheme == "http" and not options.base_url:
+    if scheme in ("http", "decision") and not options.base_url:
         base_url, _, model = name.partition("#")
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
@@ -155,10 +163,9 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
 
 
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
-    if options.base_url:
-        return "http", name
-    if name.startswith(_WEB):
-        return "http", ""
+    if options.base_url or name.startswith(_WEB):
+        address = options.base_url or name.partition("#")[0]
+        return ("decision" if address.rstrip("/").endswith(_DECISIONS) else "http"), name if options.base_url else ""
     scheme, colon, rest = name.partition(":")
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
 

@@ -12,7 +12,16 @@ import numpy as np
 
 from unslant.arrays import Floats, are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Encoded, ResumableModel, Scored, ScoringModel, is_remote, is_resumable
+from unslant.models.base import (
+    Cost,
+    Encoded,
+    ResumableModel,
+    Scored,
+    ScoringModel,
+    is_remote,
+    is_resumable,
+    renders_prompts,
+)
 from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store
 from unslant.store.scores import digest
@@ -90,6 +99,11 @@ class StoredModel:
         return getattr(self.model_asked, "parameters", None)
 
     @property
+    def renders_prompts(self) -> bool:
+        """See :func:`unslant.models.base.renders_prompts`."""
+        return renders_prompts(self.model_asked)
+
+    @property
     def waiting(self) -> str:
         """What a remote model waits for; empty if nothing."""
         return str(getattr(self.model_asked, "waiting", ""))
@@ -152,7 +166,7 @@ class StoredModel:
             chosen = np.random.default_rng().choice(len(positions), ASKED_AGAIN, replace=False)
             positions = [positions[i] for i in chosen]
         answers = list(self.model_asked.score([prompts[i] for i in positions]))
-        failed = [scored.error for scored in answers if scored.logprobs is None]
+        failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
         return all(
@@ -206,7 +220,7 @@ class _Call:
             for scored in self.owner.model_asked.score([prompts[i] for i in missing]):
                 position = missing[scored.index]
                 if scored.logprobs is None:  # not kept, so that it is asked again
-                    yield Scored(position, None, scored.error)
+                    yield replace(scored, index=position)
                 elif not are_logprobs(scored.logprobs):
                     yield Scored(position, None, f"not log-probabilities: {scored.logprobs.tolist()}")
                 else:
@@ -317,4 +331,5 @@ def _token_bytes(item: Encoded) -> bytes:
 
 def _text_bytes(prompt: Prompt) -> bytes:
     messages = [(message.role, message.content) for message in prompt.messages]
-    return json.dumps([prompt.text, prompt.continuations, messages, prompt.to_end]).encode()
+    state = [] if prompt.state is None else [prompt.state]
+    return json.dumps([prompt.text, prompt.continuations, messages, prompt.to_end, *state]).encode()

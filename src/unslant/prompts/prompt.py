@@ -21,6 +21,9 @@ class Prompt:
     If ``messages`` are given, they are written with the model's chat template and the assistant's turn is opened;
     ``text`` (usually empty) is then the beginning of the assistant's reply.
 
+    If ``state`` is given, the server words the prompt: ``text`` is the question, ``continuations`` are the options from
+    top to bottom, and ``state`` is what the question is about.
+
     Attributes:
         to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line
             end elsewhere.
@@ -32,8 +35,11 @@ class Prompt:
     messages: tuple[Message, ...] = ()
     group: str = ""
     to_end: bool = False
+    state: str | None = None
 
     def as_text(self) -> str:
         """The prompt for a person to read: each message under its role, then the text."""
+        if self.state is not None:
+            return "\n".join([f"[state]\n{self.state}\n\n[question]\n{self.text}\n\n[options]", *self.continuations])
         turns = [f"[{message.role}]\n{message.content}" for message in self.messages]
         return "\n\n".join([*turns, *([self.text] if self.text else [])])

@@ -22,6 +22,8 @@ from unslant.responses.earlier import with_fields
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
+DECISION = "decision"
+"""Elicitation of rows whose labels are a server's own, so that a label cannot be told from its position."""
 
 
 def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
@@ -145,7 +147,7 @@ SCHEMA = pa.schema(
 MEANINGS = {
     "question_id": "the question's id",
     "kind": "kind of presentation: `order`, `given`, `reverse`, `labels-reversed`, `vanilla`, `boat`, `control`, ...",
-    "elicitation": "how it was asked: `cloze`, `counterfactual`, `generate`",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`",
     "labels": "every label that is an answer, from the top",
     "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
     "answers": "the contents that are right here",

@@ -350,7 +350,7 @@ Logs = Annotated[
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
 Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
-_MODEL = "Reference model (fair, prefers-a, ...), folder or Hub id; http://HOST/v1#NAME; inspect:PROVIDER/NAME."
+_MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
 _QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
 Model = Annotated[str, Parameter(help=_MODEL)]
 OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]

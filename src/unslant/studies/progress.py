@@ -94,7 +94,7 @@ def facts(task: Task) -> list[str]:
         found.append(f"{_duration((total - done) / rate)} left")
     begun = min(total, -(-done // AT_ONCE) * AT_ONCE)  # tokens are counted a portion at a time, ahead
     saving = _fewer_tokens(model, begun)
-    found += [f"{saving:.1f}x fewer tokens"] if saving else []
+    found += [f"{saving:.1f}x fewer tokens"] if saving > 1 else []
     return [*found, *filter(None, [getattr(model, "waiting", "")])]
 
 

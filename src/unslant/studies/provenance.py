@@ -141,8 +141,10 @@ def cost_lines(cost: Cost) -> list[str]:
     line = count(cost.prompts, "prompt") + (
         f" in {cost.seconds:.1f} s" if cost.seconds else ""
     )  # recorded files have no time
-    if cost.tokens:  # unknown for servers
-        line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
+    if cost.tokens:  # unknown for most servers
+        line += f"; {cost.tokens:,} tokens computed"
+    if cost.tokens_plain > cost.tokens > 0:
+        line += f", {_times(cost.tokens_plain, cost)} if each prompt were run alone"
     if cost.tokens and cost.tokens_baqckv:
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
     return [f"{line}."]

@@ -84,7 +84,7 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
 def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
     """Estimate the prior on a sample of usable questions; answer those by the mean over their rotations."""
     by_position, known = scores.under(_rotations(scores))
-    usable = known.all(axis=1) & scores.has_answer
+    usable = known.all(axis=1) & (by_position.sum(axis=2) > 0).all(axis=1) & scores.has_answer
     free = np.flatnonzero(usable & ~scores.pinned.any(axis=1))
     drawn_rows = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, seed)
     sample = free[drawn_rows] if len(free) else free
@@ -114,7 +114,7 @@ def _rotations(scores: OrderScores) -> Ints:
 def _gray_box(scores: OrderScores) -> _Corrected:
     given, reverse = scores.given, scores.reversed
     single = scores.movable < 2  # the reversed order is the given one
-    usable = given.ok & (reverse.ok | single)
+    usable = (given.chosen >= 0) & ((reverse.chosen >= 0) | single)
     both = np.stack([given.probs, np.where(single[:, None], given.probs, reverse.probs)], axis=1)
     probs = np.zeros(given.probs.shape)
     probs[usable] = mean_of_orders(both[usable])

@@ -9,7 +9,7 @@ from statistics import fmean
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
 from unslant.presentations import ShotChooser, parse_labels
-from unslant.prompts import Cloze, Prompt
+from unslant.prompts import Cloze, Decision, Prompt
 from unslant.reports.numbers import count
 from unslant.studies.audit.settings import AuditSettings
 
@@ -46,19 +46,23 @@ def estimate(
     if not in_words:
         from unslant.studies.audit.study import audit_presentations
 
-        cloze = Cloze(writer)
+        own_labels = address.scheme != "decision"
+        elicitation = Cloze(writer) if own_labels else Decision.of(writer)
         by_question = [
             [
                 prompt
-                for shown in audit_presentations(question, settings.orders, alphabet, settings.seed)
-                for prompt in cloze.prompts(shown.with_shots(chooser.of(question)))
+                for shown in audit_presentations(
+                    question, settings.orders, alphabet, settings.seed, own_labels=own_labels
+                )
+                for prompt in elicitation.prompts(shown.with_shots(chooser.of(question)))
             ]
             for question in found
         ]
         prompts = [prompt for own in by_question for prompt in own]
         tokens = _total(prompts, len(prompts), length)
         lines = [
-            f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score, and a few without content.",
+            f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score"
+            f"{', and a few without content' * own_labels}.",
             f"Tokens in the prompts: about {tokens:,} ({how}), each prompt run alone.",
         ]
         if address.scheme:

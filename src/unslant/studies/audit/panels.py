@@ -14,6 +14,7 @@ from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
+from unslant.studies.audit.decisions import decision_lines
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
@@ -132,8 +133,6 @@ def notes(result: AuditResult) -> list[str]:
         (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
     ]
     one_order = counts.one_order == counts.questions
-    if one_order:
-        sentences = sentences[1:4]
     mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
     return [
         *(
@@ -156,7 +155,7 @@ def notes(result: AuditResult) -> list[str]:
             if counts.bounded_scores
             else []
         ),
-        *counted(sentences),
+        *counted(sentences[1:4] if one_order else sentences),
         *(
             [
                 "Every question was shown in one order. To know whether the order matters, ask again in several: "
@@ -165,6 +164,7 @@ def notes(result: AuditResult) -> list[str]:
             if one_order
             else []
         ),
+        *decision_lines(result.responses),
         *logged_lines(result.meta),
         *(
             [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]

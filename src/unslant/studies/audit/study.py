@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from unslant.asking import Asked, Progress, ask, no_progress
+from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
 from unslant.models import ChatModel, ScoringModel
+from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
     Presentation,
@@ -38,6 +39,7 @@ def audit(
 ) -> AuditResult:
     """Present every question in many orders and measure how much of the score is bias.
 
+    A decision endpoint labels the options itself, so that only their order changes; nothing is asked without content.
     A model that gives only replies is audited by these (:mod:`unslant.studies.audit.words`), as is any other with
     ``elicit="generate"``. Of others, labels are scored: every question is also shown as given, reversed, with labels
     reversed, with both reversed, and with labels shifted by one; a question without content is shown once per label
@@ -61,18 +63,21 @@ def audit(
         from unslant.studies.audit.words import audit_in_words
 
         return audit_in_words(model, found, chosen, progress=progress)
-    alphabet, seed, elicitation = parse_labels(chosen.labels), chosen.seed, Cloze(chosen.writer())
+    alphabet, seed, writer = parse_labels(chosen.labels), chosen.seed, chosen.writer()
     chooser, shown, about_all = prepared(found, chosen)
+    asker = opened(model)
+    elicitation, own_labels = elicitation_of(asker, writer), not renders_prompts(asker)
+    if not own_labels:
+        chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 
     def asked() -> Iterator[Asked]:
         for question in found:
             examples = chooser.of(question)
             for presentation in shown(question):
                 yield question, presentation.with_shots(examples)
-        for n in sorted({len(question.options) for question in found}):
+        for n in sorted({len(question.options) for question in found} if own_labels else ()):
             yield from control_presentations(n, alphabet, seed=seed)
 
-    asker = opened(model)
     before = asker.cost.copy()
     responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
     first = next(asked(), None)
@@ -84,16 +89,19 @@ def audit(
 
 
 def prepared(
-    found: QuestionSet[Question], chosen: AuditSettings
+    found: QuestionSet[Question], chosen: AuditSettings, *, own_labels: bool = True
 ) -> tuple[ShotChooser, Callable[[Question], list[Presentation]], int]:
     """Worked examples, presentations of a question, and how many there are of all, where labels are scored.
+
+    Args:
+        own_labels: see :func:`audit_presentations`.
 
     Raises:
         InputError: if questions, labels, orders or worked examples do not go together: here, not on the way.
     """
     alphabet, seed = parse_labels(chosen.labels), chosen.seed
     chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
-    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed)
+    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed, own_labels=own_labels)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}
     for question in found:
         shape = len(question.options), question.pinned
@@ -103,13 +111,16 @@ def prepared(
 
 
 def audit_presentations(
-    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
+    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0, *, own_labels: bool = True
 ) -> list[Presentation]:
     """A question's order set, plus given and reversed where not already included, and rearranged labels.
 
     Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
     separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
     options are all pinned have a single order, hence no reversed one.
+
+    Args:
+        own_labels: the labels are ours; a decision endpoint has its own, which cannot be rearranged.
     """
     found = orders_for(question, orders, seed)
     given, reverse = given_order(question), reversed_order(question)
@@ -117,6 +128,8 @@ def audit_presentations(
     for kind, order in (("given", given), ("reverse", reverse)):
         if order not in found:
             shown.append(present(question, order, alphabet, kind))
+    if not own_labels:
+        return shown
     labels = labels_for(alphabet, len(question.options))
     upside_down = labels[::-1]
     shown.append(present(question, given, kind="labels-reversed", labels=upside_down))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.asking import ModelAsker, Progress, no_progress
+from unslant.asking import ModelAsker, Progress, elicitation_of, no_progress
 from unslant.debias import Debiaser, Method, method_named
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
@@ -20,7 +20,6 @@ from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
-from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
@@ -68,7 +67,7 @@ def debias_study(
     if not train and any(method.held_out for method in methods.values()):
         halves = [_halves(found, chosen.seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
-    elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
+    writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
     told = [chosen.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
     design = blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
     entries: list[Entry] = []
@@ -76,7 +75,7 @@ def debias_study(
     for model in models if isinstance(models, list | tuple) else [models]:
         loaded = opened(model, needs)
         asked.append(model_block(loaded.name, facts_of(loaded)))
-        asker = partial(ModelAsker, loaded, elicitation, alphabet, progress=progress)
+        asker = partial(ModelAsker, loaded, elicitation_of(loaded, writer), alphabet, progress=progress)
         entries += _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress).all(methods)
     meta = {
         "study": "debias",

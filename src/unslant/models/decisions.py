@@ -1,0 +1,254 @@
+"""Decision endpoints: servers that are given a question and its options, and answer with a probability for each.
+
+The last part of the address names the format: ``/v1/systemone`` (System One: ``transformers serve``, vLLM and others)
+or ``/v1/decisions`` (OpenAI). The server words the prompt and labels the options, so it is given a prompt with a
+``state`` (:class:`unslant.prompts.Decision`), one question a request. Probabilities are normalised over the options and
+none is missing, but some servers round them to two decimals.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import numpy as np
+
+from unslant.errors import ModelError
+from unslant.models.base import Cost, Scored
+from unslant.models.http import Endpoint, Refused
+from unslant.models.options import KEY_VARIABLES, Address
+from unslant.models.served import DEADLINE, TIMEOUT
+from unslant.prompts.prompt import Prompt
+
+SYSTEM_ONE, OPENAI = "systemone", "decisions"
+BREAKS_TIE = 1e-8
+"""Nats by which the option that the server chose is raised above those that its rounding makes equal."""
+_NAME = "q"
+_OF_THIS_REQUEST = frozenset({400, 413, 422})
+"""Of HTTP; any other refusal concerns all requests."""
+_MOST_PLACES = 12
+_TOLERANCE = 1e-3
+_HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state="Answer the question.")
+
+
+class DecisionModel:
+    """A model behind a decision endpoint, as a scoring model that words its prompts itself.
+
+    Args:
+        model: name the server knows it by.
+        url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
+        key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
+    """
+
+    renders_prompts = True
+
+    def __init__(
+        self,
+        model: str,
+        url: str,
+        *,
+        key_variable: str = KEY_VARIABLES[-1],
+        timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+        retries: int = 5,
+        wait: float = 0.5,
+        connections: int = 8,
+    ) -> None:
+        base_url, _, self.format = url.rstrip("/").rpartition("/")
+        if self.format not in (SYSTEM_ONE, OPENAI):
+            raise ModelError(f"{url}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}")
+        self.model = model
+        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
+        self._about = Endpoint(base_url, key_variable, timeout, deadline, 0, wait, 1)
+        self._who: dict[str, str] = {}
+        self._cost = Cost()
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    @property
+    def address(self) -> Mapping[str, str]:
+        """What is known of it without asking."""
+        return {"model": self.model, "base_url": self._url, "engine": self.format}
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """The address, and what the server said of itself when it was last asked (:meth:`ask_identity`)."""
+        return {**self.address, **self._who}
+
+    @property
+    def waiting(self) -> str:
+        """What is being waited for, where a request failed for the time being; empty otherwise."""
+        return self.server.waiting
+
+    @property
+    def cost(self) -> Cost:
+        """Prompts and seconds; tokens as the server counts them (``tokens`` without those from its cache)."""
+        return self._cost
+
+    @property
+    def _url(self) -> str:
+        return f"{self.server.base_url}/{self.format}"
+
+    def ask_identity(self) -> None:
+        """Put a small question to the server, and ask what it lists of the model.
+
+        Raises:
+            ModelError: if it cannot be reached, does not accept the key, or does not decide.
+        """
+        try:
+            ((_, (answer, answered_as)),) = self.server.all([_HELLO], self._put)
+        except ModelError as error:
+            raise ModelError(
+                f"{self.model} at {self._url} does not decide: {error}; scores that are stored are used without asking "
+                "with --offline"
+            ) from None
+        if answer.logprobs is None and not answer.declined:
+            raise ModelError(f"{self.model} at {self._url} does not decide: {answer.error}")
+        ((_, listed),) = self._about.all([self.model], self._listed)
+        self._who = {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
+
+    async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
+        """The texts of the model's entry in the server's list; most servers have one."""
+        try:
+            listed = await self._about.send(client, "models")
+        except ModelError:
+            return {}
+        entries = listed.get("data") if isinstance(listed, Mapping) else None
+        found = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
+        return {f"listed_{key}": text for entry in found for key, text in entry.items() if isinstance(text, str)}
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        """Put every question to the server; one that it declines, or answers in no usable way, gets no scores.
+
+        A probability that is rounded to 0 counts as half of what it can be at most. Where rounding makes options
+        equal, the one that the server chose is above the others by :data:`BREAKS_TIE`.
+
+        Raises:
+            ModelError: if a request fails for good; it names the group. If a prompt was worded here.
+        """
+        if any(prompt.state is None for prompt in prompts):
+            raise ModelError(
+                f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision "
+                "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
+            )
+        started = time.monotonic()
+        try:
+            for index, (answer, _) in self.server.all(prompts, self._put):
+                self._cost.prompts += 1
+                self._cost.forwards += 1
+                yield replace(answer, index=index)
+        finally:
+            self._cost.seconds += time.monotonic() - started
+
+    async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
+        """What came of a question, and who answered."""
+        place = f"question {prompt.group!r}" if prompt.group else "a question"
+        options = prompt.continuations
+        if twice := next((option for option in options if options.count(option) > 1), None):
+            return Scored(0, None, f"{place}: two options read {twice!r}; a decision endpoint names them by text"), ""
+        try:
+            reply = await self.server.send(client, self.format, _request(self.format, self.model, prompt))
+        except Refused as error:
+            if error.status in _OF_THIS_REQUEST:
+                return Scored(0, None, f"{place}: {error}"), ""
+            raise ModelError(f"{self.model} at {self._url}, {place}: {error}") from None
+        except ModelError as error:
+            raise ModelError(f"{self.model} at {self._url}, {place}: {error}") from None
+        try:
+            answer, model = read_answer(self.format, reply, options), str(reply["model"])
+            used, known = _tokens(reply["usage"])
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                f"{self.model} at {self._url}, {place}: the reply has not the shape of /{self.format} ({error!r})"
+            ) from None
+        self._cost.tokens += used - known
+        self._cost.tokens_plain += used
+        return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
+
+
+def open_decisions(address: Address) -> DecisionModel:
+    """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
+    options = address.options
+    return DecisionModel(
+        address.model,
+        str(options.base_url),
+        key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
+        timeout=options.timeout or TIMEOUT,
+        retries=options.retries,
+        connections=options.connections,
+    )
+
+
+def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:
+    asked: dict[str, Any] = {"type": "choice", "instructions": prompt.text}
+    if format == SYSTEM_ONE:
+        asked["criteria"] = dict.fromkeys(prompt.continuations)  # shown in this order
+        return {"model": model, "state": prompt.state, "questions": {_NAME: asked}}
+    asked |= {"name": _NAME, "choices": [{"value": option} for option in prompt.continuations]}
+    return {"model": model, "input": prompt.state, "questions": [asked]}
+
+
+def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens of the prompt, and those of them that came from the server's cache."""
+    return int(usage["input_tokens"]), int((usage.get("input_tokens_details") or {}).get("cached_tokens", 0))
+
+
+def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
+    """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.score`.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError, AttributeError: if it has not the shape of the format.
+    """
+    answer = reply["answers"][_NAME if format == SYSTEM_ONE else 0]
+    if answer["type"] == "refusal":
+        return Scored(0, None, "the server declined to answer", declined=True)
+    told = answer["probabilities"]
+    pairs = told.items() if format == SYSTEM_ONE else [(one["value"], one["probability"]) for one in told]
+    found = {value: float(probability) for value, probability in pairs}
+    if sorted(value for value, _ in pairs) != sorted(options):
+        return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, found))}")
+    if _sorted_by_server(list(found), options) and list(found.values()) != sorted(found.values(), reverse=True):
+        return Scored(
+            0,
+            None,
+            "the server returns the options in a sequence of its own, so they may not be shown as they were sent",
+        )
+    probs = np.array([found[option] for option in options])
+    places = min(_MOST_PLACES, max(1, *(_places(p) for p in probs)))
+    step = 10.0**-places
+    if not (np.isfinite(probs) & (probs >= 0) & (probs <= 1)).all() or (
+        abs(math.fsum(probs) - 1) > len(probs) * step / 2 + _TOLERANCE
+    ):
+        return Scored(0, None, f"no probabilities, or they do not sum to 1: {probs.tolist()}")
+    choice = answer["choice"]
+    if choice not in options or found[choice] < probs.max() - 1.5 * step:
+        return Scored(0, None, f"the server chose {choice!r}, but it is not the most probable option")
+    chosen = options.index(choice)
+    logprobs = np.log(np.maximum(probs, min(step, 0.01) / 4))  # 1 and 0 may well be exact
+    if (np.delete(probs, chosen) >= probs[chosen]).any():
+        logprobs[chosen] = logprobs.max() + BREAKS_TIE
+    return Scored(0, logprobs)
+
+
+def _places(probability: float) -> int:
+    """Decimals with which a number is written."""
+    exponent = Decimal(repr(float(probability))).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _sorted_by_server(returned: Sequence[str], sent: Sequence[str]) -> bool:
+    """Whether options came back in another order, which is how objects are kept in some languages.
+
+    JavaScript puts keys that are whole numbers first, by value; others sort all keys.
+    """
+    numbers = sorted((option for option in sent if option.isdecimal() and str(int(option)) == option), key=int)
+    by_number = [*numbers, *(option for option in sent if option not in numbers)]
+    return list(returned) != list(sent) and list(returned) in (by_number, sorted(sent))
