@@ -8,7 +8,7 @@ from unslant.questions.recipes import RECIPES, Recipe, recipes
 from unslant.questions.statements import load_judging, load_math
 
 __all__ = [
-    "EMBEDDED", "SKEWED", "MAX_OPTIONS", "MIN_OPTIONS", "RECIPES", "JudgingQuestion", "LoadReport", "MathQuestion", "Question",
-    "QuestionSet", "Recipe", "find_pinned", "load_judging", "load_math", "load_questions", "recipes",
+    "EMBEDDED", "MAX_OPTIONS", "MIN_OPTIONS", "RECIPES", "SKEWED", "JudgingQuestion", "LoadReport", "MathQuestion",
+    "Question", "QuestionSet", "Recipe", "find_pinned", "load_judging", "load_math", "load_questions", "recipes",
     "write_questions",
 ]  # fmt: skip

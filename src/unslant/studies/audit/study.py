@@ -21,7 +21,6 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
-from unslant.prompts import Cloze
 from unslant.questions import SKEWED, Question, QuestionSet
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
