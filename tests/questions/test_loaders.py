@@ -402,7 +402,7 @@ def test_names_that_lead_nowhere(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.jsonl: no such file"):
         load_questions(tmp_path / "nowhere.jsonl")
     with pytest.raises(
-        InputError, match=r"'mnlu' is neither a file nor a known question set.*embedded, embedded-skewed, mmlu, mmlu-pro"
+        InputError, match=r"'mnlu' is neither a file nor a known question set.*embedded, embedded-skewed, mmlu"
     ):
         load_questions("mnlu")
     with pytest.raises(InputError, match="is a folder"):
