@@ -62,6 +62,7 @@ class Backend:
 
 _WEB = ("http://", "https://")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
+_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"})
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
@@ -74,7 +75,7 @@ BACKENDS: dict[str, Backend] = {
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | {"base_url"},
+        _REMOTE | _OF_SCORES | {"base_url", "header", "extra_body"},
     ),
     "inspect": Backend(
         "a model behind inspect",
@@ -115,7 +116,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if not model:
         raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
     given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
-    useless = [f"--{option.replace('_', '-')}" for option in given if option not in backend.options]
+    applies = backend.options - (_OF_SCORES if tuple(needs) == ("generate",) else frozenset())
+    useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
     for need in needs:

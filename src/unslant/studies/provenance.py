@@ -135,9 +135,13 @@ def cost_lines(cost: Cost) -> list[str]:
     line = count(cost.prompts, "prompt") + (
         f" in {cost.seconds:.1f} s" if cost.seconds else ""
     )  # recorded files have no time
-    if cost.tokens:  # unknown for servers
+    if cost.tokens and not cost.tokens_baqckv:
+        line += (
+            f"; {cost.tokens_plain - cost.tokens:,} of {cost.tokens_plain:,} tokens from the server's prefix cache, by "
+            "its own count"
+        )
+    elif cost.tokens:
         line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
-    if cost.tokens and cost.tokens_baqckv:
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
     return [f"{line}."]
 
