@@ -156,11 +156,11 @@ class Slots:
 @pytest.mark.parametrize("connections", [1, 12])
 def test_requests_under_way_adapt_to_what_the_server_refuses(connections: int) -> None:
     slots = Slots(3)
-    prompts = [Prompt(f"Question {i}?", (" A", " B"), group=f"q{i % 40}") for i in range(240)]
+    prompts = [Prompt(f"Question {i}?", (" A", " B"), group=f"q{i % 40}") for i in range(120)]
     with FaultServer(slots.answer).running() as server:
         model = ServedModel("m", server.url, key_variable="NONE", wait=0.01, retries=20, connections=connections)
-        assert sorted(scored.index for scored in model.score(prompts)) == list(range(240))
+        assert sorted(scored.index for scored in model.score(prompts)) == list(range(120))
     assert slots.most <= connections
-    assert slots.refused < 240 / 2
+    assert slots.refused < 120 / 2
     assert model.server.limit.size < 12
     assert (slots.refused == 0) == (connections == 1)

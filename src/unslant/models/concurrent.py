@@ -23,7 +23,6 @@ _Found = TypeVar("_Found")
 _SLOW = 4.0  # times the usual latency: requests queue up
 _JITTER = 0.05  # seconds of latency that say nothing
 _SMOOTHING = 0.2
-_DRIFT = 1.01  # a reply: later prompts may be longer, so that the lowest latency seen is no yardstick for ever
 
 
 class Limit:
@@ -51,7 +50,7 @@ class Limit:
     def answered(self, seconds: float) -> None:
         """A request was answered after so long."""
         self._usual += (seconds - self._usual) * (_SMOOTHING if self._usual else 1.0)
-        self._lowest = min(self._lowest * _DRIFT, self._usual)
+        self._lowest = min(self._lowest, self._usual)
         if self._usual > _SLOW * self._lowest + _JITTER:
             self.overloaded()
         elif self.adaptive:
@@ -61,6 +60,8 @@ class Limit:
     def overloaded(self) -> None:
         """The server has too much to do. What comes of one burst of requests counts once."""
         now = time.monotonic()
+        if self.size == 1:  # it is slow by itself, with longer prompts for example: a new yardstick
+            self._lowest = self._usual
         if self.adaptive and now - self._cut_at > max(self._usual, _JITTER):
             self.size, self._starting, self._cut_at = max(1.0, self.size / 2), False, now
 
