@@ -88,7 +88,7 @@ def test_what_is_not_known_is_said_again_when_it_is_recalled(unslant: Callable[.
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran], tmp_path: Path) -> None:
-    served, left = stub(), [90]
+    served, left = stub(), [40]
     plain = served.answer
 
     def answer(request: dict[str, Any]) -> Fault:
@@ -97,7 +97,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran]
 
     served.answer = answer  # type: ignore[method-assign]
     with served.running() as server:
-        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 20, "--orders", 2)
+        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 6, "--orders", 2, "--connections", 2)
         asked += ("--store", tmp_path / "s.sqlite3")
         stopped = unslant(*asked)
         assert stopped.code == 2
@@ -107,7 +107,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran]
         once = 10_000 - left[0]
         left[0] = 10_000
         whole = unslant(*asked[:-1], tmp_path / "other.sqlite3")
-    assert once <= (10_000 - left[0]) - 90 + 32 + 8  # those under way are lost, and eight are asked again, to compare
+    assert once <= (10_000 - left[0]) - 40 + 2 + 8  # those under way are lost, and eight are asked again, to compare
     assert whole.out.splitlines()[0] == went_on.out.splitlines()[0]
 
 

@@ -202,8 +202,11 @@ class ServedModel:
     def _ask(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds | str]]:
         if not prompts:
             return
-        started = time.monotonic()
-        scores = self._label_scores()
+        since = time.monotonic()
+        try:
+            scores = self._label_scores()
+        except ModelError as error:
+            raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
         scores.check(prompts)
 
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
@@ -215,13 +218,12 @@ class ServedModel:
             except ModelError as error:
                 raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
 
-        try:
-            for index, found in self.server.all(prompts, ask, runs(prompts, self.server.limit.most)):
-                self._cost.prompts += 1
-                self._cost.forwards += 1
-                yield index, found
-        finally:
-            self._cost.seconds += time.monotonic() - started
+        for index, found in self.server.all(prompts, ask, runs(prompts, self.server.limit.most)):
+            now = time.monotonic()
+            self._cost.prompts += 1
+            self._cost.forwards += 1
+            self._cost.seconds, since = self._cost.seconds + now - since, now
+            yield index, found
 
     def _label_scores(self) -> LabelScores:
         if self._scores is None:
