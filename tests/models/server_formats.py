@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.serving import Fault, FaultServer
 
-PROBABILITIES = {" A": 0.4, " B": 0.2, "A": 0.3, "B": 0.05, " C": 1e-4, "C": 1e-5}
+PROBABILITIES = {" A": 0.4, " B": 0.2, "A": 0.3, "B": 0.05, " C": 1e-4, "C": 1e-5, " D": 9e-5, "D": 9e-6}
 FILLERS = 2_000
 """Tokens between the likely labels and the unlikely ones."""
 TOKENS = {
