@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tests.models.server_formats import LOGPROBS, OF_KIND, Served
+from tests.serving import Fault
 from unslant.errors import ModelError
+from unslant.models import served as module
 from unslant.models.served import ServedModel
 from unslant.prompts import Message, Prompt
 
@@ -46,6 +48,22 @@ def test_a_server_is_told_by_what_it_answers(kind: str) -> None:
         told = served(server.url, server="openai")
         one(told, CHAT)
     assert told.facts == {"server": "openai"}
+
+
+@pytest.mark.parametrize("status", [200, 403, 429, 502])
+def test_whatever_else_stands_at_the_root_of_an_address_says_nothing(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.2)
+    other = Fault(status, "<html>")
+    server = Served("somebody")
+    look = server.get
+    server.get = lambda path: look(path) if path == "/v1/models" else other  # type: ignore[method-assign]
+    with server.running() as running:
+        model = served(running.url, wait=60.0)
+        model.ask_identity()
+        one(model, CHAT)
+    assert model.facts == {"server": "unknown"}
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp"])

@@ -194,6 +194,8 @@ class Endpoint:
             try:
                 return json.loads(data)
             except (ValueError, RecursionError) as error:
+                if body is None:
+                    raise Refused("the answer is no JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
         problem = f"HTTP {response.status_code} {response.reason_phrase}"
         if response.status_code in _OVERLOADED:

@@ -6,11 +6,13 @@ nowhere else. A server is asked who it is, for its address says little about the
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +32,8 @@ TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
 DEADLINE = 300.0
 """Seconds to wait for a usable reply, all tries together."""
+LOOK = 5.0
+"""Seconds to look what a server has below its root."""
 CONNECTIONS = 32
 """Requests at a time, at most; see :class:`~unslant.models.concurrent.Limit`."""
 _HELLO = {"prompt": "1 + 1 =", "max_tokens": 1, "temperature": 0}
@@ -146,6 +150,11 @@ class ServedModel:
 
     async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
         route, body = asked
+        if route.startswith("//"):  # which only some servers have; what else may stand there says nothing
+            with suppress(ModelError, TimeoutError):
+                async with asyncio.timeout(LOOK):
+                    return await self.server.send(client, route)
+            return None
         try:
             return await self.server.send(client, route, body and {"model": self.model, **body, **self._extra})
         except Refused as refused:
