@@ -194,7 +194,7 @@ class FaultServer:
 
         server = Server(("127.0.0.1", port), Handler)
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         self.port = server.server_port
         self.url = f"http://127.0.0.1:{self.port}/v1"

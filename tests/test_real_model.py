@@ -74,12 +74,23 @@ def page(row: Response) -> tuple:
 def test_llama_cpp_scores_as_transformers_does(model, real_model: str, questions, tmp_path: Path) -> None:
     """Within the error of quantization: one computes with four bits, the other with the same weights unpacked."""
     with llama_server(Path(real_model), tmp_path / "log") as address:
-        served = unslant.audit(f"{address}#real", questions, orders="reverse")
-    local = {page(row): row for row in unslant.audit(model, questions, orders="reverse").responses.rows()}
-    rows = served.responses.rows()
-    assert {row.status for row in rows} <= {"ok", "censored"}
-    apart = [
-        np.abs(softmax(row.logprobs) - softmax(local[page(row)].logprobs)).max() for row in rows if row.status == "ok"
-    ]  # fmt: skip
-    assert len(apart) > 0.9 * len(rows)
+        exact = unslant.audit(f"{address}#real", questions, orders="reverse")
+        few = unslant.audit(unslant.open_model(f"{address}#real", top=5), questions, orders="reverse")
+    ours = unslant.audit(model, questions, orders="reverse")
+    local = {page(row): row for row in ours.responses.rows()}
+    rows = exact.responses.rows()
+    assert {(row.status, row.bounds) for row in rows} == {("ok", ())}
+    apart = [np.abs(softmax(row.logprobs) - softmax(local[page(row)].logprobs)).max() for row in rows]
+    same = [np.argmax(row.logprobs) == np.argmax(local[page(row)].logprobs) for row in rows]
     assert np.mean(apart) < 0.05
+    assert np.mean(same) > 0.9
+    assert exact.metrics.means.label_mass.value == pytest.approx(ours.metrics.means.label_mass.value, abs=0.05)
+    assert exact.cost.tokens_plain == ours.cost.tokens_plain  # the same tokens, by the server's own count,
+    assert exact.cost.tokens < 0.8 * exact.cost.tokens_plain  # and its prefix cache has some of them
+    whole = {page(row): row for row in rows}
+    assert few.metrics.bounded_scores > 0
+    for row in few.responses.rows():
+        assert row.status in ("ok", "censored")
+        for place, value in enumerate(row.logprobs):
+            known = whole[page(row)].logprobs[place]
+            assert value > known - 0.3 if place in row.bounds else value == pytest.approx(known, abs=0.3)

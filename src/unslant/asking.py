@@ -157,8 +157,8 @@ def _try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[i
         if done in (_FIRST_LOOK, len(prompts)) and 2 * bounded > labels:
             raise ModelError(
                 f"{model.name}: {bounded:,} of the first {labels:,} label scores are only upper bounds: the labels are "
-                "not among the tokens that the server returns, so the model is about to say something else; try "
-                "--chat, another --template or --labels, or a server that returns more tokens"
+                "not among the tokens that the server returns, so the model is about to say something else (to think, "
+                "for example); try --chat, another --template or --labels, or a server that returns more tokens"
             )
     return scored
 

@@ -91,3 +91,23 @@ def first_line(error: BaseException) -> str:
 def without_user_info(text: str) -> str:
     """A message, or a word of a command, without the user and password that an address in it may hold."""
     return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)
+
+
+def recordable(command: Iterable[str]) -> list[str]:
+    """The words of a command as they may be written down: without user info, and headers (``--header``) without values.
+
+    A value that names a variable (``$NAME``) stays.
+    """
+    words = [without_user_info(word) for word in command]
+    for i, word in enumerate(words):
+        option, equals, header = word.partition("=")
+        if option == "--header" and equals:
+            words[i] = f"{option}={_without_value(header)}"
+        elif word == "--header" and i + 1 < len(words):
+            words[i + 1] = _without_value(words[i + 1])
+    return words
+
+
+def _without_value(header: str) -> str:
+    name, _, value = header.partition(":")
+    return header if value.strip().startswith("$") else f"{name}: ***"

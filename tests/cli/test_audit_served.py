@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.command_line import Ran
-from tests.serving import llama_server
+from tests.models.server_formats import OF_KIND, Served
+from tests.serving import Fault, llama_server
 from unslant.reference import reference_path
 
 pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
@@ -25,7 +28,7 @@ def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran],
         served = unslant("audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json")
     assert served.code == 0, served.err
     assert "takes A when unsure" in served.out
-    assert "tokens computed" not in served.out  # the server counts them, and does not say
+    assert "tokens from the server's prefix cache, by its own count" in served.out
     local = unslant("audit", "prefers-a", "embedded", *common, "--json", tmp_path / "local.json")
     assert local.code == 0, local.err
     theirs, ours = (json.loads((tmp_path / f"{name}.json").read_text("utf-8")) for name in ("served", "local"))
@@ -39,3 +42,108 @@ def test_what_a_server_runs_cannot_be_changed(unslant: Callable[..., Ran]) -> No
     ran = unslant("audit", "m", "embedded", "--base-url", "http://127.0.0.1:9/v1", "--adapter", "a", "--no-store")
     assert ran.code == 2
     assert "leave out --adapter" in ran.err
+
+
+def stub(**more: Any) -> Served:
+    return replace(OF_KIND["vllm"](), **more)
+
+
+def test_a_model_that_thinks_is_refused_with_the_option_to_try(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+    thinking = stub(say="<think>")
+    plain = thinking.answer
+    off = {"enable_thinking": False}
+
+    def answer(request: dict[str, Any]) -> Fault:
+        return (stub().answer if request.get("chat_template_kwargs") == off else plain)(request)
+
+    thinking.answer = answer  # type: ignore[method-assign]
+    body = """{"chat_template_kwargs":{"enable_thinking":false}}"""
+    with thinking.running() as server:
+        asked = ("audit", "m", "embedded", "--base-url", server.url, "--chat", "--limit", 3, "--orders", "reverse")
+        refused = unslant(*asked, "--store", tmp_path / "s.sqlite3")
+        assert refused.code == 2
+        assert "thinks before it answers: its reply begins with '<think>'" in refused.err
+        assert f"--extra-body '{body}'" in refused.err
+        ran = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--extra-body", body, "--json", tmp_path / "out.json")
+    assert ran.code == 0, ran.err
+    told = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert told["metrics"]["means"]["label_mass"]["value"] == pytest.approx(0.35, abs=0.01)
+    assert "tokens from the server's prefix cache, by its own count" in ran.out
+
+
+def test_what_is_not_known_is_said_again_when_it_is_recalled(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+    with replace(OF_KIND["openai"](), most={"completions": 5, "chat": 20}, needs="").running() as server:
+        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 3, "--labels", "A", "--top", 4)
+        first = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--json", tmp_path / "first.json")
+        assert first.code == 0, first.err
+        server.requests.clear()
+        again = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--json", tmp_path / "again.json")
+        assert sum("logprobs" in request for request in server.requests) == 8  # asked again, to compare
+    offline = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--offline")
+    note = "Label scores that are only upper bounds, because the server did not return the label"
+    for ran in (first, again, offline):
+        assert note in " ".join(ran.out.split()), ran.out
+    one, two = (json.loads((tmp_path / f"{name}.json").read_text("utf-8")) for name in ("first", "again"))
+    assert one["metrics"] == two["metrics"]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+    served, left = stub(), [40]
+    plain = served.answer
+
+    def answer(request: dict[str, Any]) -> Fault:
+        left[0] -= "logprobs" in request
+        return plain(request) if left[0] >= 0 else Fault(401)
+
+    served.answer = answer  # type: ignore[method-assign]
+    with served.running() as server:
+        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 6, "--orders", 2, "--connections", 2)
+        asked += ("--store", tmp_path / "s.sqlite3")
+        stopped = unslant(*asked)
+        assert stopped.code == 2
+        left[0] = 10_000
+        went_on = unslant(*asked)
+        assert went_on.code == 0, went_on.err
+        once = 10_000 - left[0]
+        left[0] = 10_000
+        whole = unslant(*asked[:-1], tmp_path / "other.sqlite3")
+    assert once <= (10_000 - left[0]) - 40 + 2 + 8  # those under way are lost, and eight are asked again, to compare
+    assert whole.out.splitlines()[0] == went_on.out.splitlines()[0]
+
+
+def test_the_value_of_a_header_is_sent_and_written_nowhere(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+    seen: list[str | None] = []
+    with stub().running() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEAM_KEY", "s3cret-of-the-team")
+        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 2, "--orders", "given")
+        for i, header in enumerate(("Authorization: Basic s3cret-word", "Authorization: $TEAM_KEY")):
+            outputs = ("--json", tmp_path / f"{i}.json", "--html", tmp_path / f"{i}.html")
+            ran = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--header", header, *outputs)
+            assert ran.code == 0, ran.err
+            seen.append(server.authorizations[-1])
+        assert unslant("audit", "m", "embedded", "--base-url", server.url, "--header", "X: ***").code == 2
+        for wrong in ("no colon", ": x", "X:", "X: $NOT_THERE", "X: é"):
+            assert unslant("audit", "m", "embedded", "--base-url", server.url, "--header", wrong).code == 2
+    assert seen == ["Basic s3cret-word", "s3cret-of-the-team"]
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"s3cret" not in written
+    assert b"Authorization: ***" in written
+    assert b"Authorization: $TEAM_KEY" in written
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--extra-body", "[1]"), "is no JSON object"),
+        (("--extra-body", '{"stream": true}'), "'stream' is set by unslant"),
+        (("--server", "triton"), "give one of vllm, sglang, llama.cpp, ollama, openai, tgi"),
+        (("--top", "0"), "give 1 or more"),
+        (("--top", "5", "--elicit", "generate"), "leave out --top"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    unslant: Callable[..., Ran], words: tuple[str, ...], problem: str
+) -> None:
+    ran = unslant("audit", "m", "embedded", "--base-url", "http://127.0.0.1:9/v1", "--no-store", *words)
+    assert ran.code == 2
+    assert problem in " ".join(ran.err.split())

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.serving import Fault, FaultServer, completion
 from tests.studies.small_models import random_model
 from unslant.errors import ModelError
 from unslant.models import GenerateOptions, ModelOptions
@@ -76,3 +77,17 @@ def test_inspect_replies_and_failures():
 def test_an_unknown_inspect_model_is_named():
     with pytest.raises(ModelError, match="no-such-provider/x"):
         open_chat("inspect:no-such-provider/x")
+
+
+def test_what_is_added_to_requests_goes_with_replies_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+    with FaultServer(lambda _: Fault(body=completion("A"))).running() as server:
+        options = ModelOptions(header=("Authorization: Basic word",), extra_body='{"top_k": 1}')
+        model = open_chat(f"{server.url}#m", options, SHORT)
+        (reply,) = model.generate(PROMPTS[:1])
+    assert reply.text == "A"
+    assert {request["top_k"] for request in server.requests} == {1}
+    assert set(server.authorizations) == {"Basic word"}
+    assert model.identity["extra_body"] == '{"top_k": 1}'
+    assert "word" not in str(model.identity)

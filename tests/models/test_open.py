@@ -66,7 +66,7 @@ def test_a_served_model_is_opened_with_its_options() -> None:
     model = open_model("http://127.0.0.1:9/v1#m", connections=3, retries=0, timeout=7)
     assert isinstance(model, ServedModel)
     server = model.server
-    assert (model.model, server.base_url, server.connections) == ("m", "http://127.0.0.1:9/v1", 3)
+    assert (model.model, server.base_url, server.limit.most) == ("m", "http://127.0.0.1:9/v1", 3)
     assert (server.retries, server.timeout) == (0, 7)
 
 

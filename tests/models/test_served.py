@@ -8,7 +8,8 @@ import pytest
 
 from tests.serving import Fault, FaultServer, llama_server
 from unslant.errors import ModelError
-from unslant.models.served import ServedModel, label_bounds, top_logprobs
+from unslant.models.first_token import label_bounds, top_logprobs
+from unslant.models.served import ServedModel
 from unslant.prompts import Cloze, Message, Prompt, Writer, load_template
 
 pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
@@ -142,7 +143,7 @@ def test_a_chat_is_asked_as_a_chat():
         prompt = Prompt("", ("A", "C"), (Message("user", "Which?"),))
         (scored,) = served(server.url).score([prompt])
     assert server.requests[0]["messages"] == [{"role": "user", "content": "Which?"}]
-    assert server.requests[0]["top_logprobs"] == 20
+    assert server.requests[0]["top_logprobs"] == 100
     assert scored.logprobs[0] == pytest.approx(math.log(0.5))
 
 

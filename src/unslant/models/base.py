@@ -44,9 +44,11 @@ class Cost(Counts):
     """What scoring has cost so far, and what it would have cost done otherwise.
 
     Attributes:
-        tokens: tokens that went through the model's linear layers (distinct prefix-tree nodes with the tree engine).
+        tokens: tokens that went through the model's linear layers (distinct prefix-tree nodes with the tree engine; of
+            a server, those of prompts that were not in its prefix cache, where it counts them).
         tokens_plain: tokens if every prompt were run alone, whole, without padding.
-        tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1).
+        tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1);
+            0 for a server.
         prompts: prompts scored.
         forwards: forward passes made.
         seconds: wall-clock seconds inside ``score``.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Counts
-from unslant.models.options import Address, GenerateOptions
+from unslant.models.options import CONNECTIONS, Address, GenerateOptions
 from unslant.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -219,4 +219,4 @@ def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
 
     if generate.inspect:
         raise InputError("--inspect is about models behind inspect: leave it out for a local one")
-    return LocalChat(loading.open_local(address), generate, address.options.connections)
+    return LocalChat(loading.open_local(address), generate, address.options.connections or CONNECTIONS)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
@@ -16,12 +17,13 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from unslant.errors import InputError, ModelError, without_user_info
-from unslant.models.concurrent import as_they_come
+from unslant.models.concurrent import Limit, as_they_come
 
 LARGEST_REPLY = 32 << 20
 """Bytes of a reply that are read; a reply of label scores has a few thousand."""
 _LARGEST_PROBLEM = 4096
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_OVERLOADED = frozenset({429, 503})
 _LONGEST_WAIT = 60.0
 _Found = TypeVar("_Found")
 
@@ -53,9 +55,11 @@ class Endpoint:
         retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; not where nobody
             has ever answered.
         wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
-        connections: requests at a time.
+        connections: requests at a time, at most.
+        headers: more of them; what they hold is shown nowhere.
 
     Attributes:
+        limit: how many requests are under way at a time.
         base_url: without user and password.
         waiting: what is being waited for, where a request failed for the time being; empty otherwise.
 
@@ -72,6 +76,7 @@ class Endpoint:
         retries: int,
         wait: float,
         connections: int,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._url = base_url.rstrip("/")
         self.base_url = without_user_info(self._url)
@@ -81,7 +86,7 @@ class Endpoint:
             )
         self.key_variable = key_variable
         self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
-        self.connections = connections
+        self.limit, self._headers = Limit(connections), dict(headers or {})
         self._reached = False  # a server that never answered is not waited for
         self.waiting = ""
 
@@ -92,9 +97,13 @@ class Endpoint:
             raise ModelError(f"the key in {self.key_variable} holds characters that no header can carry")
         return httpx.AsyncClient(
             timeout=self.timeout,
-            limits=httpx.Limits(max_connections=self.connections),
+            limits=httpx.Limits(max_connections=self.limit.most),
             trust_env=not _is_loopback(urlsplit(self._url).hostname or ""),
-            headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+            headers={
+                "Accept-Encoding": "identity",
+                **({"Authorization": f"Bearer {key}"} if key else {}),
+                **self._headers,
+            },
         )
 
     def _key(self) -> str:
@@ -105,15 +114,19 @@ class Endpoint:
         user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
         plain = f"{unquote(user)}:{unquote(password)}".encode()
         secrets = {self._key(), password or user, unquote(password or user), b64encode(plain).decode() if user else ""}
+        secrets |= {word for value in self._headers.values() for word in (value, value.split()[-1])}
         for secret in sorted(filter(None, secrets), key=len, reverse=True):
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
         return without_user_info(text)
 
-    async def send(self, client: httpx.AsyncClient, route: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def send(
+        self, client: httpx.AsyncClient, route: str, body: Mapping[str, Any] | None = None, *, timed: bool = False
+    ) -> Any:
         """The decoded reply to a POST of ``body``, or to a GET, repeating what may be transient.
 
         Args:
             route: below the base URL; with two slashes, below the server's root (the base URL without ``/v1``).
+            timed: how long it takes says how busy the server is.
 
         Raises:
             ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.
@@ -129,7 +142,7 @@ class Endpoint:
         )
         try:
             async with asyncio.timeout(self.deadline):
-                return await tries(self._once, client, url, body)
+                return await tries(self._once, client, url, body, timed)
         except _Transient as last:
             count = tries.statistics["attempt_number"]
             problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
@@ -152,7 +165,8 @@ class Endpoint:
         problem = state.outcome.exception() if state.outcome else None
         self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {state.upcoming_sleep:.0f} s")
 
-    async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None) -> Any:
+    async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None, timed: bool) -> Any:
+        started = time.monotonic()
         try:
             async with (
                 asyncio.timeout(self.timeout),
@@ -160,6 +174,7 @@ class Endpoint:
             ):
                 data = await _read(response, LARGEST_REPLY if response.is_success else _LARGEST_PROBLEM)
         except TimeoutError:
+            self.limit.overloaded()
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -174,20 +189,29 @@ class Endpoint:
         if response.is_success:
             if len(data) > LARGEST_REPLY:
                 raise Refused(f"the reply is larger than {LARGEST_REPLY >> 20} MiB", response.status_code)
+            if timed:
+                self.limit.answered(time.monotonic() - started)
             try:
                 return json.loads(data)
             except (ValueError, RecursionError) as error:
+                if body is None:
+                    raise Refused("the answer is no JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
         problem = f"HTTP {response.status_code} {response.reason_phrase}"
+        if response.status_code in _OVERLOADED:
+            self.limit.overloaded()
         if response.status_code in _RETRIED:
             raise _Transient(problem, _retry_after(response), response.status_code)
         raise Refused(f"{problem}: {data[:300].decode('utf-8', 'replace')}", response.status_code)
 
     def all(
-        self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Found]]
+        self,
+        items: Sequence[Any],
+        ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Found]],
+        runs: Sequence[Sequence[int]] | None = None,
     ) -> Iterator[tuple[int, _Found]]:
-        """What ``ask`` finds for each item, with its index, as it comes; the first error ends it all."""
-        return as_they_come(items, ask, self.connections, self.client)
+        """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
+        return as_they_come(items, ask, self.limit, self.client, runs)
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:

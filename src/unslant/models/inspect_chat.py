@@ -16,8 +16,8 @@ import httpx
 from unslant.errors import InputError, ModelError, first_line, without_user_info
 from unslant.extras import needed
 from unslant.models.chat import Chat, Reply
-from unslant.models.concurrent import as_they_come
-from unslant.models.options import KEY_VARIABLES, Address, GenerateOptions, ModelOptions
+from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.options import CONNECTIONS, KEY_VARIABLES, Address, GenerateOptions, ModelOptions
 from unslant.models.reachable import refusal
 from unslant.prompts import Message, Prompt
 
@@ -50,13 +50,16 @@ class InspectChat(Chat):
         super().__init__()
         self._model, self.name = model, name
         self._how = options = options or ModelOptions()
+        self._connections = options.connections or CONNECTIONS
         self._options, self._probed = (generate or GenerateOptions()).filled(), False
         self._config = GenerateConfig(
             temperature=self._options.temperature,
             max_tokens=self._options.max_tokens,
-            max_connections=options.connections,
+            max_connections=self._connections,
             max_retries=options.retries,
             attempt_timeout=options.timeout,
+            extra_headers=options.headers() or None,
+            extra_body=options.body() or None,
         ).merge(_config(self._options.inspect))
 
     def at(self, generate: GenerateOptions) -> InspectChat:
@@ -69,7 +72,8 @@ class InspectChat(Chat):
     def identity(self) -> Mapping[str, str]:
         """Provider, model and address, which is all that is known of it, and how it generates."""
         base_url = without_user_info(str(getattr(self._model.api, "base_url", None) or ""))
-        return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **self._options.identity}
+        how = self._how.identity | self._options.identity
+        return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **how}
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         left = list(range(len(prompts)))
@@ -83,7 +87,7 @@ class InspectChat(Chat):
             yield replace(reply, index=left[place])
 
     def _all(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reply]]:
-        return as_they_come(prompts, self._one, self._how.connections, nullcontext)
+        return as_they_come(prompts, self._one, Limit(self._connections, adaptive=False), nullcontext)
 
     def _probe(self, prompt: Prompt) -> Reply | None:
         """The reply to the first prompt, or None where it failed in a way that says nothing of the others.
@@ -100,7 +104,7 @@ class InspectChat(Chat):
                 return error
 
         def asked(prompt: Prompt) -> Reply | Exception:
-            return next(found for _, found in as_they_come([prompt], ask, 1, nullcontext))
+            return next(found for _, found in as_they_come([prompt], ask, Limit(1), nullcontext))
 
         found = asked(prompt)
         if isinstance(found, Reply):

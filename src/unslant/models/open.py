@@ -64,6 +64,7 @@ class Backend:
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
+_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"})
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
@@ -76,7 +77,7 @@ BACKENDS: dict[str, Backend] = {
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | {"base_url"},
+        _REMOTE | _OF_SCORES | {"base_url", "header", "extra_body"},
     ),
     "decision": Backend(
         "a decision endpoint",
@@ -123,7 +124,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if not model:
         raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
     given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
-    useless = [f"--{option.replace('_', '-')}" for option in given if option not in backend.options]
+    applies = backend.options - (_OF_SCORES if tuple(needs) == ("generate",) else frozenset())
+    useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
     for need in needs:

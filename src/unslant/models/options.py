@@ -1,6 +1,10 @@
 """How models are found, run and made to generate: what a user may choose."""
 
+import json
+import os
+import re
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from unslant.errors import InputError
 
@@ -16,6 +20,11 @@ _HOW_SENT = (
 """Settings of inspect that change no reply, or may hold a key."""
 KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 """Where a server's key is looked for."""
+CONNECTIONS = 8
+"""Replies at a time, from a server or in one batch, where nothing else is said."""
+SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
+"""Kinds of servers that are known, see :mod:`unslant.models.servers`."""
+_SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,18 +43,76 @@ class ModelOptions:
     """Run model code that comes with the weights."""
     allow_missing: bool = False
     """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
-    connections: int = 8
-    """Requests to a server at a time; prompts in one batch where a local model generates."""
+    server: str = "auto"
+    """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
+    top: int | None = None
+    """Most probable tokens to ask a server for; by default as many as labels need and the server gives."""
+    header: tuple[str, ...] = ()
+    """Header of every request, as 'NAME: VALUE', or 'NAME: $VARIABLE' to read it from the environment."""
+    extra_body: str | None = None
+    """JSON object to add to every request, such as {"chat_template_kwargs":{"enable_thinking":false}}."""
+    max_completion_tokens: int | None = None
+    """Where labels are scored in a chat: send this in place of max_tokens 1."""
+    connections: int | None = None
+    """Requests to a server at a time: for scores up to 32, as it keeps up; for replies 8 (locally: in a batch)."""
     retries: int = 5
     """Repetitions of a request that failed for the time being."""
     timeout: int | None = None
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
-        for name, least in (("connections", 1), ("retries", 0), ("timeout", 1)):
+        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1}
+        for name, least in least_of.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} {value}: give {least} or more")
+        if self.server not in ("auto", *SERVERS):
+            raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
+        if self.header:
+            self.headers()
+        if taken := sorted(self.body().keys() & _SET_BY_US):
+            raise InputError(f"--extra-body: {taken[0]!r} is set by unslant; leave it out")
+
+    def headers(self) -> dict[str, str]:
+        """What ``header`` says, with the values of variables.
+
+        Raises:
+            InputError: on one that no request can carry, or that was not recorded with a command.
+        """
+        found = {}
+        for text in self.header:
+            name, colon, value = (part.strip() for part in text.partition(":"))
+            if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value:
+                raise InputError(f"--header {name!r}: write it as 'NAME: VALUE'")
+            if value == "***":
+                raise InputError(f"--header {name}: its value was not recorded with the command; give it again")
+            if value.startswith("$"):
+                value = os.environ.get(value[1:], "").strip()
+                if not value:
+                    raise InputError(f"--header {text!r}: the variable is not set")
+            if not (value.isascii() and value.isprintable()):
+                raise InputError(f"--header {name}: its value holds characters that no header can carry")
+            found[name] = value
+        return found
+
+    def body(self) -> dict[str, Any]:
+        """What ``extra_body`` says.
+
+        Raises:
+            InputError: if it is no JSON object.
+        """
+        try:
+            found = json.loads(self.extra_body or "{}")
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"--extra-body {self.extra_body}: is no JSON object")
+        return found
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The part of a model's identity that they are."""
+        return {"extra_body": json.dumps(self.body(), sort_keys=True)} if self.body() else {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,78 +1,46 @@
-"""Label scoring with a served model: an OpenAI-compatible server that returns the most probable first tokens.
+"""A served model: an OpenAI-compatible server that returns log-probabilities of first tokens, as a scoring model.
 
-A label is the continuation's whole text as one token. Where it is among the returned tokens its log-probability is
-exact; where it is not, it is only known to lie below: no unseen token is more probable than the least probable one
-returned, nor than what the returned ones leave. Such scores are intervals (:class:`Bounds`).
-
-Some servers accept ``logprobs``, ignore it and answer 200; some return the chat shape from the completions route. So
-what comes back is looked at, not trusted. The key is sent in the request's header and kept nowhere else. A server is
-asked who it is, for its address says little about the weights behind it.
+How labels are scored is told in :mod:`unslant.models.label_scores`. The key is sent in the request's header and kept
+nowhere else. A server is asked who it is, for its address says little about the weights behind it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 
-from unslant.arrays import Bools, Floats, are_logprobs
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
+from unslant.models.first_token import Bounds, NotLogprobs
 from unslant.models.http import Endpoint, Refused
+from unslant.models.label_scores import LabelScores
 from unslant.models.options import KEY_VARIABLES, Address
+from unslant.models.servers import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
 DEADLINE = 300.0
 """Seconds to wait for a usable reply, all tries together."""
-TOP = 20
-"""Most probable tokens asked for; 20 is what the OpenAI interface allows, some servers give more."""
-_TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
-_ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
+LOOK = 5.0
+"""Seconds to look what a server has below its root."""
+CONNECTIONS = 32
+"""Requests at a time, at most; see :class:`~unslant.models.concurrent.Limit`."""
 _HELLO = {"prompt": "1 + 1 =", "max_tokens": 1, "temperature": 0}
 _HELLO_CHAT = {"messages": [{"role": "user", "content": "1 + 1 ="}], "max_tokens": 1, "temperature": 0}
 _PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
 _PASSING = frozenset({"created", "permission", "status", "last_used", "expires_at"})
 _SHOWN = 300
-
-
-class NotLogprobs(ModelError):
-    """A reply with numbers that are no log-probabilities."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What is known of the log-probabilities of one prompt's continuations (natural log).
-
-    Attributes:
-        low, high: shape ``(continuations,)``; equal where the continuation was among the returned tokens, else
-            ``low`` is ``-inf``.
-    """
-
-    low: Floats
-    high: Floats
-
-    @property
-    def exact(self) -> Bools:
-        """Which continuations were returned."""
-        return np.asarray(self.low == self.high)
-
-    @property
-    def best(self) -> int | None:
-        """The most probable continuation, or None where the intervals leave that open."""
-        first = int(np.argmax(self.low))
-        others = np.delete(self.high, first)
-        return first if np.isfinite(self.low[first]) and (others < self.low[first]).all() else None
 
 
 class ServedModel:
@@ -81,7 +49,11 @@ class ServedModel:
     Args:
         model: name the server knows it by.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        top: tokens to ask for.
+        server: one of :data:`~unslant.models.servers.KINDS`; by default the server is asked.
+        top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
+        headers: of every request.
+        extra_body: what is added to every request.
+        max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
         key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
 
     Attributes:
@@ -94,15 +66,22 @@ class ServedModel:
         base_url: str,
         *,
         key_variable: str = KEY_VARIABLES[-1],
-        top: int = TOP,
+        server: str = "auto",
+        top: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        max_completion_tokens: int | None = None,
         timeout: float = TIMEOUT,
         deadline: float = DEADLINE,
         retries: int = 5,
         wait: float = 0.5,
-        connections: int = 8,
+        connections: int = CONNECTIONS,
     ) -> None:
-        self.model, self.top = model, top
-        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
+        self.model, self.top, self._extra = model, top, dict(extra_body or {})
+        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections, headers)
+        self._kind = KINDS.get(server)
+        self._scores: LabelScores | None = None
+        self._max_completion_tokens = max_completion_tokens
         self._who: dict[str, str] = {}
         self._cost = Cost()
 
@@ -116,8 +95,9 @@ class ServedModel:
         return {
             "model": self.model,
             "base_url": self.server.base_url,
-            "top_logprobs": str(self.top),
+            "top_logprobs": str(self.top or "auto"),
             "engine": "served",
+            **({"extra_body": json.dumps(self._extra, sort_keys=True)} if self._extra else {}),
         }
 
     @property
@@ -126,13 +106,18 @@ class ServedModel:
         return {**self.address, **self._who}
 
     @property
+    def facts(self) -> Mapping[str, object]:
+        """See :func:`unslant.models.base.facts_of`."""
+        return {"server": self._kind.name} if self._kind else {}
+
+    @property
     def waiting(self) -> str:
         """What is being waited for, where a request failed for the time being; empty otherwise."""
         return self.server.waiting
 
     @property
     def cost(self) -> Cost:
-        """Prompts and seconds; tokens are counted by the server."""
+        """Prompts and seconds; tokens where the server says how many of them it had in its prefix cache."""
         return self._cost
 
     def ask_identity(self) -> None:
@@ -143,15 +128,14 @@ class ServedModel:
         Raises:
             ModelError: if it cannot be reached, or does not accept the key.
         """
-        asked = [("/models", None), ("//props", None), ("/completions", _HELLO), ("/chat/completions", _HELLO_CHAT)]
+        routes = [("/models", None), ("//props", None), ("/completions", _HELLO), ("/chat/completions", _HELLO_CHAT)]
         try:
-            found = dict(self.server.all(asked, self._told))
+            models, props, *replies = self._all_told(routes)
         except ModelError as error:
             raise ModelError(
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
                 "used without asking with --offline"
             ) from None
-        models, props, *replies = (found[i] for i in range(len(asked)))
         prints = {str(reply.get("system_fingerprint") or "") for reply in replies if isinstance(reply, Mapping)} - {""}
         told = {
             "models": _entry(models, self.model),
@@ -160,14 +144,38 @@ class ServedModel:
         }
         self._who = {name: _short(value) for name, value in told.items() if value}
 
+    def _all_told(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
+        found = dict(self.server.all(asked, self._told))
+        return [found[i] for i in range(len(asked))]
+
     async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
         route, body = asked
+        if route.startswith("//"):  # which only some servers have; what else may stand there says nothing
+            with suppress(ModelError, TimeoutError):
+                async with asyncio.timeout(LOOK):
+                    return await self.server.send(client, route)
+            return None
         try:
-            return await self.server.send(client, route, body and {"model": self.model, **body})
+            return await self.server.send(client, route, body and {"model": self.model, **body, **self._extra})
         except Refused as refused:
             if refused.status in (401, 403, 429):
                 raise
             return None  # a server without this route
+
+    def _known(self) -> Kind:
+        """What kind of server it is; it is asked once."""
+        if self._kind is None:
+            host = urlsplit(self.server.base_url).hostname or ""
+            self._kind = known_from(host, set())
+        if self._kind is None:
+            (models,) = self._all_told([("/models", None)])
+            owners = {str(entry.get("owned_by")) for entry in _entry(models, self.model)}
+            self._kind = known_from(host, owners)
+        if self._kind is None:
+            routes = [kind.route for kind in KINDS.values() if kind.route]
+            answers = self._all_told([(route, None) for route in routes])
+            self._kind = known_by(dict(zip(routes, answers, strict=True)))
+        return self._kind
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """Score every prompt; a continuation outside the returned tokens gets the upper end of its interval.
@@ -175,9 +183,12 @@ class ServedModel:
         These are marked in :attr:`Scored.bounds`. Use :meth:`bounds` to have the intervals themselves. A reply whose
         numbers are no log-probabilities gives an error in place of scores.
 
+        The prompts of a group are asked one after the other, in the order of the tree of their beginnings, so that each
+        finds in the server's prefix cache what it shares with the one before; several groups at a time.
+
         Raises:
-            ModelError: if a request fails for good, no log-probabilities come back, or labels begin one another; it
-                names the group.
+            ModelError: if a request fails for good, no log-probabilities come back, labels cannot be told apart, or the
+                model is about to think; it names the group.
         """
         for index, found in self._ask(prompts):
             if isinstance(found, Bounds):
@@ -198,52 +209,61 @@ class ServedModel:
             yield index, found
 
     def _ask(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds | str]]:
-        for labels in dict.fromkeys(prompt.continuations for prompt in prompts):
-            _check_labels(labels)
-        started = time.monotonic()
+        if not prompts:
+            return
+        since = time.monotonic()
         try:
-            for index, found in self.server.all(prompts, self._bounds_of):
-                self._cost.prompts += 1
-                self._cost.forwards += 1
-                yield index, found
-        finally:
-            self._cost.seconds += time.monotonic() - started
-
-    async def _bounds_of(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
-        place = f"question {prompt.group!r}" if prompt.group else "a prompt"
-        try:
-            reply = await self.server.send(client, *self._request(prompt))
-            return label_bounds(top_logprobs(reply), prompt.continuations)
-        except NotLogprobs as error:
-            return f"{place}: {error}"
+            scores = self._label_scores()
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
+            raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
+        scores.check(prompts)
 
-    def _request(self, prompt: Prompt) -> tuple[str, dict[str, Any]]:
-        common = {"model": self.model, "max_tokens": 1, "temperature": 0}
-        if prompt.to_end:
-            raise ModelError("a server gives the probability of one token, so not that of a label with its end")
-        if not prompt.messages:
-            return "/completions", {**common, "prompt": prompt.text, "logprobs": self.top}
-        messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
-        if prompt.text:
-            raise ModelError("a served chat cannot be continued in the middle of the assistant's turn")
-        return "/chat/completions", {**common, "messages": messages, "logprobs": True, "top_logprobs": self.top}
+        async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
+            place = f"question {prompt.group!r}" if prompt.group else "a prompt"
+            try:
+                return await scores.scored(client, prompt)
+            except NotLogprobs as error:
+                return f"{place}: {error}"
+            except ModelError as error:
+                raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
 
+        for index, found in self.server.all(prompts, ask, runs(prompts, self.server.limit.most)):
+            now = time.monotonic()
+            self._cost.prompts += 1
+            self._cost.forwards += 1
+            self._cost.seconds, since = self._cost.seconds + now - since, now
+            yield index, found
 
-def _check_labels(labels: Sequence[str]) -> None:
-    """Refuse labels of which one's text begins another's: the longer one may be more than one token.
-
-    Raises:
-        ModelError: naming a set of labels that works.
-    """
-    texts = sorted(label.strip() for label in labels)
-    for short, long in pairwise(texts):
-        if long.startswith(short):
-            raise ModelError(
-                f"labels {short!r} and {long!r}: a server gives the probability of the first token only, which may be "
-                f"that of {short!r} for both; use --labels A"
+    def _label_scores(self) -> LabelScores:
+        if self._scores is None:
+            self._scores = LabelScores(
+                self.server,
+                self.model,
+                self._known(),
+                self._cost,
+                top=self.top,
+                extra_body=self._extra,
+                max_completion_tokens=self._max_completion_tokens,
             )
+        return self._scores
+
+
+def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
+    """Indices of prompts that are to be asked one after the other, so that a prefix cache serves them best.
+
+    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. A
+    group is cut where there are fewer groups than may be asked at once.
+    """
+    groups: dict[str | int, list[int]] = {}
+    for i, prompt in enumerate(prompts):
+        groups.setdefault(prompt.group or i, []).append(i)
+    pieces = -(-at_once // max(len(groups), 1))
+    found = []
+    for own in groups.values():
+        own.sort(key=lambda i: prompts[i].as_text())
+        size = -(-len(own) // pieces)
+        found += [own[start : start + size] for start in range(0, len(own), size)]
+    return found
 
 
 def _entry(listed: Any, model: str) -> Any:
@@ -266,66 +286,12 @@ def open_served(address: Address) -> ServedModel:
         address.model,
         str(options.base_url),
         key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
+        server=options.server,
+        top=options.top,
+        headers=options.headers(),
+        extra_body=options.body(),
+        max_completion_tokens=options.max_completion_tokens,
         timeout=options.timeout or TIMEOUT,
         retries=options.retries,
-        connections=options.connections,
+        connections=options.connections or CONNECTIONS,
     )
-
-
-def top_logprobs(reply: Any) -> dict[str, float]:
-    """The first token's most probable tokens, text -> natural-log probability, from either shape of reply.
-
-    Chat shape: ``logprobs.content[0].top_logprobs``, a list with ``token``, ``bytes`` and ``logprob`` (llama.cpp
-    returns it from the completions route too). Legacy shape: ``logprobs.top_logprobs[0]``, an object.
-
-    Raises:
-        ModelError: if there are none, or they are no log-probabilities.
-    """
-    try:
-        logprobs = reply["choices"][0].get("logprobs")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise ModelError("the reply has no choices; is this an OpenAI-compatible server?") from None
-    try:
-        found = _first_token(logprobs)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"the log-probabilities are not in a known shape ({type(error).__name__}: {error})") from None
-    if not found:
-        raise ModelError(
-            "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
-            "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
-        )
-    best: dict[str, float] = {}
-    for text, value in found:
-        best[text] = max(value, best.get(text, value))
-    values = np.array([value for _, value in found])
-    if not are_logprobs(values) or math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
-        raise NotLogprobs(
-            "the server returned no valid log-probabilities: they are not finite, above 0, or sum to more than 1"
-        )
-    return best
-
-
-def _first_token(logprobs: Any) -> list[tuple[str, float]]:
-    if isinstance(logprobs, Mapping) and logprobs.get("content"):
-        first = logprobs["content"][0]
-        return [(_text(entry), float(entry["logprob"])) for entry in (*(first.get("top_logprobs") or ()), first)]
-    if isinstance(logprobs, Mapping) and logprobs.get("top_logprobs"):
-        return [(text, float(value)) for text, value in logprobs["top_logprobs"][0].items()]
-    return []
-
-
-def _text(entry: Mapping[str, Any]) -> str:
-    """A token's text, from its bytes where these are given and are bytes."""
-    raw = entry.get("bytes")
-    if isinstance(raw, list) and raw and all(isinstance(b, int) and 0 <= b < 256 for b in raw):
-        return bytes(raw).decode("utf-8", "replace")
-    return str(entry.get("token", ""))
-
-
-def label_bounds(top: Mapping[str, float], continuations: Sequence[str]) -> Bounds:
-    """What the most probable tokens say about each continuation."""
-    rest = max(0.0, 1.0 - math.fsum(math.exp(value) for value in top.values()))
-    ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
-    low = np.array([top.get(text, -math.inf) for text in continuations])
-    high = np.array([top.get(text, ceiling) for text in continuations])
-    return Bounds(low, high)

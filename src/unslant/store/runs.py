@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, UnslantError, without_user_info
+from unslant.errors import InputError, UnslantError, recordable
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
 
@@ -76,7 +76,7 @@ class Runs:
         Raises:
             StoreError: if the store cannot be written.
         """
-        words = json.dumps([without_user_info(word) for word in command], ensure_ascii=False)
+        words = json.dumps(recordable(command), ensure_ascii=False)
         run = _id(str(folder), words)
         now = time.time()
         with self._database.transaction() as connection:
@@ -224,7 +224,7 @@ class Runs:
             passes = []
         elif values["status"] == "running" and time.time() - values["updated"] > LEASE:
             values["status"] = "interrupted"
-        values["command"] = tuple(without_user_info(word) for word in json.loads(values["command"]))
+        values["command"] = tuple(recordable(json.loads(values["command"])))
         identities = dict.fromkeys(identity for _, identity, *_ in passes)
         return Run(
             **values,

@@ -102,6 +102,8 @@ def _fewer_tokens(model: Any, counted: int) -> float:
     """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
     if not isinstance(cost := getattr(model, "cost", None), Cost) or not cost.tokens:
         return 0.0
+    if not cost.tokens_baqckv:  # a server's count, which runs along with the prompts
+        return cost.tokens_plain / cost.tokens
     asked = max(counted - _count(model, "taken_over"), cost.prompts, 1)
     return cost.tokens_plain * (cost.prompts / asked) / cost.tokens
 

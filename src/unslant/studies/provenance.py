@@ -143,10 +143,12 @@ def cost_lines(cost: Cost) -> list[str]:
     )  # recorded files have no time
     if cost.tokens:  # unknown for most servers
         line += f"; {cost.tokens:,} tokens computed"
-    if cost.tokens_plain > cost.tokens > 0:
-        line += f", {_times(cost.tokens_plain, cost)} if each prompt were run alone"
     if cost.tokens and cost.tokens_baqckv:
+        line += f", {_times(cost.tokens_plain, cost)} if each prompt were run alone"
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
+    elif cost.tokens_plain > cost.tokens > 0:
+        cached = cost.tokens_plain - cost.tokens
+        line += f"; {cached:,} of {cost.tokens_plain:,} tokens from the server's prefix cache, by its own count"
     return [f"{line}."]
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from unslant.arrays import jsonable
-from unslant.errors import InputError, without_user_info
+from unslant.errors import InputError, recordable, without_user_info
 from unslant.models import facts_of
 from unslant.questions import QuestionSet
 from unslant.responses.provenance import Provenance
@@ -60,7 +60,7 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
             for name, found in (q if isinstance(q, tuple) else (q.name, q) for q in questions)
         ],
         "settings": {name: _plain(value) for name, value in given.items()},
-        "command": [without_user_info(word) for word in reproducing(COMMAND.get())],
+        "command": recordable(reproducing(COMMAND.get())),
         "date": _today(),
     }
 

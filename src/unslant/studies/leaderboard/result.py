@@ -210,11 +210,11 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
     none = Estimate.bare(0.0, standing.expected_accuracy.n, "by construction: a vote does not depend on the order")
     name, reported, voted = standing.model, standing.accuracy, standing.vote_accuracy
     seconds = cost.seconds or None
-    if not cost.tokens:
+    if not cost.tokens_baqckv:  # not scored by our own engine
         replies = sum(
             (ChatCost.of(one) for audit in known for one in audit.meta.get("requests", {}).values()), ChatCost()
         )
-        tokens = float(replies.input_tokens + replies.output_tokens) or None
+        tokens = float(replies.input_tokens + replies.output_tokens) or float(cost.tokens) or None
         return [
             Way(name, ONE, reported, standing.pbm, None, None, None, False),
             Way(name, ASKED, voted, none, tokens, None, seconds, seconds is not None),

@@ -15,6 +15,7 @@ from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, 
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
+from unslant.models.options import CONNECTIONS
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.responses import Responses
@@ -106,7 +107,7 @@ def open_participant(
     if address_of(name, options, ("generate",)).scheme:
         return chat_participant(stored(open_chat(name, options, generate)), writer)
     local: Any = open_model(name, options)
-    return local_participant(local, writer, generate, options.connections, stored)
+    return local_participant(local, writer, generate, options.connections or CONNECTIONS, stored)
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:

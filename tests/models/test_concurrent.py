@@ -1,0 +1,166 @@
+"""How many requests are under way, and which come one after the other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from tests.serving import Fault, FaultServer
+from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.served import ServedModel, runs
+from unslant.prompts import Prompt
+
+REPLY = {"choices": [{"logprobs": {"top_logprobs": [{" A": -0.7, " B": -0.9}]}}]}
+
+
+def answered(limit: Limit, seconds: float, times: int) -> None:
+    for _ in range(times):
+        limit.answered(seconds)
+
+
+def test_it_starts_with_one_alone_and_rises_as_long_as_the_server_keeps_up() -> None:
+    limit = Limit(16)
+    assert limit.size == 1
+    answered(limit, 0.1, 1)
+    assert limit.size == 2
+    answered(limit, 0.1, 2)
+    assert limit.size == 4
+    answered(limit, 0.1, 100)
+    assert limit.size == 16
+
+
+def test_a_refusal_halves_it_and_from_there_it_rises_by_one_a_round() -> None:
+    limit = Limit(16)
+    answered(limit, 0.0, 16)
+    limit.overloaded()
+    limit.overloaded()  # of the same burst
+    assert limit.size == 8
+    answered(limit, 0.0, 8)
+    assert 8.9 < limit.size < 9.1
+
+
+def test_a_server_whose_replies_take_longer_and_longer_gets_fewer_requests() -> None:
+    slots = 2
+    limit = Limit(32)
+    sizes = []
+    for _ in range(400):  # requests beyond its slots queue up
+        limit._cut_at = -math.inf
+        limit.answered(0.5 * max(1.0, limit.size / slots))
+        sizes.append(limit.size)
+    assert max(sizes[50:]) < 16
+    assert min(sizes[50:]) >= 1
+    later = sizes[-1]
+    answered(limit, 0.5, 50)  # and it recovers
+    assert limit.size > later
+
+
+def test_longer_prompts_do_not_hold_it_down_for_ever() -> None:
+    limit = Limit(8)
+    answered(limit, 0.1, 20)
+    for _ in range(500):
+        limit._cut_at = -math.inf
+        limit.answered(1.0)
+    assert limit.size == 8
+
+
+def test_without_adapting_it_stays() -> None:
+    limit = Limit(8, adaptive=False)
+    limit.overloaded()
+    answered(limit, 100.0, 3)
+    assert limit.size == 8
+
+
+def test_no_more_are_under_way_than_may_be_and_a_run_is_asked_in_its_order() -> None:
+    limit, under_way, most, order = Limit(4, adaptive=False), 0, 0, []
+
+    async def ask(_: None, item: int) -> int:
+        import asyncio
+
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        order.append(item)
+        await asyncio.sleep(0.002)
+        under_way -= 1
+        return item
+
+    own = [list(range(start, start + 10)) for start in range(0, 100, 10)]
+    found = list(as_they_come(range(100), ask, limit, nullcontext, own))
+    assert sorted(found) == [(i, i) for i in range(100)]
+    assert 1 < most <= 4
+    for run in own:
+        assert [item for item in order if item in run] == run
+
+
+def test_orders_of_a_question_are_one_run_in_the_order_of_their_tree() -> None:
+    orders = list(itertools.permutations("wxyz"))
+    prompts = [
+        Prompt(f"Question {q}?\n" + "\n".join(order), (" A", " B"), group=f"q{q}")
+        for order in orders[::-1]
+        for q in range(6)
+    ]
+    found = runs(prompts, 4)
+    assert sorted(i for run in found for i in run) == list(range(len(prompts)))
+    assert len(found) == 6
+    for run in found:
+        texts = [prompts[i].text for i in run]
+        assert len({prompts[i].group for i in run}) == 1
+        assert texts == sorted(texts)
+    assert [len(run) for run in runs(prompts[::6], 4)] == [6, 6, 6, 6]  # one question alone is asked in four places
+    alone = [Prompt(str(i), (" A", " B")) for i in range(3)]
+    assert runs(alone, 8) == [[0], [1], [2]]
+    assert runs([], 8) == []
+
+
+def test_a_tree_order_saves_what_a_prefix_cache_can_save() -> None:
+    """Shared characters of neighbours, against the order in which the audit lists them."""
+    orders = list(itertools.permutations(["red lamp", "blue lamp", "green lamp", "old lamp"]))
+    prompts = [Prompt("What?\n" + "\n".join(order), (" A",), group="q") for order in orders[::7] + orders[::-5]]
+    distinct = list({prompt.text: prompt for prompt in prompts}.values())
+    (run,) = runs(distinct, 1)
+
+    def shared(listed: list[Prompt]) -> int:
+        return sum(len(commonprefix(a.text, b.text)) for a, b in itertools.pairwise(listed))
+
+    assert shared([distinct[i] for i in run]) > 1.3 * shared(distinct)
+
+
+def commonprefix(one: str, other: str) -> str:
+    return "".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+class Slots:
+    """A server that refuses what is more than it has slots, and remembers how many requests it had at once."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots, self.now, self.most, self.refused, self.lock = slots, 0, 0, 0, threading.Lock()
+
+    def answer(self, _: dict[str, Any]) -> Fault:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            late = self.now > self.slots
+            self.refused += late
+        time.sleep(0.01)
+        with self.lock:
+            self.now -= 1
+        return Fault(429, headers={"Retry-After": "0.01"}) if late else Fault(body=REPLY)
+
+
+@pytest.mark.parametrize("connections", [1, 12])
+def test_requests_under_way_adapt_to_what_the_server_refuses(connections: int) -> None:
+    slots = Slots(3)
+    prompts = [Prompt(f"Question {i}?", (" A", " B"), group=f"q{i % 40}") for i in range(120)]
+    with FaultServer(slots.answer).running() as server:
+        model = ServedModel("m", server.url, key_variable="NONE", wait=0.01, retries=20, connections=connections)
+        assert sorted(scored.index for scored in model.score(prompts)) == list(range(120))
+    assert slots.most <= connections
+    assert slots.refused < 120 / 2
+    assert model.server.limit.size < 12
+    assert (slots.refused == 0) == (connections == 1)

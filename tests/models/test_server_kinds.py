@@ -1,0 +1,230 @@
+"""Every kind of server: told by what it answers, and asked in the most exact way that it has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.models.server_formats import LOGPROBS, OF_KIND, Served
+from tests.serving import Fault
+from unslant.errors import ModelError
+from unslant.models import served as module
+from unslant.models.served import ServedModel
+from unslant.prompts import Message, Prompt
+
+PLAIN = Prompt("Question?\nAnswer:", (" A", " B", " C"), group="q")
+CHAT = Prompt("", ("A", "B", "C"), (Message("user", "Question?"),), group="q")
+
+
+def served(url: str, **more: Any) -> ServedModel:
+    return ServedModel("m", url, **{"key_variable": "UNSLANT_TEST_KEY", "wait": 0.01, "retries": 1} | more)
+
+
+def one(model: ServedModel, prompt: Prompt) -> tuple[list[float], tuple[int, ...]]:
+    (scored,) = model.score([prompt])
+    assert scored.logprobs is not None, scored.error
+    return scored.logprobs.tolist(), scored.bounds
+
+
+def exact(prompt: Prompt) -> list[float]:
+    return [LOGPROBS[label] for label in prompt.continuations]
+
+
+def requests_of(server: Any) -> list[dict[str, Any]]:
+    """The requests for scores."""
+    return [request for request in server.requests if "logprobs" in request]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OF_KIND if kind != "openai"])
+def test_a_server_is_told_by_what_it_answers(kind: str) -> None:
+    with OF_KIND[kind]().running() as server:
+        model = served(server.url)
+        one(model, CHAT)
+        assert model.facts == {"server": kind}
+        told = served(server.url, server="openai")
+        one(told, CHAT)
+    assert told.facts == {"server": "openai"}
+
+
+@pytest.mark.parametrize("status", [200, 403, 429, 502])
+def test_whatever_else_stands_at_the_root_of_an_address_says_nothing(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.2)
+    other = Fault(status, "<html>")
+    server = Served("somebody")
+    look = server.get
+    server.get = lambda path: look(path) if path == "/v1/models" else other  # type: ignore[method-assign]
+    with server.running() as running:
+        model = served(running.url, wait=60.0)
+        model.ask_identity()
+        one(model, CHAT)
+    assert model.facts == {"server": "unknown"}
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp"])
+@pytest.mark.parametrize("prompt", [PLAIN, CHAT], ids=["plain", "chat"])
+def test_every_label_is_exact_where_the_server_can(kind: str, prompt: Prompt) -> None:
+    with OF_KIND[kind]().running() as server:
+        logprobs, bounds = one(served(server.url), prompt)
+    assert bounds == ()
+    assert logprobs == pytest.approx(exact(prompt))
+
+
+def test_vllm_is_asked_for_the_labels_by_their_ids() -> None:
+    with OF_KIND["vllm"]().running() as server:
+        one(served(server.url), PLAIN)
+        (request,) = requests_of(server)
+        assert len(request["logprob_token_ids"]) == request["logprobs"] == 3
+    with replace(OF_KIND["vllm"](), by_id=False).running() as server:  # before 0.26: the field is ignored
+        model = served(server.url)
+        logprobs, bounds = one(model, PLAIN)
+        one(model, PLAIN)
+        assert [len(request.get("logprob_token_ids", ())) for request in requests_of(server)] == [3, 0, 0, 0]
+    assert bounds == (2,)
+    assert logprobs[:2] == pytest.approx(exact(PLAIN)[:2])
+    assert logprobs[2] >= exact(PLAIN)[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "prompt", "tops"),
+    [
+        ("llama.cpp", PLAIN, [100, 1_000, 10_000]),
+        ("sglang", CHAT, [100, 1_000, 10_000]),
+        ("openai", PLAIN, [100, 20, 5]),
+        ("openai", CHAT, [100, 100, 20]),
+        ("ollama", CHAT, [100, 20]),
+        ("tgi", CHAT, [100, 20, 5]),
+    ],
+)
+def test_the_number_of_tokens_is_found_by_asking(kind: str, prompt: Prompt, tops: list[int]) -> None:
+    server = replace(OF_KIND[kind](), needs="max_completion_tokens" if kind == "openai" and prompt is CHAT else "")
+    with server.running() as running:
+        model = served(running.url, server=kind)
+        one(model, prompt)
+        assert [request.get("top_logprobs", request["logprobs"]) for request in requests_of(running)] == tops
+        running.requests.clear()
+        one(model, prompt)  # it remembers
+        assert len(requests_of(running)) == (3 if kind in ("llama.cpp", "sglang") else 1)
+
+
+def test_a_number_that_is_given_is_the_one_asked_for() -> None:
+    with OF_KIND["openai"]().running() as server:
+        with pytest.raises(ModelError, match=r"'q'.*logprobs: 50 is more than 20"):
+            one(served(server.url, top=50, max_completion_tokens=1), CHAT)
+        _, bounds = one(served(server.url, top=7, max_completion_tokens=1), CHAT)
+        assert bounds == (2,)
+    with OF_KIND["vllm"]().running() as server:  # by rank, not by id
+        _, bounds = one(served(server.url, top=4), PLAIN)
+    assert bounds == (2,)
+
+
+@pytest.mark.parametrize("kind", ["ollama", "tgi"])
+def test_a_plain_prompt_is_refused_where_it_would_be_no_plain_prompt(kind: str) -> None:
+    with OF_KIND[kind]().running() as server:
+        with pytest.raises(ModelError, match="use --chat"):
+            one(served(server.url), PLAIN)
+        assert not requests_of(server)
+        _, bounds = one(served(server.url), CHAT)
+    assert bounds == (2,)
+
+
+def test_a_server_without_log_probabilities_is_refused_by_name() -> None:
+    refusing = Served(most={"completions": 0, "chat": 0})
+    with refusing.running() as server, pytest.raises(ModelError, match=f"m at {server.url}.*HTTP 400"):
+        one(served(server.url), PLAIN)
+    silent = Served()
+    silent.answer = lambda request: OF_KIND["ollama"]().answer({"prompt": "", "logprobs": 0})  # type: ignore[method-assign]
+    with silent.running() as server, pytest.raises(ModelError, match=f"m at {server.url}.*without log-probabilities"):
+        one(served(server.url), PLAIN)
+
+
+LONG = Prompt("Question?\nAnswer:", (" first", " second"), group="q")
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "unknown"])
+def test_labels_of_several_tokens_are_read_from_the_echoed_prompt(kind: str) -> None:
+    server = OF_KIND.get(kind, lambda: Served(echo=True))()
+    with server.running() as running:
+        logprobs, bounds = one(served(running.url), LONG)
+    assert bounds == ()
+    assert logprobs == [-6.0, -7.0]  # a token each letter, of log-probability -1
+
+
+def test_labels_of_several_tokens_are_refused_where_they_cannot_be_scored() -> None:
+    refused = r"label ' first' is 6 tokens.*probability of one token only; use --labels A"
+    for prompt in (LONG, replace(CHAT, continuations=(" first", " second"))):
+        with OF_KIND["llama.cpp"]().running() as server, pytest.raises(ModelError, match=refused):
+            one(served(server.url), prompt)
+    with replace(OF_KIND["vllm"](), echo=False).running() as server, pytest.raises(ModelError, match=refused):
+        one(served(server.url), LONG)
+    with Served().running() as server:  # which does not say how many tokens they are
+        _, bounds = one(served(server.url), LONG)
+    assert bounds == (0, 1)
+
+
+def test_labels_whose_tokens_are_known_may_begin_one_another_in_letters_only() -> None:
+    begins = Prompt("Question?\nAnswer:", (" A", " Ab"), group="q")
+    with OF_KIND["vllm"]().running() as server:
+        logprobs, _ = one(served(server.url), begins)  # " Ab" is three tokens of its own
+    assert logprobs == [-2.0, -3.0]
+    nested = Prompt("Question?\nAnswer:", (" d", " dd"), group="q")
+    with OF_KIND["vllm"]().running() as server, pytest.raises(ModelError, match="' d' and ' dd'"):
+        one(served(server.url), nested)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp", "openai"])
+@pytest.mark.parametrize("say", ["<think>", "<|channel|>", "◁think▷"])
+def test_a_model_that_is_about_to_think_is_refused(kind: str, say: str) -> None:
+    refusing = pytest.raises(ModelError, match="thinks before it answers")
+    with replace(OF_KIND[kind](), say=say, needs="").running() as server, refusing as refused:
+        one(served(server.url, server=kind), CHAT)
+    assert say in str(refused.value)
+    assert """--extra-body '{"chat_template_kwargs":{"enable_thinking":false}}'""" in str(refused.value)
+
+
+def test_thoughts_beside_the_reply_are_thoughts_too() -> None:
+    server = OF_KIND["sglang"]()
+    plain = server.answer
+
+    def answer(request: dict[str, Any]) -> Any:
+        fault = plain(request)
+        if "choices" in fault.body:
+            fault.body["choices"][0]["message"] = {"content": "", "reasoning_content": "Okay"}  # type: ignore[index]
+        return fault
+
+    server.answer = answer  # type: ignore[method-assign]
+    with server.running() as running, pytest.raises(ModelError, match="begins with 'Okay'"):
+        one(served(running.url), CHAT)
+
+
+def test_the_server_counts_the_tokens_it_saved() -> None:
+    for kind, plain, computed in (("vllm", 40, 8), ("llama.cpp", 20, 1), ("sglang", 0, 0), ("ollama", 0, 0)):
+        with OF_KIND[kind]().running() as server:
+            model = served(server.url)
+            one(model, CHAT)
+        assert (model.cost.tokens_plain, model.cost.tokens) == (plain, computed)
+
+
+def test_what_is_added_to_requests_is_part_of_who_is_asked() -> None:
+    body = {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 1}
+    with OF_KIND["vllm"]().running() as server:
+        model = served(server.url, extra_body=body, headers={"X-Team": "eval"})
+        model.ask_identity()
+        one(model, CHAT)
+        hello, *_, last = (request for request in server.requests if "messages" in request)
+        assert last.items() >= body.items()
+        assert hello.items() >= body.items()
+        assert model.identity["extra_body"] == '{"chat_template_kwargs": {"enable_thinking": false}, "temperature": 1}'
+        assert "eval" not in str(model.identity)
+        assert served(server.url).address != model.address
+
+
+def test_probabilities_sum_to_what_the_labels_hold() -> None:
+    with OF_KIND["vllm"]().running() as server:
+        logprobs, _ = one(served(server.url), PLAIN)
+    assert math.fsum(np.exp(logprobs)) == pytest.approx(0.6 + 1e-5)
