@@ -8,6 +8,7 @@ none is missing, but some servers round them to two decimals.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -23,7 +24,7 @@ from unslant.errors import ModelError
 from unslant.models.base import Cost, Scored
 from unslant.models.http import Endpoint, Refused
 from unslant.models.options import KEY_VARIABLES, Address
-from unslant.models.served import DEADLINE, TIMEOUT
+from unslant.models.served import CONNECTIONS, DEADLINE, TIMEOUT
 from unslant.prompts.prompt import Prompt
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
@@ -43,7 +44,9 @@ class DecisionModel:
     Args:
         model: name the server knows it by.
         url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
-        key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
+        key_variable, timeout, deadline, retries, wait, connections, headers: see
+            :class:`~unslant.models.http.Endpoint`.
+        extra_body: added to every request.
     """
 
     renders_prompts = True
@@ -58,14 +61,16 @@ class DecisionModel:
         deadline: float = DEADLINE,
         retries: int = 5,
         wait: float = 0.5,
-        connections: int = 8,
+        connections: int = CONNECTIONS,
+        headers: Mapping[str, str] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         base_url, _, self.format = url.rstrip("/").rpartition("/")
         if self.format not in (SYSTEM_ONE, OPENAI):
             raise ModelError(f"{url}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}")
-        self.model = model
-        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections)
-        self._about = Endpoint(base_url, key_variable, timeout, deadline, 0, wait, 1)
+        self.model, self._extra = model, dict(extra_body or {})
+        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections, headers)
+        self._about = Endpoint(base_url, key_variable, timeout, deadline, 0, wait, 1, headers)
         self._who: dict[str, str] = {}
         self._cost = Cost()
 
@@ -76,7 +81,8 @@ class DecisionModel:
     @property
     def address(self) -> Mapping[str, str]:
         """What is known of it without asking."""
-        return {"model": self.model, "base_url": self._url, "engine": self.format}
+        more = {"extra_body": json.dumps(self._extra, sort_keys=True)} if self._extra else {}
+        return {"model": self.model, "base_url": self._url, "engine": self.format, **more}
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -154,8 +160,9 @@ class DecisionModel:
         options = prompt.continuations
         if twice := next((option for option in options if options.count(option) > 1), None):
             return Scored(0, None, f"{place}: two options read {twice!r}; a decision endpoint names them by text"), ""
+        body = {**_request(self.format, self.model, prompt), **self._extra}
         try:
-            reply = await self.server.send(client, self.format, _request(self.format, self.model, prompt))
+            reply = await self.server.send(client, self.format, body, timed=True)
         except Refused as error:
             if error.status in _OF_THIS_REQUEST:
                 return Scored(0, None, f"{place}: {error}"), ""
@@ -183,7 +190,9 @@ def open_decisions(address: Address) -> DecisionModel:
         key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
         timeout=options.timeout or TIMEOUT,
         retries=options.retries,
-        connections=options.connections,
+        connections=options.connections or CONNECTIONS,
+        headers=options.headers(),
+        extra_body=options.body(),
     )
 
 
