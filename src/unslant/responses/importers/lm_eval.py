@@ -57,14 +57,29 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     return [Log(model, "lm-eval", kinds.pop(), tuple(pages), named.group(1) if named else path.stem, dropped)]
 
 
+def document_id(doc: Mapping[str, Any], number: int) -> str:
+    """The id of a document: its own, or its number."""
+    return str(next((doc[key] for key in _IDS if doc.get(key) not in (None, "")), number))
+
+
+def document_text(doc: Mapping[str, Any]) -> str:
+    """The question of a document; empty where it has none under a usual name."""
+    return str(doc.get("question") or doc.get("query") or doc.get("input_text") or "")
+
+
+def document_subject(doc: Mapping[str, Any]) -> str:
+    """The subject of a document; empty where it tells none."""
+    return str(doc.get("subject") or doc.get("category") or "")
+
+
 def _page(data: Mapping[str, Any], place: str) -> tuple[str, Logged | None]:
     requests = [(str(found["arg_0"]), found.get("arg_1")) for found in data["arguments"].values()]
     doc = data["doc"]
     common: dict[str, Any] = {
-        "id": str(next((doc[key] for key in _IDS if doc.get(key) not in (None, "")), data["doc_id"])),
+        "id": document_id(doc, data["doc_id"]),
         "place": place,
-        "question": str(doc.get("question") or doc.get("query") or doc.get("input_text") or ""),
-        "subject": str(doc.get("subject") or doc.get("category") or ""),
+        "question": document_text(doc),
+        "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # generated
         options = _options(doc, None) or options_on_page(requests[0][0])
