@@ -31,6 +31,11 @@ def markers(n: int) -> list[str]:
     return [f"qzoption{chr(ord('a') + i)}qz" for i in range(n)]
 
 
+def _number(letter: str) -> int:
+    """Which marker has that letter; templates may change its case."""
+    return ord(letter.lower()) - ord("a")
+
+
 @dataclass(frozen=True)
 class OptionField:
     """Places of a document that hold its options.
@@ -145,10 +150,10 @@ def examine(requests: Sequence[Request], m: int) -> Found:
         requests: one for each continuation.
     """
     contexts = [context for context, _ in requests]
-    in_context = {ord(letter.lower()) - ord("a") for letter in _MARKER.findall(contexts[0])}
-    scored = [[ord(letter.lower()) - ord("a") for letter in _MARKER.findall(text)] for _, text in requests]
+    in_context = {_number(letter) for letter in _MARKER.findall(contexts[0])}
+    scored = [[_number(letter) for letter in _MARKER.findall(text)] for _, text in requests]
     if len(set(contexts)) > 1:
-        own = [{ord(letter.lower()) - ord("a") for letter in _MARKER.findall(context)} for context in contexts]
+        own = [{_number(letter) for letter in _MARKER.findall(context)} for context in contexts]
         each = m == len(own) and own == [{i} for i in range(m)]
         return Found(CLOZE) if each else Found("", "in a context of each option, but not of its own")
     if any(scored):
@@ -177,7 +182,7 @@ def _labelled(context: str, labels: Sequence[str], m: int) -> tuple[int, ...]:
         before = match.end()
         label = next((i for i, b in enumerate(bare) if re.search(rf"(?<!\w){re.escape(b)}\W*$", lead)), None)
         if label is not None:
-            last.setdefault(label, ord(match[1].lower()) - ord("a"))
+            last.setdefault(label, _number(match[1]))
     places = tuple(last[i] for i in range(len(bare)) if i in last)
     # labels without an option are those behind the last one
     return places if sorted(places) == list(range(m)) and sorted(last) == list(range(m)) else ()
@@ -198,7 +203,7 @@ class Frame:
         """From texts that hold :func:`markers`."""
         return cls(
             tuple(
-                tuple(part if i % 2 == 0 else ord(part) - ord("a") for i, part in enumerate(_MARKER.split(text)))
+                tuple(part if i % 2 == 0 else _number(part) for i, part in enumerate(_MARKER.split(text)))
                 for text in marked
             )
         )
