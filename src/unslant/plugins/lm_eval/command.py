@@ -37,7 +37,7 @@ def lm_eval(
     from unslant.files import write_atomically
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
-    from unslant.studies.outputs import check_file, check_outputs, write_outputs
+    from unslant.studies.outputs import check_file, check_outputs
     from unslant.studies.recording import Recording, run_models
 
     check_outputs(outputs)

@@ -31,9 +31,6 @@ from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.responses.importers.lm_eval import document_id, document_subject, document_text
 from unslant.studies.audit.study import order_presentations
 
-_MOST_LOOKED_AT = 8
-"""Fields that a refusal names."""
-
 
 @dataclass
 class Document:
@@ -201,7 +198,7 @@ def _documents(task: HarnessTask, settings: LmEvalSettings) -> list[Document]:
         return found
     raise InputError(
         f"{task.name}: no field of its documents holds options that could be put in another order; looked at "
-        f"{shortened(seen) or 'nothing: no field holds several texts'} (--orders given scores the published order alone)"
+        f"{shortened(seen) or 'nothing: no field holds several texts'} (--orders given scores the published order only)"
     )
 
 
@@ -225,7 +222,9 @@ def _labels(documents: Sequence[Document]) -> tuple[tuple[str, ...], list[str]]:
 def _questions(documents: Sequence[Document], several: bool) -> tuple[list[Question], dict[str, Document]]:
     """Questions, and the document of each."""
     names = [document_id(one.doc, one.number) for one in documents]
-    if any(often > 1 for often in Counter((one.task.name, n) for one, n in zip(documents, names, strict=True)).values()):
+    if any(
+        often > 1 for often in Counter((one.task.name, n) for one, n in zip(documents, names, strict=True)).values()
+    ):
         names = [str(one.number) for one in documents]
     by_id = {f"{one.task.name}/{n}" if several else n: one for one, n in zip(documents, names, strict=True)}
     made = []

@@ -1,8 +1,8 @@
 """Where a document of a task keeps its option texts, found by rendering it with other texts in their place.
 
 Tasks keep options in a list (``choices``), inside a dictionary (``choices.text``), in records, or in separate fields
-(``opa`` to ``opd``, ``A`` to ``D``), and only their templates know which. So every place that could be it is filled with
-texts that occur nowhere else, and the requests tell what the template does with them.
+(``opa`` to ``opd``, ``A`` to ``D``), and only their templates know which. So every place that could be it is filled
+with texts that occur nowhere else, and the requests tell what the template does with them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _groups(value: Any, path: Path, name: str) -> Iterator[tuple[str, list[Path]
 
 
 def _counted(fields: Mapping[str, Any], path: Path, name: str) -> Iterator[tuple[str, list[Path]]]:
-    """Fields whose names differ in a letter or number that counts: A, B, C; opa, opb; option_1, option_2; mc1x, mc2x."""
+    """Fields whose names differ in a letter or number that counts: A, B, C; opa, opb; option_1, option_2."""
     known: dict[tuple[str, str, int], dict[int, str]] = {}
     for key, value in fields.items():
         if not (isinstance(key, str) and _is_text(value)):
@@ -167,7 +167,9 @@ def examine(requests: Sequence[Request], m: int) -> Found:
     if in_context != set(range(m)):
         return Found("", "only some of them in the prompt")
     places = _labelled(contexts[0], [text.strip() for _, text in requests], m)
-    return Found(LABELS, "", places) if places else Found("", "in the prompt, but not behind the labels that are scored")
+    return (
+        Found(LABELS, "", places) if places else Found("", "in the prompt, but not behind the labels that are scored")
+    )
 
 
 def _labelled(context: str, labels: Sequence[str], m: int) -> tuple[int, ...]:

@@ -46,7 +46,8 @@ def audit_tasks(
     Args:
         model: a name, a loaded local model, or a function that loads one, called after the tasks have been read.
         tasks: names, or what :func:`unslant.plugins.lm_eval.documents.load` returned.
-        settings, options: an :class:`~unslant.plugins.lm_eval.settings.LmEvalSettings`, its fields as keywords, or both.
+        settings, options: an :class:`~unslant.plugins.lm_eval.settings.LmEvalSettings`, its fields as keywords, or
+            both.
 
     Raises:
         InputError: if lm-eval is missing, a task cannot be loaded or its options cannot be found, or the model is
@@ -133,15 +134,18 @@ class TaskRun:
         cost = asker.cost.copy()
         total = sum(map(len, shown.values()))
         responses = ask(asker, asked(), [requests], progress=progress, presentations=total)
-        meta = about("audit", found.questions, chosen.recorded("include_path"), asker, cost, chosen)
         scores = {
             row.question_id: row.logprobs
             for row in responses.rows()
             if row.logprobs is not None and row.contents == tuple(range(len(row.contents)))
         }
-        own = {name: requests.of(found.by_id[name].published, name) for name in scores}
         self.published = published(found, scores, lambda prompts: score_all(asker, prompts))
-        alone = [prompt for prompts in own.values() for prompt in prompts]
+        meta = about("audit", found.questions, chosen.recorded("include_path"), asker, cost, chosen)
+        alone = [
+            prompt
+            for document, answer in (one for task in self.published.values() for one in task.documents)
+            for prompt in requests.of([one.args for one in answer.instances], str(document.number))
+        ]
         plain, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
         meta["lm_eval"] = {
             "version": metadata.version("lm_eval"),

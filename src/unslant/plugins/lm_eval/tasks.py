@@ -1,11 +1,11 @@
-"""Tasks of lm-eval: its own loading, templates and draws of worked examples; what it would ask, in any order of options."""
+"""Tasks of lm-eval: its own loading, templates and draws of worked examples."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ class HarnessTask:
         def made(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             return list(process(datasets.Dataset.from_list([dict(record)], features=raw.features)))
 
-        found = []
+        found: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         wanted = self._settings.limit or len(self.task.eval_docs)
         for record in raw:
             if len(found) >= wanted:
@@ -150,10 +150,11 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
     folder = settings.include_path
     if folder is not None and not folder.is_dir():
         raise InputError.at(folder, "is no folder of task files")
+    own = str(folder) if folder else None
     with quiet():
-        known = manager(include_path=str(folder), include_defaults=False) if folder else None
-        if known is None or not set(wanted) <= set(known.all_subtasks):  # reading lm-eval's own takes seconds
-            known = manager(include_path=str(folder) if folder else None)
+        known = manager(include_path=own, include_defaults=False)
+        if not folder or not set(wanted) <= set(known.all_tasks) or not _whole(known, wanted):
+            known = manager(include_path=own)  # reading lm-eval's own takes seconds
         for name in wanted:
             if name not in known.all_tasks and not Path(name).is_file():
                 raise InputError(f"lm-eval knows no task {name!r}; unslant lm-eval takes what lm_eval --tasks takes")
@@ -165,16 +166,27 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
         kind = getattr(task, "OUTPUT_TYPE", None)
         if kind != "multiple_choice" or not hasattr(task, "sampler") or getattr(task, "MULTIMODAL", False):
             shown = "shows pictures or plays sound" if getattr(task, "MULTIMODAL", False) else f"is of type {kind}"
-            raise InputError(f"{name}: {shown}; only tasks of type multiple_choice, in text, have options to put in order")
+            raise InputError(f"{name}: {shown}; only text tasks of type multiple_choice have options to put in order")
         if getattr(task, "UNSAFE_CODE", False):
             raise InputError(f"{name}: runs code that the model writes; not run here")
     return [HarnessTask(name, task, settings) for name, task in loaded.items()]
 
 
+def _whole(manager: Any, names: Sequence[str]) -> bool:
+    """Whether all members of groups are known too."""
+    members: list[Any] = []
+    for name in names:
+        listed = manager.task_index[name].cfg or {}
+        task = listed.get("task", [])
+        members += [one.get("task", one) if isinstance(one, dict) else one for one in task if isinstance(task, list)]
+    return all(isinstance(one, str) and one in manager.all_tasks for one in members)
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings and progress bars of lm-eval and datasets while the block runs."""
+    """No warnings and progress bars of lm-eval and datasets while the block runs; each template is compiled once."""
     import datasets
+    from lm_eval.utils import env
 
     loggers = [logging.getLogger(name) for name in ("lm_eval", "datasets")]
     levels = [logger.level for logger in loggers]
@@ -182,9 +194,14 @@ def quiet() -> Iterator[None]:
     for logger in loggers:
         logger.setLevel(logging.ERROR)
     datasets.disable_progress_bars()
+    outermost = "from_string" not in vars(env)
+    if outermost:
+        env.from_string = lru_cache(env.from_string)
     try:
         yield
     finally:
+        if outermost:
+            del env.from_string
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
         if bars:

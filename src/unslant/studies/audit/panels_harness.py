@@ -40,8 +40,8 @@ def harness_panel(result: AuditResult) -> Panel:
     notes = [
         *(
             [
-                f"Tokens computed: {result.cost.tokens:,} for all orders; lm-eval computes {one:,} for the published one "
-                f"({result.cost.tokens / one:.1f}x)."
+                f"Tokens computed: {result.cost.tokens:,} for all orders; lm-eval computes {one:,} for the published "
+                f"one ({result.cost.tokens / one:.1f}x)."
             ]
             if one and result.cost.tokens
             else []
