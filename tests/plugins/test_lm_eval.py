@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import datasets
 from tests.command_line import unslant
 from unslant.errors import InputError
 from unslant.models.open import open_model
-from unslant.plugins.lm_eval.documents import TaskSet, load
+from unslant.plugins.lm_eval.documents import Document, TaskSet, load
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.plugins.lm_eval.study import TaskRun, audit_tasks
 from unslant.plugins.lm_eval.tasks import quiet
@@ -27,9 +29,30 @@ from unslant.reference import reference_path
 from unslant.studies.audit.logs import audit_logs
 
 TASKS = Path(__file__).parent / "lm_eval_tasks"
-SCORED = ("letters", "cloze", "mixed", "fewshot", "fields", "records", "processed", "contexts")
-NAMES = [f"own_{name}" for name in SCORED]
 MODEL = "prefers-a"
+KINDS = {
+    "letters": "labels", "cloze": "cloze", "mixed": "labels", "fewshot": "texts", "fields": "labels",
+    "records": "labels", "processed": "labels", "contexts": "cloze",
+}  # fmt: skip
+"""Our own tasks, and what they score."""
+LATER = ("records", "processed", "contexts")
+"""Those whose comparison with lm-eval is slow."""
+
+
+def _each(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LATER)) for name in names]
+
+
+def _of_four(count: int) -> list[Any]:
+    return [q for q in load_questions("embedded").questions if len(q.options) == 4][:count]
+
+
+def _write(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def _plain(q: Any) -> dict[str, Any]:
+    return {"id": q.id, "question": q.stem, "options": list(q.options), "answer": min(q.answers)}
 
 
 @pytest.fixture(scope="module")
@@ -37,24 +60,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The working directory, with the data of the tasks."""
     made = tmp_path_factory.mktemp("lm-eval")
     questions = load_questions("embedded").questions
-    four = [q for q in questions if len(q.options) == 4][:8]
+    four = _of_four(8)
     mixed = [next(q for q in questions[k:] if len(q.options) == n) for k in (0, 90) for n in (2, 3, 5, 6)]
-
-    def write(name: str, rows: list[dict[str, Any]]) -> None:
-        (made / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-    def plain(q: Any) -> dict[str, Any]:
-        return {"id": q.id, "question": q.stem, "options": list(q.options), "answer": min(q.answers)}
-
-    write("four.jsonl", [plain(q) for q in four])
-    write("mixed.jsonl", [plain(q) for q in mixed])
+    _write(made / "four.jsonl", [_plain(q) for q in four])
+    _write(made / "mixed.jsonl", [_plain(q) for q in mixed])
     letters = [f"op{letter}" for letter in "abcd"]
-    write(
-        "fields.jsonl",
+    _write(
+        made / "fields.jsonl",
         [{"question": q.stem, **dict(zip(letters, q.options, strict=True)), "cop": 3 - min(q.answers)} for q in four],
     )
-    write(
-        "records.jsonl",
+    _write(
+        made / "records.jsonl",
         [
             {
                 "id": q.id,
@@ -65,8 +81,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             for i, q in enumerate(four)
         ],
     )
-    write(
-        "two.jsonl",
+    _write(
+        made / "two.jsonl",
         [
             {"question": q.stem, "option1": q.options[0], "option2": q.options[1], "answer": i % 2, "ending": "it is."}
             for i, q in enumerate(four[:6])
@@ -77,12 +93,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     monkeypatch.chdir(made)
     yield made
     monkeypatch.undo()
-
-
-@pytest.fixture(scope="module")
-def theirs(folder: Path) -> dict[str, Any]:
-    """A real run of lm-eval, as its command does it."""
-    return _lm_eval(NAMES)
 
 
 def _lm_eval(names: list[str], **options: Any) -> dict[str, Any]:
@@ -104,14 +114,31 @@ def _lm_eval(names: list[str], **options: Any) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.fixture(scope="module")
-def tasks(folder: Path) -> TaskSet:
-    return load(NAMES, LmEvalSettings(include_path=TASKS))
+@dataclass(frozen=True)
+class Both:
+    """Several tasks run by unslant, and by lm-eval."""
+
+    tasks: TaskSet
+    ours: TaskRun
+    theirs: dict[str, Any]
+
+    def documents(self, name: str) -> dict[str, Document]:
+        """Those of one task, by question id."""
+        return {key: one for key, one in self.tasks.by_id.items() if one.task.name == f"own_{name}"}
 
 
 @pytest.fixture(scope="module")
-def ours(tasks: TaskSet) -> TaskRun:
-    return TaskRun(open_model(MODEL), tasks, LmEvalSettings(include_path=TASKS))
+def both(folder: Path) -> Callable[[str], Both]:
+    """The runs that a task is in."""
+
+    @cache
+    def run(later: bool) -> Both:
+        names = [f"own_{name}" for name in KINDS if (name in LATER) is later]
+        chosen = LmEvalSettings(include_path=TASKS)
+        found = load(names, chosen)
+        return Both(found, TaskRun(open_model(MODEL), found, chosen), _lm_eval(names))
+
+    return lambda name: run(name in LATER)
 
 
 def _same(own: dict[str, Any], other: dict[str, Any]) -> None:
@@ -130,81 +157,76 @@ def _same(own: dict[str, Any], other: dict[str, Any]) -> None:
             assert own[name] == other[name], name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_published_order_is_lm_evals(name: str, ours: TaskRun, theirs: dict[str, Any]) -> None:
-    samples = {one["doc_id"]: one for one in ours.samples() if one["task"] == name}
-    assert len(samples) == len(theirs["samples"][name])
-    for other in theirs["samples"][name]:
+@pytest.mark.parametrize("name", _each(KINDS))
+def test_the_published_order_is_lm_evals(name: str, both: Callable[[str], Both]) -> None:
+    ours, theirs, task = both(name).ours, both(name).theirs, f"own_{name}"
+    samples = {one["doc_id"]: one for one in ours.samples() if one["task"] == task}
+    assert len(samples) == len(theirs["samples"][task])
+    for other in theirs["samples"][task]:
         _same(samples[other["doc_id"]], other)
-    for metric, value in ours.published[name].metrics.items():
-        assert value.value == pytest.approx(float(theirs["results"][name][f"{metric},none"]), abs=1e-5)
+    for metric, value in ours.published[task].metrics.items():
+        assert value.value == pytest.approx(float(theirs["results"][task][f"{metric},none"]), abs=1e-5)
 
 
-def test_rows_of_the_published_order_have_lm_evals_answers(ours: TaskRun, theirs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", _each(KINDS))
+def test_rows_of_the_published_order_have_lm_evals_answers(name: str, both: Callable[[str], Both]) -> None:
     """The table of responses, from which every number is computed, against lm-eval's ``acc``."""
-    right = {}
-    for row in ours.result.responses.rows():
-        if row.contents == tuple(range(len(row.contents))) and row.kind in ("order", "given"):
-            right[row.question_id] = row.chosen is not None and row.chosen <= row.answers
-    for name in NAMES:
-        by_number = {one.number: key for key, one in ours.found.by_id.items() if one.task.name == name}
-        for sample in theirs["samples"][name]:
-            assert right[by_number[sample["doc_id"]]] == bool(sample["acc"])
+    runs = both(name)
+    numbers = {key: one.number for key, one in runs.documents(name).items()}
+    right = {
+        numbers[row.question_id]: row.chosen is not None and row.chosen <= row.answers
+        for row in runs.ours.result.responses.rows()
+        if row.question_id in numbers and row.contents == tuple(range(len(row.contents)))
+    }
+    assert right == {one["doc_id"]: bool(one["acc"]) for one in runs.theirs["samples"][f"own_{name}"]}
 
 
-KINDS = {
-    "letters": "labels", "cloze": "cloze", "mixed": "labels", "fewshot": "texts", "fields": "labels",
-    "records": "labels", "processed": "labels", "contexts": "cloze",
-}  # fmt: skip
+@pytest.mark.parametrize("name", _each(KINDS))
+def test_what_is_scored_is_recognised(name: str, both: Callable[[str], Both]) -> None:
+    assert {one.kind for one in both(name).documents(name).values()} == {KINDS[name]}
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_what_is_scored_is_recognised(name: str, tasks: TaskSet) -> None:
-    assert {one.kind for one in tasks.by_id.values() if one.task.name == f"own_{name}"} == {KINDS[name]}
-
-
-@pytest.mark.parametrize("name", [name for name in SCORED if KINDS[name] != "cloze"])
-def test_other_orders_are_what_the_task_makes_of_a_document_with_moved_options(name: str, tasks: TaskSet) -> None:
-    of_task = [question for question in tasks.questions if tasks.by_id[question.id].task.name == f"own_{name}"]
-    for question in of_task[: 2 if name == "processed" else 5]:
-        document = tasks.by_id[question.id]
-        n = len(question.options)
+@pytest.mark.parametrize("name", _each(name for name, kind in KINDS.items() if kind != "cloze"))
+def test_other_orders_are_the_tasks_templates_with_moved_options(name: str, both: Callable[[str], Both]) -> None:
+    tasks, documents = both(name).tasks, both(name).documents(name)
+    for question in [one for one in tasks.questions if one.id in documents][:4]:
+        document, n = documents[question.id], len(question.options)
         shown = tasks.presentations(question, LmEvalSettings())
-        assert len({one.contents for one in shown}) == len(shown) >= min(24, [1, 1, 2, 6][n] if n < 4 else 24)
+        assert len({one.contents for one in shown}) == len(shown) >= {2: 2, 3: 6}.get(n, 24)
         for presentation in shown:
             order = presentation.contents
             requests = document.requests(order)
             assert requests == document._rendered(order)
             labels = [choice.strip() for choice in document.choices]
-            lines = requests[0][0].splitlines()[-n - 1 : -1]
+            lines = requests[0][0].lower().splitlines()[-n - 1 : -1]
             for place, option in enumerate(order):
                 text = question.options[option]
                 if KINDS[name] == "labels":
-                    assert f"{labels[place]}. {text}".lower() in [line.lower() for line in lines]
+                    assert f"{labels[place]}. {text}".lower() in lines
                     assert requests[place][1].strip() == labels[place]
                 else:
-                    assert lines[place].endswith(f". {text}")
+                    assert lines[place].endswith(f". {text.lower()}")
                     assert requests[place][1].strip() == text
 
 
-def test_templates_that_change_texts_are_rendered_and_others_filled(tasks: TaskSet) -> None:
-    frames = {one.task.name: one._frame for one in tasks.by_id.values() if one.movable}
-    assert frames.pop("own_records") is None
-    assert all(frames.values())
+@pytest.mark.parametrize("name", _each(["letters", "fields", "records"]))
+def test_templates_that_change_texts_are_rendered_and_others_filled(name: str, both: Callable[[str], Both]) -> None:
+    assert all((one._frame is None) is (name == "records") for one in both(name).documents(name).values())
 
 
-def test_worked_examples_stay_as_lm_eval_drew_them(tasks: TaskSet) -> None:
-    for document in tasks.by_id.values():
-        if document.task.name == "own_fewshot":
-            given, moved = (document.requests(order)[0][0].split("\n\n") for order in ((0, 1, 2, 3), (3, 2, 1, 0)))
-            assert len(given) == 5
-            assert given[:4] == moved[:4]
-            assert given[4] != moved[4]
-            assert document.doc not in list(document.examples)
+def test_worked_examples_stay_as_lm_eval_drew_them(both: Callable[[str], Both]) -> None:
+    for document in both("fewshot").documents("fewshot").values():
+        given, moved = (document.requests(order)[0][0].split("\n\n") for order in ((0, 1, 2, 3), (3, 2, 1, 0)))
+        assert len(given) == 5
+        assert given[:4] == moved[:4]
+        assert given[4] != moved[4]
+        assert document.doc not in list(document.examples)
 
 
-def test_mixed_labels_are_recorded_by_place(tasks: TaskSet) -> None:
-    assert tasks.labels == ("A", "B", "C", "D", "E", "F")
+@pytest.mark.slow
+def test_mixed_labels_are_recorded_by_place(both: Callable[[str], Both]) -> None:
+    tasks = both("records").tasks
+    assert tasks.labels == ("A", "B", "C", "D")
     assert any("different labels" in note for note in tasks.notes)
 
 
@@ -217,10 +239,11 @@ def test_all_orders_cost_little_more_than_lm_evals_one(folder: Path) -> None:
     assert f"lm-eval computes {about['tokens_published']:,}" in result.summary(details=True)
 
 
-def test_a_planted_preference_shows(ours: TaskRun) -> None:
+def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``prefers-a`` answers the label A where it does not know."""
+    _write(tmp_path / "four.jsonl", [_plain(q) for q in _of_four(24)])
+    monkeypatch.chdir(tmp_path)
     result = audit_tasks(MODEL, "own_letters", include_path=TASKS)
-    assert result.metrics.means.consistency.value < 1
     assert "takes A when unsure" in result.headline
 
 
@@ -274,3 +297,90 @@ def test_a_group_is_several_tasks(folder: Path) -> None:
     assert [task.name for task in found.tasks] == ["own_letters", "own_mixed"]
     assert {question.subject for question in found.questions} == {"own_letters", "own_mixed"}
     assert len(found.questions) == 4
+
+
+T = ["Fenton", "Redhill", "Millbrook", "Langdale", "Orme", "Ash"]
+ABCD = {"text": T[:4], "label": list("ABCD")}
+LINES = "Where?\nOptions:\n" + "\n".join(f"({letter}) {text}" for letter, text in zip("ABCDEF", T, strict=True))
+STAND_INS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "mmlu_anatomy": ({"question": "Where?", "subject": "anatomy", "choices": T[:4], "answer": 2}, "labels", "choices"),
+    "arc_easy": ({"id": "x", "question": "Where?", "choices": ABCD, "answerKey": "C"}, "cloze", ""),
+    "commonsense_qa": (
+        {"question": "Where?", "choices": {"text": T[:5], "label": list("ABCDE")}, "answerKey": "C"},
+        "labels",
+        "choices.text",
+    ),
+    "medmcqa": (
+        {"question": "Where?", **dict(zip(("opa", "opb", "opc", "opd"), T, strict=False)), "cop": 2},
+        "labels",
+        "opa, opb, opc, opd",
+    ),
+    "cmmlu_agronomy": (
+        {"Question": "Where?", **dict(zip("ABCD", T, strict=False)), "Answer": "C"},
+        "labels",
+        "A, B, C, D",
+    ),
+    "logiqa": ({"label": "c", "context": "So.", "question": "Where?", "options": T[:4]}, "texts", "options"),
+    "sciq": (
+        {"question": "Where?", **{f"distractor{i + 1}": T[i] for i in range(3)}, "correct_answer": T[3],
+         "support": "So."},
+        "cloze",
+        "",
+    ),
+    "winogrande": ({"sentence": "The _ is big.", "option1": "dog", "option2": "cat", "answer": "1"}, "cloze", ""),
+    "agieval_logiqa_en": (
+        {
+            "query": "Where? Answer Choices: (A)Fenton (B)Redhill (C)Millbrook (D)Langdale\nA: It is",
+            "choices": ["(A)Fenton", "(B)Redhill", "(C)Millbrook", "(D)Langdale"],
+            "gold": [2],
+        },
+        "texts",
+        "query (a part of) and choices (behind labels)",
+    ),
+    "leaderboard_bbh_date_understanding": ({"input": LINES, "target": "(C)"}, "labels", "input (a part of)"),
+    "leaderboard_mmlu_pro": (
+        {"question": "Where?", "options": T, "answer": "C", "answer_index": 2},
+        "labels",
+        "options",
+    ),
+    "boolq": ({"question": "is it so", "passage": "It is.", "label": 1}, "", ""),
+    "mrpc": ({"sentence1": "It is so.", "sentence2": "So it is.", "label": 1}, "", ""),
+}  # fmt: skip
+"""Tasks of lm-eval's own -> a document in the shape of their data, what they score, and where the options stand."""
+
+
+@pytest.fixture(scope="module")
+def own_manager() -> Any:
+    from lm_eval.tasks import TaskManager
+
+    with quiet():
+        return TaskManager()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STAND_INS)
+def test_options_of_lm_evals_own_tasks_are_found(name: str, own_manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_eval.api.task import ConfigurableTask
+
+    row, kind, field = STAND_INS[name]
+    splits = {split: datasets.Dataset.from_list([row] * 8) for split in ("train", "validation", "test", "dev")}
+    monkeypatch.setattr(ConfigurableTask, "download", lambda task, *_, **__: setattr(task, "dataset", splits))
+    monkeypatch.setattr("lm_eval.tasks.TaskManager", lambda *_, **__: own_manager)
+    chosen = LmEvalSettings(limit=1)
+    if not kind:
+        with pytest.raises(InputError, match=f"{name}: no field"):
+            load(name, chosen)
+        return
+    found = load(name, chosen)
+    (document,) = found.by_id.values()
+    assert (document.kind, document.options.name if document.options else "") == (kind, field)
+    assert found.questions[0].answers == {{"sciq": 3, "winogrande": 0}.get(name, 2)}
+    if document.movable:
+        n = len(document.choices)
+        order = (1, 0, *range(2, n))
+        moved, published = document.requests(order), document.published
+        assert moved == document._rendered(order)
+        at = [[context.rindex(text) for text in T[:2]] for context in (published[0][0], moved[0][0])]
+        assert at[0][0] < at[0][1]
+        assert at[1][0] > at[1][1]
+        assert len(moved[0][0]) == len(published[0][0])

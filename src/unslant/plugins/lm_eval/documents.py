@@ -9,19 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from unslant.errors import InputError, first_line, shortened
-from unslant.plugins.lm_eval.option_fields import (
-    CLOZE,
-    LABELS,
-    TEXTS,
-    Frame,
-    OptionField,
-    Request,
-    candidates,
-    examine,
-    flat,
-    markers,
-    unflat,
-)
+from unslant.plugins.lm_eval.candidates import OptionField, candidates
+from unslant.plugins.lm_eval.examine import CLOZE, LABELS, TEXTS, Frame, Request, examine, flat, markers, unflat
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.plugins.lm_eval.tasks import HarnessTask, load_tasks, quiet
 from unslant.presentations import ALPHABETS, Order, Presentation, labels_for
@@ -39,7 +28,7 @@ class Document:
     Attributes:
         number: its place in the split, lm-eval's ``doc_id``.
         examples: the worked examples that lm-eval draws for it.
-        kind: what is scored, see :mod:`~unslant.plugins.lm_eval.option_fields`; empty where no field holds the options.
+        kind: what is scored, see :mod:`~unslant.plugins.lm_eval.examine`; empty where no field holds the options.
         record: what holds the options: the document, or what it was made from.
         remake: from such a record to the document.
         options: where they stand in it.
@@ -68,15 +57,14 @@ class Document:
     def texts(self) -> tuple[str, ...]:
         """The option texts, as published; empty where a label has none."""
         found = [str(value) for value in self.options.values] if self.options and self.movable else self.choices
-        return (*found, *[""] * (len(self.choices) - len(found)))
+        return (*found, *([""] * len(self.choices) if self.kind == LABELS else self.choices)[len(found) :])
 
     def examined(self, record: Mapping[str, Any], remake: Callable[[Mapping[str, Any]], Any]) -> tuple[Document, str]:
         """The document with its options found in a record, and what was looked at without success, in words."""
         n = len(self.choices)
         seen: list[str] = []
         cloze: Document | None = None
-        fields = sorted(candidates(record), key=lambda one: (len(one.values) != n, len(one.values) < n))
-        for one in fields:
+        for one in candidates(record, self.choices):
             option = one.first(n)
             m = len(option.values)
             marked = option.filled(record, markers(m))
@@ -92,10 +80,17 @@ class Document:
             if found.kind in (LABELS, TEXTS):
                 option = option.sorted_by(found.places) if found.places else option
                 return replace(self, kind=found.kind, record=record, remake=remake, options=option), ""
-            if found.kind == CLOZE:
+            if found.kind == CLOZE and not self._written_out:
                 cloze = cloze or replace(self, kind=CLOZE)
-            seen.append(f"{one.name} ({found.why_not or 'scored, but not shown'})")
+            why_not = "scored, but the prompt has its options from elsewhere" if self._written_out else "not shown"
+            seen.append(f"{one.name} ({found.why_not or why_not})")
         return cloze or self, "; ".join(seen)
+
+    @property
+    def _written_out(self) -> bool:
+        """Whether the prompt shows all that is scored."""
+        context = self.published[0][0]
+        return all(context == other and text.strip() in context for other, text in self.published)
 
     def instances(self) -> list[Any]:
         """lm-eval's own requests, as published."""

@@ -18,7 +18,7 @@ from unslant.models.hf.tree import other_costs
 from unslant.models.open import address_of, opened
 from unslant.models.stored import unwrapped
 from unslant.plugins.lm_eval.documents import TaskSet, load
-from unslant.plugins.lm_eval.option_fields import Request
+from unslant.plugins.lm_eval.examine import Request
 from unslant.plugins.lm_eval.published import Published, published, sample
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.plugins.lm_eval.tasks import quiet

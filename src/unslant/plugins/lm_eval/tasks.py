@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
-from unslant.plugins.lm_eval.option_fields import Request
+from unslant.plugins.lm_eval.examine import Request
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 
 Renderer = Callable[..., str]
@@ -150,6 +153,8 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
     folder = settings.include_path
     if folder is not None and not folder.is_dir():
         raise InputError.at(folder, "is no folder of task files")
+    from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
+
     own = str(folder) if folder else None
     with quiet():
         known = manager(include_path=own, include_defaults=False)
@@ -158,6 +163,8 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
         for name in wanted:
             if name not in known.all_tasks and not Path(name).is_file():
                 raise InputError(f"lm-eval knows no task {name!r}; unslant lm-eval takes what lm_eval --tasks takes")
+        random.seed(DEFAULT_RANDOM_SEED)  # as in lm_eval.simple_evaluate: some tasks shuffle as they are loaded
+        np.random.seed(DEFAULT_OTHER_SEED)
         try:
             loaded = known.load(wanted)["tasks"]
         except Exception as error:  # tasks are programs, and download what they ask about

@@ -1,28 +1,17 @@
-"""Where a document of a task keeps its option texts, found by rendering it with other texts in their place.
-
-Tasks keep options in a list (``choices``), inside a dictionary (``choices.text``), in records, or in separate fields
-(``opa`` to ``opd``, ``A`` to ``D``), and only their templates know which. So every place that could be it is filled
-with texts that occur nowhere else, and the requests tell what the template does with them.
-"""
+"""What a task's templates do with the options of a document, told from it with other texts in their place."""
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from unslant.presentations import ALPHABETS
-
-Path = tuple[str | int, ...]
 Request = tuple[str, str]
 """Context and continuation."""
 
 LABELS, TEXTS, CLOZE = "labels", "texts", "cloze"
 """What a task scores: labels of options in the prompt, their texts, or texts that the prompt does not show."""
-_COUNTERS = [[name.lower() for name in ALPHABETS[key]] for key in ("A", "1", "0")]
 _MARKER = re.compile("qzoption([a-z])qz", re.IGNORECASE)
 
 
@@ -34,98 +23,6 @@ def markers(n: int) -> list[str]:
 def _number(letter: str) -> int:
     """Which marker has that letter; templates may change its case."""
     return ord(letter.lower()) - ord("a")
-
-
-@dataclass(frozen=True)
-class OptionField:
-    """Places of a document that hold its options.
-
-    Attributes:
-        name: the field, or fields, for people.
-        paths: for each option the places of its text; several where fields repeat each other.
-        values: what stands there.
-    """
-
-    name: str
-    paths: tuple[tuple[Path, ...], ...]
-    values: tuple[Any, ...]
-
-    def first(self, n: int) -> OptionField:
-        """The first ``n`` options; the others are left where they are."""
-        return OptionField(self.name, self.paths[:n], self.values[:n])
-
-    def sorted_by(self, places: Sequence[int]) -> OptionField:
-        """The options in another sequence."""
-        return OptionField(self.name, tuple(self.paths[p] for p in places), tuple(self.values[p] for p in places))
-
-    def filled(self, doc: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
-        """A copy of the document with other values in these places."""
-        made = copy.deepcopy(dict(doc))
-        for paths, value in zip(self.paths, values, strict=True):
-            for *outer, last in paths:
-                holder: Any = made
-                for key in outer:
-                    holder = holder[key]
-                holder[last] = value
-        return made
-
-
-def candidates(doc: Mapping[str, Any]) -> list[OptionField]:
-    """Every group of two or more texts of a document that may be its options; fields with equal texts are one."""
-    found: dict[tuple[Any, ...], list[tuple[str, list[Path]]]] = {}
-    for name, paths in _groups(doc, (), ""):
-        values = tuple(_at(doc, path) for path in paths)
-        found.setdefault(values, []).append((name, paths))
-    return [
-        OptionField(
-            " and ".join(dict.fromkeys(name for name, _ in same)),
-            tuple(zip(*(paths for _, paths in same), strict=True)),
-            values,
-        )
-        for values, same in found.items()
-    ]
-
-
-def _at(doc: Any, path: Path) -> Any:
-    for key in path:
-        doc = doc[key]
-    return doc
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _groups(value: Any, path: Path, name: str) -> Iterator[tuple[str, list[Path]]]:
-    """Names and places of lists of texts, of texts in lists of records, and of fields that are counted."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _groups(inner, (*path, key), f"{name}.{key}".lstrip("."))
-        yield from _counted(value, path, name)
-    elif isinstance(value, list) and len(value) > 1:
-        if all(map(_is_text, value)):
-            yield name, [(*path, i) for i in range(len(value))]
-        elif all(isinstance(item, Mapping) for item in value):
-            for key in value[0]:
-                if all(_is_text(item.get(key)) for item in value):
-                    yield f"{name}.{key}", [(*path, i, key) for i in range(len(value))]
-
-
-def _counted(fields: Mapping[str, Any], path: Path, name: str) -> Iterator[tuple[str, list[Path]]]:
-    """Fields whose names differ in a letter or number that counts: A, B, C; opa, opb; option_1, option_2."""
-    known: dict[tuple[str, str, int], dict[int, str]] = {}
-    for key, value in fields.items():
-        if not (isinstance(key, str) and _is_text(value)):
-            continue
-        for match in re.finditer(r"\d+|[A-Za-z]", key):
-            for c, counter in enumerate(_COUNTERS):
-                if match[0].lower() in counter:
-                    shape = (key[: match.start()], key[match.end() :], c)
-                    known.setdefault(shape, {})[counter.index(match[0].lower())] = key
-    for members in known.values():
-        run = [members[i] for i in range(next((i for i in range(len(members) + 1) if i not in members), 0))]
-        if len(run) > 1:
-            yield f"{name}.{', '.join(run)}".lstrip("."), [(*path, key) for key in run]
 
 
 @dataclass(frozen=True)
