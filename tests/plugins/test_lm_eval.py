@@ -261,7 +261,7 @@ def test_chats_are_lm_evals(multiturn: bool, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_contexts_that_are_too_long_are_cut_as_lm_eval_cuts_them(folder: Path) -> None:
-    options = {"limit": 3, "num_fewshot": 12, "system_instruction": "Choose well. " * 400}
+    options = {"limit": 3, "num_fewshot": 6, "system_instruction": "Choose well. " * 400}
     theirs = _lm_eval(["own_fewshot"], **options)
     chosen = LmEvalSettings(include_path=TASKS, orders="given", **options)
     found = TaskRun(open_model(MODEL), load("own_fewshot", chosen), chosen)

@@ -16,7 +16,7 @@ def lm_eval(
     tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas.")],
     /,
     *,
-    model: Annotated[str, Parameter(help="Reference model, folder or Hub id.")] = o.DEFAULT_MODEL,
+    model: o.MoreModels = (),
     samples: Annotated[
         Path | None, Parameter(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
     ] = None,
@@ -31,26 +31,32 @@ def lm_eval(
     lm-eval; the other orders are made by the task's own templates. Local models only.
 
     Examples:
-      unslant lm-eval arc_challenge_chat --model org/name --html report.html
+      unslant lm-eval medmcqa --model org/name --html report.html
       unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
+    from unslant.errors import InputError
     from unslant.files import write_atomically
+    from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
+    from unslant.studies.audit.comparison import AuditComparison
     from unslant.studies.outputs import check_file, check_outputs
     from unslant.studies.recording import Recording, run_models
 
     check_outputs(outputs)
     check_file(samples)
-    check_local(model, models)
+    if not model:
+        raise InputError("name the model that is to be asked: --model NAME")
+    if samples is not None and len(model) > 1:
+        raise InputError("--samples is for one model")
+    for name in model:
+        check_local(name, models)
     found = load(tasks, settings)
 
     def ask(record: Recording, name: str, how: o.ModelOptions) -> Any:
-        from unslant.models.open import open_model
-
         run = TaskRun(record.loader(partial(open_model, name, how), found.questions), found, settings, record.progress)
         if samples is not None:
             write_atomically(samples, "".join(f"{line}\n" for line in run.sample_lines()))
         return run.result
 
-    run_models([model], [models], ask, outputs, store)
+    run_models(model, options_of_each(model, models), ask, outputs, store, AuditComparison.of)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from unslant.errors import InputError
-from unslant.studies.options import Options
+from unslant.studies.options import Options, switch_off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +23,13 @@ class LmEvalSettings(Options):
     """Only the first N documents of each task, as lm-eval does."""
     apply_chat_template: bool = False
     """Write prompts with the tokenizer's chat template."""
-    fewshot_as_multiturn: bool | None = None
-    """In a chat, a turn for each worked example, or all in one; by default a turn for each, as in lm-eval."""
+    fewshot_as_multiturn: Annotated[
+        bool, switch_off("--no-fewshot-as-multiturn", "In a chat, all worked examples in one turn, not one each.")
+    ] = True
+    """In a chat, a turn for each worked example, or all in one."""
     system_instruction: str = ""
     """System message, or what begins the prompt."""
     fewshot_seed: int = 1234
     """Seed of the worked examples' draw; lm-eval's own default."""
     seed: int = 0
     """Seed of sampled orders."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fewshot_as_multiturn and not self.apply_chat_template:
-            raise InputError("--fewshot-as-multiturn is about chats: add --apply-chat-template")

@@ -68,20 +68,21 @@ class HarnessTask:
         """Number, document and worked examples, drawn in the sequence in which lm-eval draws them."""
         for number, doc in self.task.doc_iterator(limit=self._settings.limit):
             self._examples.drawn = None
-            self._context(doc, None)
+            with self._written():
+                self._context(doc, None)
             yield number, doc, self._examples.drawn or ()
 
     def instances(self, doc: Mapping[str, Any], examples: Sequence[Any]) -> list[Any]:
         """lm-eval's own requests for a document."""
         self._examples.drawn = examples
-        context = self._context(doc, self.chat)
-        found = self.task.construct_requests(
-            doc=doc,
-            ctx=context,
-            metadata=(self.name, 0, 1),
-            apply_chat_template=self.chat is not None,
-            chat_template=self.chat,
-        )
+        with self._written():
+            found = self.task.construct_requests(
+                doc=doc,
+                ctx=self._context(doc, self.chat),
+                metadata=(self.name, 0, 1),
+                apply_chat_template=self.chat is not None,
+                chat_template=self.chat,
+            )
         return list(found)
 
     def requests(self, doc: Mapping[str, Any], examples: Sequence[Any]) -> list[Request]:
@@ -89,14 +90,21 @@ class HarnessTask:
         n = len(self.choices(doc))
         return [(str(one.args[0]), str(one.args[1])) for one in self.instances(doc, examples)[:n]]
 
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """An error of a task's templates, or of the draw of its examples, names the task."""
+        try:
+            yield
+        except Exception as error:  # tasks are programs, and raise whatever they like
+            raise InputError(f"{self.name}: lm-eval cannot write its prompts: {first_line(error)}") from error
+
     def _context(self, doc: Mapping[str, Any], chat: Renderer | None) -> Any:
-        multiturn = self._settings.fewshot_as_multiturn
         return self.task.fewshot_context(
             doc,
             num_fewshot=self.num_fewshot,
             system_instruction=self._settings.system_instruction or None,
             apply_chat_template=chat is not None,
-            fewshot_as_multiturn=chat is not None if multiturn is None else multiturn,
+            fewshot_as_multiturn=chat is not None and self._settings.fewshot_as_multiturn,
             chat_template=chat,
             gen_prefix=self.task.doc_to_prefix(doc),
         )
