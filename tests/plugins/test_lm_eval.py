@@ -282,7 +282,21 @@ def test_a_task_without_options_in_a_field_is_refused(folder: Path) -> None:
 def test_the_samples_are_read_back_as_a_log(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "samples_own_letters.jsonl"
     report = tmp_path / "numbers.json"
-    unslant("lm-eval", "own_letters", "--include-path", TASKS, "--samples", file, "--json", report, "--no-store", "-q")
+    ran = unslant(
+        "lm-eval",
+        "own_letters",
+        "--model",
+        MODEL,
+        "--include-path",
+        TASKS,
+        "--samples",
+        file,
+        "--json",
+        report,
+        "--no-store",
+        "-q",
+    )
+    assert ran.code == 0, ran.err
     values = json.loads(report.read_text("utf-8"))
     logged = audit_logs(file)
     assert logged.metrics.means.accuracy.value == values["metrics"]["means"]["accuracy"]["value"]

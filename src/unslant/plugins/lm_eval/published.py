@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.arrays import Floats, jsonable
+from unslant.errors import first_line
 from unslant.metrics import Estimate, wilson
 from unslant.plugins.lm_eval.documents import Document, TaskSet
 from unslant.plugins.lm_eval.tasks import HarnessTask
@@ -95,14 +96,19 @@ def _aggregated(task: HarnessTask, documents: Sequence[tuple[Document, Result]])
     for _, result in documents:
         for name, value in result.metrics.items():
             values.setdefault(name, []).append(value)
-    made = {}
-    for name, own in values.items():
-        value = float(task.task.aggregation()[name](own))
-        if all(isinstance(one, int | float) and one in (0, 1) for one in own):
-            made[name] = wilson(value, len(own))
-        else:
-            made[name] = Estimate.bare(value, len(own), "no interval: as lm-eval aggregates it")
-    return {name: one for name, one in made.items() if math.isfinite(one.value)}
+    return {name: _estimate(task, name, own) for name, own in values.items()}
+
+
+def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
+    try:
+        value = float(task.task.aggregation()[name](values))
+    except Exception as error:  # a metric is a program of the task's, and may not be made for these documents
+        return Estimate.undefined(f"lm-eval cannot compute it: {first_line(error)}", len(values))
+    if not math.isfinite(value):
+        return Estimate.undefined(f"lm-eval gives {value}", len(values))
+    if all(isinstance(one, int | float) and one in (0, 1) for one in values):
+        return wilson(value, len(values))
+    return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
 
 
 def sample(document: Document, result: Result) -> dict[str, Any]:
