@@ -19,6 +19,7 @@ EXTRAS = {
     "accelerate": "unslant[hf]",
     "gguf": "unslant[hf]",
     "inspect_ai": "unslant[inspect]",
+    "lm_eval": "unslant[lm-eval]",
     "openai": "unslant[inspect]",
     "openpyxl": "unslant[excel]",
     "pandas": "pandas",

@@ -26,6 +26,7 @@ from unslant.studies.readers import STUDIES, TOP
 
 COMMANDS = {
     **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
+    "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "replies": "unslant.cli.replies:replies",

@@ -83,7 +83,7 @@ BACKENDS: dict[str, Backend] = {
         "a decision endpoint",
         "http://HOST/v1/systemone#NAME",
         {"score": "unslant.models.decisions:open_decisions"},
-        _REMOTE | {"base_url"},
+        _REMOTE | {"base_url", "header", "extra_body"},
     ),
     "inspect": Backend(
         "a model behind inspect",

@@ -62,7 +62,9 @@ class Encoder:
         self._literal = Literal(tokenizer)
         self._as_text = special_tokens == "text"
         self._pieces: dict[tuple[str, str], Ids] = {}
-        self._prefix = _leading_extra(tokenizer("a", add_special_tokens=True)["input_ids"], self._ids("a"))
+        special = tokenizer("a", add_special_tokens=True)["input_ids"]
+        self._prefix = _leading_extra(special, self._ids("a"))
+        self._adds_at_end = list(special) != [*self._prefix, *self._ids("a")]
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
         # What follows a token that swallows white space, or stands alone before a line end, is another matter.
         added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
@@ -91,6 +93,12 @@ class Encoder:
         messages, mark = self._literal.marked(prompt.messages)
         written = self.text_of(replace(prompt, text="", messages=tuple(messages))) if messages else ""
         return self._literal.named(written, mark) + prompt.text, True
+
+    def whole(self, text: str) -> list[int] | None:
+        """Token ids of a text with what the tokenizer puts before it, by cached lines; None where that is not safe."""
+        if not self._by_line or self._adds_at_end:
+            return None
+        return [*self._prefix, *np.concatenate(list(self._each(self._split(text)))).tolist()]
 
     def text_of(self, prompt: Prompt) -> str:
         """The prompt as one text, its chat messages written with the tokenizer's chat template.

@@ -128,6 +128,21 @@ def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[s
     return {}, task
 
 
+def document_id(doc: Mapping[str, Any], number: int) -> str:
+    """The id of a document: its own, or its number."""
+    return str(next((doc[key] for key in _IDS if doc.get(key) not in (None, "")), number))
+
+
+def document_text(doc: Mapping[str, Any]) -> str:
+    """The question of a document; empty where it has none under a usual name."""
+    return str(next((doc[key] for key in _QUESTIONS if doc.get(key)), ""))
+
+
+def document_subject(doc: Mapping[str, Any]) -> str:
+    """The subject of a document; empty where it tells none."""
+    return str(doc.get("subject") or doc.get("category") or "")
+
+
 def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
     config = results.get("config", {})
     found = {
@@ -152,10 +167,10 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     doc, answers = data["doc"], data["resps"]
     context = requests[0][0]
     common: dict[str, Any] = {
-        "id": str(next((doc[key] for key in _IDS if doc.get(key) not in (None, "")), data["doc_id"])),
+        "id": document_id(doc, data["doc_id"]),
         "place": place,
-        "question": str(next((doc[key] for key in _QUESTIONS if doc.get(key)), "") or question_on_page(context)),
-        "subject": str(doc.get("subject") or doc.get("category") or ""),
+        "question": document_text(doc) or question_on_page(context),
+        "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # generated
         options = shown_options(_options(doc, None), context)

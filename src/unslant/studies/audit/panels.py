@@ -15,6 +15,7 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.decisions import decision_lines
+from unslant.studies.audit.panels_harness import harness_panel, scores_texts
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
@@ -37,7 +38,7 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    said = headline(result.metrics)
+    said = headline(result.metrics, few_labels(result))
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
@@ -48,6 +49,7 @@ def page(result: AuditResult) -> Page:
         tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys)),
         panels=(
             score_panel({result.name: result}),
+            harness_panel(result),
             orders_panel(result),
             labels_panel({result.name: result}),
             priors_panel(result),
@@ -64,8 +66,8 @@ def page(result: AuditResult) -> Page:
     )
 
 
-def headline(metrics: Metrics) -> str:
-    """The outcome in one sentence, for any reader."""
+def headline(metrics: Metrics, few_labels: bool = False) -> str:
+    """The outcome in one sentence, for any reader; ``few_labels``: see the function."""
     means, preference = metrics.means, metrics.preference
     words = {
         "accuracy": "as reported",
@@ -90,14 +92,14 @@ def headline(metrics: Metrics) -> str:
     parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
     if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
-    if few_labels(metrics):
+    if few_labels:
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
     return "; ".join(parts)
 
 
-def few_labels(metrics: Metrics) -> bool:
+def few_labels(result: AuditResult) -> bool:
     """Whether the model is mostly about to say something else than a label."""
-    return metrics.means.label_mass.value < LEAST_LABEL_MASS
+    return result.metrics.means.label_mass.value < LEAST_LABEL_MASS and not scores_texts(result.meta)
 
 
 def _lead(result: AuditResult) -> str:
@@ -141,7 +143,7 @@ def notes(result: AuditResult) -> list[str]:
                 "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
                 "--template), or a model that thinks before it answers."
             ]
-            if few_labels(result.metrics)
+            if few_labels(result)
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),

@@ -109,10 +109,22 @@ def prepared(
     return chooser, shown, sum(shapes[len(question.options), question.pinned] for question in found)
 
 
+def order_presentations(
+    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
+) -> list[Presentation]:
+    """A question's order set, plus given and reversed where not already included."""
+    found = orders_for(question, orders, seed)
+    shown = [present(question, order, alphabet) for order in found]
+    for kind, order in (("given", given_order(question)), ("reverse", reversed_order(question))):
+        if order not in found:
+            shown.append(present(question, order, alphabet, kind))
+    return shown
+
+
 def audit_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0, *, own_labels: bool = True
 ) -> list[Presentation]:
-    """A question's order set, plus given and reversed where not already included, and rearranged labels.
+    """The :func:`order_presentations` of a question, and rearranged labels.
 
     Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
     separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
@@ -121,12 +133,8 @@ def audit_presentations(
     Args:
         own_labels: the labels are ours; a decision endpoint has its own, which cannot be rearranged.
     """
-    found = orders_for(question, orders, seed)
+    shown = order_presentations(question, orders, alphabet, seed)
     given, reverse = given_order(question), reversed_order(question)
-    shown = [present(question, order, alphabet) for order in found]
-    for kind, order in (("given", given), ("reverse", reverse)):
-        if order not in found:
-            shown.append(present(question, order, alphabet, kind))
     if not own_labels:
         return shown
     labels = labels_for(alphabet, len(question.options))

@@ -1,0 +1,62 @@
+"""``unslant lm-eval``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.studies import options as o
+
+
+def lm_eval(
+    tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas.")],
+    /,
+    *,
+    model: o.MoreModels = (),
+    samples: Annotated[
+        Path | None, Parameter(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
+    ] = None,
+    settings: Annotated[LmEvalSettings, o.SETTINGS] = LmEvalSettings(),
+    models: o.Models = o.ModelOptions(),
+    outputs: o.Outputs = o.OutputOptions(),
+    store: o.Stores = o.StoreOptions(),
+) -> None:
+    """Run a multiple-choice task of lm-eval in many orders of its options.
+
+    Prompts, worked examples and tokens of the published order are lm-eval's own, and its metrics are computed by
+    lm-eval; the other orders are made by the task's own templates. Local models only.
+
+    Examples:
+      unslant lm-eval medmcqa --model org/name --html report.html
+      unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
+    """
+    from unslant.errors import InputError
+    from unslant.files import write_atomically
+    from unslant.models.open import open_model, options_of_each
+    from unslant.plugins.lm_eval.documents import load
+    from unslant.plugins.lm_eval.study import TaskRun, check_local
+    from unslant.studies.audit.comparison import AuditComparison
+    from unslant.studies.outputs import check_file, check_outputs
+    from unslant.studies.recording import Recording, run_models
+
+    check_outputs(outputs)
+    check_file(samples)
+    if not model:
+        raise InputError("name the model that is to be asked: --model NAME")
+    if samples is not None and len(model) > 1:
+        raise InputError("--samples is for one model")
+    for name in model:
+        check_local(name, models)
+    found = load(tasks, settings)
+
+    def ask(record: Recording, name: str, how: o.ModelOptions) -> Any:
+        run = TaskRun(record.loader(partial(open_model, name, how), found.questions), found, settings, record.progress)
+        if samples is not None:
+            write_atomically(samples, "".join(f"{line}\n" for line in run.sample_lines()))
+        return run.result
+
+    run_models(model, options_of_each(model, models), ask, outputs, store, AuditComparison.of)

@@ -1,0 +1,35 @@
+"""How a task of lm-eval is run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from unslant.studies.options import Options, switch_off
+
+
+@dataclass(frozen=True, kw_only=True)
+class LmEvalSettings(Options):
+    """How a task is run; names and defaults are those of lm-eval where it has the same option."""
+
+    LEAST: ClassVar = {"num_fewshot": 0, "limit": 1}
+
+    orders: str = "auto"
+    """auto (up to 24, balanced over positions), all, cyclic, reverse, given (as published), or the number to sample."""
+    include_path: Path | None = None
+    """Folder with task files of your own, beside those of lm-eval."""
+    num_fewshot: int | None = None
+    """Worked examples before each question; by default the task's own number."""
+    limit: int | None = None
+    """Only the first N documents of each task, as lm-eval does."""
+    apply_chat_template: bool = False
+    """Write prompts with the tokenizer's chat template."""
+    fewshot_as_multiturn: Annotated[
+        bool, switch_off("--no-fewshot-as-multiturn", "In a chat, all worked examples in one turn, not one each.")
+    ] = True
+    """In a chat, a turn for each worked example, or all in one."""
+    system_instruction: str = ""
+    """System message, or what begins the prompt."""
+    fewshot_seed: int = 1234
+    """Seed of the worked examples' draw; lm-eval's own default."""
+    seed: int = 0
+    """Seed of sampled orders."""
