@@ -88,7 +88,7 @@ def test_llama_cpp_scores_as_transformers_does(model, real_model: str, questions
     assert exact.cost.tokens_plain == ours.cost.tokens_plain  # the same tokens, by the server's own count,
     assert exact.cost.tokens < 0.8 * exact.cost.tokens_plain  # and its prefix cache has some of them
     whole = {page(row): row for row in rows}
-    assert few.metrics.bounded_scores > 0
+    assert few.metrics.counts.bounded_scores > 0
     for row in few.responses.rows():
         assert row.status in ("ok", "censored")
         for place, value in enumerate(row.logprobs):
