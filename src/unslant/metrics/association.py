@@ -1,4 +1,4 @@
-"""Correlations, with their intervals and p-values."""
+"""Correlations and associations, with their intervals or p-values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Floats, Jsonable
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 
 MIN_PAIRS = 3
+_LEAST_EXPECTED = 5.0
+_DRAWS = 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,51 @@ def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Assoc
     """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
     shared = sorted(set(ours) & set(external))
     return associate([ours[name] for name in shared], [external[name] for name in shared], of="models")
+
+
+def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[Estimate, float]:
+    """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
+
+    V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
+    Over several groups its square is their mean weighted by N. It has no interval. The test adds up Pearson's
+    chi-squared over the groups: by its distribution where at least 5 right and 5 wrong are expected at every place
+    (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
+
+    Args:
+        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers.
+            Places of no question, and groups with nothing to compare, are left out.
+
+    Returns:
+        V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
+    """
+    association = room = statistic = 0.0
+    questions, degrees, usual = 0, 0, True
+    draws = np.zeros(_DRAWS)
+    rng = np.random.default_rng(seed)
+    for counts, right in groups:
+        counts, right = counts[counts > 0], right[counts > 0]
+        n, hits, places = int(counts.sum()), int(right.sum()), len(counts)
+        if places < 2 or not 0 < hits < n:
+            continue
+
+        def pearson(right: Floats, counts: Floats = counts, n: int = n, hits: int = hits) -> Floats:
+            share = hits / n
+            found: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
+            return found
+
+        own = float(pearson(right))
+        association += own - (places - 1) * n / (n - 1)
+        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) less one
+        questions, degrees, statistic = questions + n, degrees + places - 1, statistic + own
+        usual &= bool((np.minimum(hits, n - hits) * counts / n >= _LEAST_EXPECTED).all())
+        drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), hits, size=_DRAWS)
+        draws += pearson(drawn.astype(np.float64))
+    if not degrees:
+        return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
+    from scipy.special import chdtrc
+
+    p = float(chdtrc(degrees, statistic)) if usual else float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
+    value = min(1.0, math.sqrt(max(0.0, association) / room)) if room > 0 else math.nan
+    if math.isnan(value):
+        return Estimate.undefined("two questions", questions), p
+    return Estimate.bare(value, questions, "corrected for chance: no interval"), p

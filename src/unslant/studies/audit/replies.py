@@ -67,11 +67,14 @@ class Replies(Jsonable):
     """See the module.
 
     Attributes:
+        unparsed, refused: share of the replies, over all orders, in which no answer is found, and that refuse.
         calibration: None where no reply states its confidence.
         adaptive: None where every question was asked in all orders.
     """
 
     by_order: tuple[OrderReplies, ...]
+    unparsed: Estimate
+    refused: Estimate
     noise: NoiseFloor
     calibration: Calibration | None
     adaptive: Adaptive | None
@@ -95,6 +98,8 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
             by_repeat.setdefault(name, []).append(answers)
     return Replies(
         _by_order(once),
+        _share_of("unparsed", once, scores, bootstrap),
+        _share_of("refused", once, scores, bootstrap),
         noise_floor(scores.ids, by_order, by_repeat, bootstrap),
         _calibration(once, scores, bootstrap),
         _adaptive(responses.meta, len(once), scores, bootstrap),
@@ -115,6 +120,16 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
                      c["error"])
         for key, c in sorted(counts.items())
     )  # fmt: skip
+
+
+def _share_of(status: str, rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Estimate:
+    place = {name: q for q, name in enumerate(scores.ids)}
+    came = [row for row in rows if row.status != "error"]
+    having, every = (
+        np.bincount([place[row.question_id] for row in some], minlength=len(scores)).astype(np.float64)
+        for some in ([row for row in came if row.status == status], came)
+    )
+    return bootstrap.ratio(having, every)
 
 
 def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Calibration | None:
