@@ -156,11 +156,12 @@ class Coverage:
     edge: bool
 
 
-def cover(name: str, model: str, n: int, repeats: int, seed: int = 0) -> Iterator[Coverage]:
-    """Coverage of every number, for one kind of set, one model, and N questions."""
+def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Coverage]:
+    """Coverage of every number, or of ``only`` some, for one kind of set, one model, and N questions."""
     kind = SETS[name]
     scores = kind.scores(MODELS[model])
     found = numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+    found = {key: number for key, number in found.items() if not only or key in only}
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
     rng = np.random.default_rng([seed, n])
     covered, printed = (dict.fromkeys(found, 0) for _ in range(2))
@@ -217,6 +218,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, nargs="+", default=[20, 60, 400])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--only", nargs="+", default=[], help="these numbers; their rows are added to the page's table")
     parser.add_argument("--write", type=Path, help="page whose table, between its markers, is written anew")
     arguments = parser.parse_args()
     results: list[Coverage] = []
@@ -224,7 +226,7 @@ def main() -> None:
         for model in arguments.models:
             for n in arguments.questions:
                 start = time.monotonic()
-                results += cover(name, model, n, arguments.repeats)
+                results += cover(name, model, n, arguments.repeats, only=arguments.only)
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     print(table(results))
     print(f"\noutside {LEAST} to {MOST}:")
@@ -235,7 +237,13 @@ def main() -> None:
     if arguments.write:
         page = arguments.write.read_text("utf-8")
         before, rest = page.split(START)
-        arguments.write.write_text(f"{before}{START}\n\n{table(results)}\n\n{END}{rest.split(END)[1]}", "utf-8")
+        old, after = rest.split(END)
+        made = table(results)
+        if arguments.only:
+            own = made.splitlines()[2:]
+            kept = [row for row in old.strip().splitlines() if row.split("|")[1] not in {o.split("|")[1] for o in own}]
+            made = "\n".join([*kept, *own])
+        arguments.write.write_text(f"{before}{START}\n\n{made}\n\n{END}{after}", "utf-8")
 
 
 START, END = "<!-- coverage: generated -->", "<!-- end of coverage -->"

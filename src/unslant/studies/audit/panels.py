@@ -16,7 +16,7 @@ from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN, untold
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
-from unslant.studies.audit.panels_published import leads, length_panel, one_order, published_panel, tiles_of
+from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
@@ -38,7 +38,7 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    said = headline(result.metrics, untold(result))
+    said = headline(result.metrics, *filter(None, (stands_out(result), untold(result))))
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
@@ -52,7 +52,7 @@ def page(result: AuditResult) -> Page:
             published_panel(result),
             length_panel(result),
             orders_panel(result),
-            labels_panel({result.name: result}),
+            *([] if one_order(result) else [labels_panel({result.name: result})]),
             priors_panel(result),
             replies_panel(result.replies),
             corrections_panel(result),
@@ -68,8 +68,8 @@ def page(result: AuditResult) -> Page:
     )
 
 
-def headline(metrics: Metrics, untold: str) -> str:
-    """The outcome in one sentence, for any reader, and what it leaves open."""
+def headline(metrics: Metrics, *more: str) -> str:
+    """The outcome in one sentence, for any reader; ``more`` at its end."""
     means, preference = metrics.means, metrics.preference
     words = {
         "accuracy": "as reported",
@@ -95,8 +95,7 @@ def headline(metrics: Metrics, untold: str) -> str:
         parts.append(failed)
     if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
-    parts += [untold] if untold else []
-    return "; ".join(parts)
+    return "; ".join((*parts, *more))
 
 
 def few_labels(metrics: Metrics) -> bool:
@@ -114,7 +113,6 @@ def _lead(result: AuditResult) -> str:
     parts += [told] if (told := noise_lead(result.replies)) else []
     if over.worst.defined and "sampled" not in over.worst.note:
         parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
-    parts += leads(result)
     return "; ".join(parts) + "." if parts else ""
 
 

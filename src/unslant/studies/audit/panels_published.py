@@ -8,8 +8,7 @@ from unslant.metrics import METRICS, Bootstrap, Estimate
 from unslant.metrics.labels import LabelShare, given_slots, label_shares
 from unslant.reports import Chart, Column, Panel, Table, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, number, percent, with_interval
-from unslant.studies.audit.one_order import scored_texts
+from unslant.reports.numbers import Cell, number, percent
 from unslant.studies.audit.panels_replies import calibration_chart, calibration_values
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def tiles_of(result: AuditResult) -> tuple[tuple[str, Estimate], ...]:
     metrics, length = result.metrics, result.length_bias
     found = [("length_bias.normalised", length.normalised)] if length else [("cramers_v", metrics.label_bias.cramers_v)]
     found += [("calibration.ece", metrics.calibration.ece)] if metrics.calibration else []
-    return (*found, ("margin", metrics.means.margin), ("label_mass", metrics.means.label_mass))
+    return (*found, ("label_mass", metrics.means.label_mass))
 
 
 def published_panel(result: AuditResult) -> Panel:
@@ -46,10 +45,9 @@ def published_panel(result: AuditResult) -> Panel:
         "minimum_difference_unpaired": metrics.minimum_difference_unpaired,
     }
     keys = ("predicted", "gold", "predicted_excess", "recall")
-    shares = [row for row in metrics.given_labels if row.predicted.defined]
+    shares = [row for row in metrics.given_labels if row.predicted.defined and alone]  # else among all labels
     rows = tuple((row.label, *(getattr(row, key) for key in keys)) for row in shares)
-    columns = (Column("label"), *map(Column.of, keys))
-    labels = Table("published-labels", "Labels, published order", columns, rows, folded=not alone)
+    labels = Table("published-labels", "Labels, published order", (Column("label"), *map(Column.of, keys)), rows)
     numbers = Table.of_metrics("published", "Published order", {"value": values}, folded=not alone)
     return Panel(
         "published",
@@ -87,15 +85,15 @@ def _charts(result: AuditResult, shares: list[LabelShare]) -> tuple[Chart, ...]:
     return tuple(chart for chart, marks in zip(found, (answers, recall), strict=True) if marks)
 
 
-def leads(result: AuditResult) -> list[str]:
-    """What stands out in a single order, a sentence each."""
-    return [told for told in (_surplus(result), _lengths(result)) if told] if one_order(result) else []
+def stands_out(result: AuditResult) -> str:
+    """What stands out in a single order, for the headline; empty if nothing does, or there are more orders."""
+    if not one_order(result):
+        return ""
+    return _lengths(result) if result.length_bias else _surplus(result)
 
 
 def _surplus(result: AuditResult) -> str:
-    """The label answered most beyond its share of right options, if that cannot be chance; empty otherwise."""
-    if scored_texts(result.responses):
-        return ""
+    """The label answered most beyond its share of right options, if that cannot be chance."""
     confidence = 1 - 0.05 / max(1, result.scores.width)  # the most conspicuous of so many (Bonferroni)
     bootstrap = Bootstrap.of(result.scores, confidence=confidence)
     rows = label_shares(result.scores, given_slots(result.scores), bootstrap)[: result.scores.width]
@@ -103,10 +101,8 @@ def _surplus(result: AuditResult) -> str:
     if not found:
         return ""
     top = max(found, key=lambda row: row.predicted_excess.value)
-    return (
-        f"{top.label} is {percent(top.predicted.value)} of the answers and {percent(top.gold.value)} of the right "
-        "options, more than chance would do"
-    )
+    answered, right = percent(top.predicted.value), percent(top.gold.value)
+    return f"{top.label} is {answered} of the answers but {right} of the right options"
 
 
 def length_panel(result: AuditResult) -> Panel:
@@ -135,16 +131,10 @@ def length_panel(result: AuditResult) -> Panel:
 
 
 def _lengths(result: AuditResult) -> str:
-    """What the length of scored texts does, in a sentence; empty for others."""
+    """The accuracy per character, and which length is answered too often by the sum."""
     found = result.length_bias
     if found is None:
         return ""
-    said = f"per character the accuracy is {number(found.normalised)} ({with_interval(found.change, _CHANGE)})"
-    return said + _of_length(found.shortest_excess, "shortest") + _of_length(found.longest_excess, "longest")
-
-
-_CHANGE = METRICS["length_bias.change"]
-
-
-def _of_length(excess: Estimate, which: str) -> str:
-    return f"; by the sum, the {which} option is answered more often than it is right" if excess.low > 0 else ""
+    ends = {"shortest": found.shortest_excess, "longest": found.longest_excess}
+    too_often = "".join(f", the {name} option is answered too often" for name, e in ends.items() if e.low > 0)
+    return f"{number(found.normalised)} per character{too_often and ', by the sum' + too_often[1:]}"
