@@ -131,6 +131,11 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
             predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
             found[f"predicted {label}, {order}"] = Number.mean(predicted)
             found[f"recall {label}, {order}"] = Number(np.nan_to_num(hit), np.nan_to_num(gold))
+    given = given_slots(scores)
+    found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
+    confidence = np.where(np.isfinite(values.accuracy), scores.given.probs.max(axis=1), np.nan)
+    found["confidence, given order"] = Number.mean(confidence)
+    found["Brier score"] = Number.mean((confidence - values.accuracy) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
     unit = "nats" if has_probabilities(scores) else "shares"

@@ -93,33 +93,37 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[E
         V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
     """
     association = room = statistic = 0.0
-    questions, degrees, usual = 0, 0, True
-    draws = np.zeros(_DRAWS)
-    rng = np.random.default_rng(seed)
-    for counts, right in groups:
-        counts, right = counts[counts > 0], right[counts > 0]
-        n, hits, places = int(counts.sum()), int(right.sum()), len(counts)
-        if places < 2 or not 0 < hits < n:
-            continue
-
-        def pearson(right: Floats, counts: Floats = counts, n: int = n, hits: int = hits) -> Floats:
-            share = hits / n
-            found: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
-            return found
-
-        own = float(pearson(right))
-        association += own - (places - 1) * n / (n - 1)
-        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) less one
-        questions, degrees, statistic = questions + n, degrees + places - 1, statistic + own
-        usual &= bool((np.minimum(hits, n - hits) * counts / n >= _LEAST_EXPECTED).all())
-        drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), hits, size=_DRAWS)
-        draws += pearson(drawn.astype(np.float64))
-    if not degrees:
+    kept = [(counts[counts > 0], right[counts > 0]) for counts, right in groups]
+    kept = [(counts, right) for counts, right in kept if len(counts) > 1 and 0 < right.sum() < counts.sum()]
+    if not kept:
         return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
-    from scipy.special import chdtrc
+    usual = True
+    for counts, right in kept:
+        n, share = counts.sum(), right.sum() / counts.sum()
+        own = float(_pearson(counts, right))
+        association += own - (len(counts) - 1) * n / (n - 1)
+        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) less one
+        statistic += own
+        usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
+    if usual:
+        from scipy.special import chdtrc
 
-    p = float(chdtrc(degrees, statistic)) if usual else float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
-    value = min(1.0, math.sqrt(max(0.0, association) / room)) if room > 0 else math.nan
-    if math.isnan(value):
+        p = float(chdtrc(sum(len(counts) - 1 for counts, _ in kept), statistic))
+    else:
+        rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
+        for counts, right in kept:
+            drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
+            draws += _pearson(counts, drawn.astype(np.float64))
+        p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
+    questions = int(sum(counts.sum() for counts, _ in kept))
+    if room <= 0:
         return Estimate.undefined("two questions", questions), p
+    value = min(1.0, math.sqrt(max(0.0, association) / room))
     return Estimate.bare(value, questions, "corrected for chance: no interval"), p
+
+
+def _pearson(counts: Floats, right: Floats) -> Floats:
+    """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
+    share = right.sum(axis=-1, keepdims=True) / counts.sum()
+    found: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
+    return found

@@ -12,7 +12,7 @@ from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
 
 BINS = 10
-_DRAWS = 1000
+_DRAWS, _AT_ONCE = 1000, 2_000_000
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,21 @@ def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Boo
 def _by_chance(unit: Ints, bins: Ints, confidence: Floats, seed: int) -> Floats:
     """ECE of samples in which answers of confidence c are right with probability c, all of a unit by the same draw."""
     rng = np.random.default_rng(seed)
-    _, unit = np.unique(unit, return_inverse=True)
-    found = np.empty(_DRAWS)
-    for i in range(_DRAWS):
-        hit = rng.random(int(unit.max()) + 1)[unit] < confidence
-        found[i] = np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins)
-    return found
+    by_bin = np.argsort(bins, kind="stable")
+    _, starts = np.unique(bins[by_bin], return_index=True)
+    units, unit = np.unique(unit[by_bin], return_inverse=True)
+    found: list[Floats] = []
+    for size in _portions(len(bins)):
+        right = rng.random((size, len(units)))[:, unit] < confidence[by_bin]
+        gaps = np.add.reduceat(confidence[by_bin] - right, starts, axis=1)
+        found.append(np.abs(gaps).sum(axis=1) / len(bins))
+    return np.concatenate(found)
+
+
+def _portions(answers: int) -> list[int]:
+    """Numbers of draws that are made at a time, so that memory stays small."""
+    most = min(_DRAWS, max(1, _AT_ONCE // answers))
+    return [min(most, _DRAWS - start) for start in range(0, _DRAWS, most)]
 
 
 def given_calibration(scores: OrderScores, right: Floats, bootstrap: Bootstrap) -> Calibration | None:

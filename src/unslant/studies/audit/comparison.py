@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from unslant.arrays import Ints, jsonable
 from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
@@ -63,21 +65,16 @@ class AuditComparison(StudyResult):
         first = self.base[1]
         own = first.metrics.questions
         pairs = [
-            (
-                name,
-                paired_difference(
-                    run.scores, first.scores, key, measures=(run.metrics.questions, own), rows=(mine, others)
-                ),
-            )
+            (name, paired_difference(run.scores, first.scores, key, measures=(run.metrics.questions, own), rows=rows))
             for key in MEASURES
-            for name, (run, (mine, others, _)) in self._same.items()
-            if mine.size
+            for name, (run, rows) in self._same.items()
+            if rows[0].size
         ]
         return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
 
     @cached_property
-    def _same(self) -> Mapping[str, tuple[AuditResult, tuple[Ints, Ints, int]]]:
-        """Every other run, and its questions that the first has too."""
+    def _same(self) -> Mapping[str, tuple[AuditResult, tuple[Ints, Ints]]]:
+        """Every other run, and the rows of the questions that the first has too, in its scores and the first's."""
         first = self.base[1]
         return {name: (run, same_questions(run, first)) for name, run in list(self.runs.items())[1:]}
 
@@ -87,15 +84,16 @@ class AuditComparison(StudyResult):
         ways = {name: _way(run) for name, run in self.runs.items()}
         told = "; ".join(f"{name} by {way}" for name, way in ways.items())
         found = [f"Answers are told in different ways: {told}."] if len(set(ways.values())) > 1 else []
-        for name, (_, (at, _, by_text)) in self._same.items():
-            if by_text:
+        ids = np.asarray(self.base[1].scores.ids)
+        for name, (run, (at, base)) in self._same.items():
+            if by_text := int((np.asarray(run.scores.ids)[at] != ids[base]).sum()):
                 found.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
         return found
 
     @property
     def unmatched(self) -> list[str]:
         """Runs without a question of the first."""
-        return [name for name, (_, (at, *_)) in self._same.items() if not at.size]
+        return [name for name, (_, (at, _)) in self._same.items() if not at.size]
 
     @property
     def parts(self) -> Sequence[AuditResult]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _Texts = tuple[str, tuple[str, ...]]
 
 
-def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints, int]:
-    """Rows of the same questions in the scores of both, and how many of them were matched by text.
+def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
+    """Rows of the same questions in the scores of both.
 
     Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
     two data sets is not one question. The others are the same where stem and options are, in whatever order, if no
@@ -40,7 +40,7 @@ def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints, int]:
     at = {name: i for i, name in enumerate(a.scores.ids)}
     by_text = [(at[left_a[texts]], place[left_b[texts]]) for texts in left_a if texts in left_b]
     rows = np.asarray(sorted([*pairs, *by_text]), np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1], len(by_text)
+    return rows[:, 0], rows[:, 1]
 
 
 def _texts(result: AuditResult) -> dict[str, _Texts]:
