@@ -60,7 +60,8 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
     assert words in result.headline
     told = float(result.headline.split("about ")[1].split(" tokens")[0].replace(",", ""))
     assert told == pytest.approx(tokens, rel=0.05)
-    assert "A is 58 % of the answers but 21 % of the right options" in result.headline
+    assert "A is 58 % of the answers but 21 % of the right options" in result.headline.replace("\xa0", " ")
+    assert not result.metrics.order_labels[0].recall.defined
     assert any("4 characters a token" in note for note in result.page().notes)
     assert len(result.summary(width=80).splitlines()) <= 24
 

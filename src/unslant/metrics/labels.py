@@ -49,7 +49,7 @@ def given_slots(scores: OrderScores) -> Slots:
 
 
 def order_slots(scores: OrderScores) -> Slots:
-    """Slots over all orders of each question."""
+    """Slots over all orders of each question; nothing where no question was shown in two."""
     predicted, gold, hit = (np.zeros(scores.answers.shape) for _ in range(3))
     for block in scores.blocks:
         at = np.take_along_axis(block.positions, block.chosen[..., None], axis=2) == np.arange(block.n)
@@ -58,7 +58,7 @@ def order_slots(scores: OrderScores) -> Slots:
         predicted[block.index, : block.n] = at.mean(axis=1)
         gold[block.index, : block.n] = right.mean(axis=1)
         hit[block.index, : block.n] = (at * right).mean(axis=1)
-    return _masked(scores, predicted, gold, hit, scores.order_counts > 0)
+    return _masked(scores, predicted, gold, hit, (scores.order_counts > 0) & (scores.order_counts > 1).any())
 
 
 def _masked(scores: OrderScores, predicted: Floats, gold: Floats, hit: Floats, ok: NDArray[np.bool_]) -> Slots:

@@ -185,7 +185,7 @@ def _differences(comparison: AuditComparison) -> Panel:
     chart = Chart(
         "differences",
         f"Difference from {base}",
-        "On shared questions. The 95 % intervals resample both answers to a question together; one that excludes the "
+        "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
         lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
     )

@@ -72,22 +72,23 @@ def untold(result: AuditResult) -> str:
     settings = AuditSettings().resolved(not result.scores.is_scored)
     alphabet, cloze = parse_labels(settings.labels), Cloze(settings.writer())
     questions = [question for question in result.responses.questions if question.movable]
-    orders, tokens = set(), []
+    asked: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}  # orders and prompts of a kind of question
+    tokens = []
     for question in questions[:: max(1, len(questions) // SAMPLED)]:
-        if result.scores.is_scored:
+        kind = len(question.options), question.pinned
+        if kind not in asked and result.scores.is_scored:
             shown = audit_presentations(question, settings.orders, alphabet)
-            orders.add(sum(presentation.kind == "order" for presentation in shown))
-        else:
-            shown = [present(question, order, alphabet) for order in orders_in_words(question, settings.orders)]
-            orders.add(len(shown))
+            asked[kind] = sum(presentation.kind == "order" for presentation in shown), len(shown)
+        elif kind not in asked:
+            asked[kind] = (len(orders_in_words(question, settings.orders)),) * 2
         (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))
-        tokens.append(len(shown) * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
+        tokens.append(asked[kind][1] * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
     told = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell"
     if not tokens:
         return told
-    span = " to ".join(dict.fromkeys((str(min(orders)), count(max(orders), "order"))))
-    span = count(max(orders), "order") if len(orders) == 1 else span
-    return f"{told}, {span}, about {_about(fmean(tokens) * len(questions))} tokens"
+    orders = sorted({n for n, _ in asked.values()})
+    span = f"{orders[0]} to " if len(orders) > 1 else ""
+    return f"{told}, {span}{count(orders[-1], 'order')}, about {_about(fmean(tokens) * len(questions))} tokens"
 
 
 def _about(number: float) -> str:
