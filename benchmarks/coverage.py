@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -161,11 +162,18 @@ class Coverage:
     edge: bool
 
 
+@lru_cache(maxsize=1)
+def _pool(name: str, model: str) -> tuple[OrderScores, dict[str, Number]]:
+    """The pool and its numbers, for all N."""
+    kind = SETS[name]
+    scores = kind.scores(MODELS[model])
+    return scores, numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+
+
 def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Coverage]:
     """Coverage of every number, or of ``only`` some, for one kind of set, one model, and N questions."""
     kind = SETS[name]
-    scores = kind.scores(MODELS[model])
-    found = numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+    scores, found = _pool(name, model)
     found = {key: number for key, number in found.items() if not only or key in only}
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
     rng = np.random.default_rng([seed, n])
