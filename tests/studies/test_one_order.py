@@ -119,6 +119,7 @@ def test_unparsed_replies_have_a_share() -> None:
     found = result_of(replace(result.responses, table=lost)).replies
     assert found is not None
     assert (found.unparsed.value, found.refused.value) == (0.25, pytest.approx(1 / 12))
+    assert found.none_or_several.value == 0
     assert found.unparsed.low < 0.25 < found.unparsed.high
 
 

@@ -116,6 +116,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
         _p("pbm_accuracy.spearman_p", "of the rank correlation, two-sided"),
     ),
     "Replies": (
+        _share("replies.none_or_several", "none or several", "replies naming none or several options; not right"),
         _share("noise.between_orders", "flips between orders", "pairs of orders with different answers"),
         _share("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ"),
         _difference("noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions"),

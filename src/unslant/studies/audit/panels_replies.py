@@ -23,7 +23,8 @@ def replies_panel(replies: Replies | None) -> Panel:
     """Nothing where labels were scored."""
     if replies is None:
         return Panel("replies", "", "")
-    values: dict[str, Cell] = {name: getattr(replies, name) for name in ("unparsed", "refused")}
+    keys = {"unparsed": "unparsed", "refused": "refused", "replies.none_or_several": "none_or_several"}
+    values: dict[str, Cell] = {key: getattr(replies, name) for key, name in keys.items()}
     values |= {f"noise.{name}": value for name, value in vars(replies.noise).items()}
     values |= calibration_values(replies.calibration)
     if replies.adaptive:
