@@ -172,8 +172,8 @@ def notes(result: AuditResult) -> list[str]:
         *logged_lines(result.meta),
         *(
             [
-                f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)} to another model on these "
-                f"questions, {number(unpaired, 2)} on as many others."
+                f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
+                f"{number(unpaired, 2)}."
             ]
             * (least == least)
         ),
