@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,11 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
             predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
             found[f"predicted {label}, {order}"] = Number.mean(predicted)
             found[f"recall {label}, {order}"] = Number(np.nan_to_num(hit), np.nan_to_num(gold))
+    given = given_slots(scores)
+    found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
+    confidence = np.where(np.isfinite(values.accuracy), scores.given.probs.max(axis=1), np.nan)
+    found["confidence, given order"] = Number.mean(confidence)
+    found["Brier score"] = Number.mean((confidence - values.accuracy) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
     unit = "nats" if has_probabilities(scores) else "shares"
@@ -156,11 +162,19 @@ class Coverage:
     edge: bool
 
 
-def cover(name: str, model: str, n: int, repeats: int, seed: int = 0) -> Iterator[Coverage]:
-    """Coverage of every number, for one kind of set, one model, and N questions."""
+@lru_cache(maxsize=1)
+def _pool(name: str, model: str) -> tuple[OrderScores, dict[str, Number]]:
+    """The pool and its numbers, for all N."""
     kind = SETS[name]
     scores = kind.scores(MODELS[model])
-    found = numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+    return scores, numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+
+
+def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Coverage]:
+    """Coverage of every number, or of ``only`` some, for one kind of set, one model, and N questions."""
+    kind = SETS[name]
+    scores, found = _pool(name, model)
+    found = {key: number for key, number in found.items() if not only or key in only}
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
     rng = np.random.default_rng([seed, n])
     covered, printed = (dict.fromkeys(found, 0) for _ in range(2))
@@ -217,6 +231,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, nargs="+", default=[20, 60, 400])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--only", nargs="+", default=[], help="these numbers; their rows are added to the page's table")
     parser.add_argument("--write", type=Path, help="page whose table, between its markers, is written anew")
     arguments = parser.parse_args()
     results: list[Coverage] = []
@@ -224,7 +239,7 @@ def main() -> None:
         for model in arguments.models:
             for n in arguments.questions:
                 start = time.monotonic()
-                results += cover(name, model, n, arguments.repeats)
+                results += cover(name, model, n, arguments.repeats, only=arguments.only)
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     print(table(results))
     print(f"\noutside {LEAST} to {MOST}:")
@@ -235,7 +250,13 @@ def main() -> None:
     if arguments.write:
         page = arguments.write.read_text("utf-8")
         before, rest = page.split(START)
-        arguments.write.write_text(f"{before}{START}\n\n{table(results)}\n\n{END}{rest.split(END)[1]}", "utf-8")
+        old, after = rest.split(END)
+        made = table(results)
+        if arguments.only:
+            own = made.splitlines()[2:]
+            kept = [row for row in old.strip().splitlines() if row.split("|")[1] not in {o.split("|")[1] for o in own}]
+            made = "\n".join([*kept, *own])
+        arguments.write.write_text(f"{before}{START}\n\n{made}\n\n{END}{after}", "utf-8")
 
 
 START, END = "<!-- coverage: generated -->", "<!-- end of coverage -->"

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binom
 
 from unslant.errors import InputError
 from unslant.metrics import (
@@ -32,7 +33,11 @@ def metrics() -> Metrics:
 
 def estimates(value: object) -> list[dict]:
     if isinstance(value, dict):
-        return [value] if "confidence" in value else [e for v in value.values() for e in estimates(v)]
+        return (
+            [value]
+            if {"value", "low", "high", "n"} <= set(value)
+            else [e for v in value.values() for e in estimates(v)]
+        )
     return [e for v in value for e in estimates(v)] if isinstance(value, list) else []
 
 
@@ -155,25 +160,29 @@ def test_mcnemar_by_hand() -> None:
 
 
 def test_minimum_detectable_difference() -> None:
-    assert minimum_detectable_difference(60) == pytest.approx(0.127, abs=1e-3)  # 1.96 sqrt(0.25 / 60)
-    assert minimum_detectable_difference(240) == pytest.approx(minimum_detectable_difference(60) / 2)
-    assert minimum_detectable_difference(60, power=0.8) == pytest.approx(2.802 * math.sqrt(0.25 / 60), rel=1e-3)
+    # Connor's 2.80 sqrt(s / n), and a little more: the exact test is cautious
+    for n in (60, 240, 1000):
+        assert 1 < minimum_detectable_difference(n) / (2.802 * math.sqrt(0.25 / n)) < 1.03
+        assert 1 < minimum_detectable_difference(n, correlation=0) / (2.802 * math.sqrt(0.5 / n)) < 1.04
+    assert minimum_detectable_difference(60, power=0.5) < 0.14
     assert minimum_detectable_difference(60, accuracy=0.9) < minimum_detectable_difference(60)
     # fewer than six discordant pairs are never significant, however they fall
-    assert minimum_detectable_difference(10) == 0.6
     assert mcnemar(6, 0) < 0.05 < mcnemar(5, 0)
-    assert minimum_detectable_difference(3) == 1
+    assert minimum_detectable_difference(6) == pytest.approx(0.8 ** (1 / 6), abs=2e-3)
+    assert minimum_detectable_difference(5) == minimum_detectable_difference(3) == 1
     with pytest.raises(ValueError, match="n >= 1"):
         minimum_detectable_difference(0)
 
 
-@pytest.mark.parametrize("n", [60, 400])
-def test_half_of_such_differences_are_found(n: int) -> None:
-    rng = np.random.default_rng(n)
-    difference = minimum_detectable_difference(n)
-    only_a, only_b = 0.125 + difference / 2, 0.125 - difference / 2
-    found = 0
-    for _ in range(400):
-        a, b, _ = rng.multinomial(n, [only_a, only_b, 1 - only_a - only_b])
-        found += abs(a - b) > 1.96 * math.sqrt(a + b)
-    assert 0.4 < found / 400 < 0.6
+@pytest.mark.parametrize(("n", "discordant"), [(10, 0.25), (60, 0.25), (60, 0.5), (400, 0.25)])
+def test_four_of_five_such_differences_are_found(n: int, discordant: float) -> None:
+    """By enumerating every outcome under scipy's own exact test."""
+    difference = minimum_detectable_difference(n, correlation=1 - 2 * discordant)
+    discordant = max(discordant, difference)
+    found = 0.0
+    for m in range(1, n + 1):
+        if (weight := binom.pmf(m, n, discordant)) > 1e-9:
+            k = np.arange(m + 1)
+            p = np.minimum(1, 2 * np.minimum(binom.cdf(k, m, 0.5), binom.sf(k - 1, m, 0.5)))
+            found += weight * binom.pmf(k, m, (1 + difference / discordant) / 2)[p <= 0.05].sum()
+    assert found == pytest.approx(0.8, abs=5e-3)

@@ -24,9 +24,10 @@ from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes
 from unslant.responses import Responses
+from unslant.responses.importers.logged import Log, Logged, joined
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.audit.comparison import AuditComparison
-from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.study import audit
 from unslant.studies.base_rate.published import PublishedCell
 from unslant.studies.base_rate.result import BaseRateResult
@@ -66,6 +67,22 @@ def in_words() -> AuditResult:
 def compared() -> AuditComparison:
     questions = synthetic_questions(40)
     return AuditComparison.of([synthetic_audit(questions), synthetic_audit(questions[10:], lean=0.0, model="even")])
+
+
+@cache
+def logged_texts() -> AuditResult:
+    """A log of one order with scores of option texts, by a model that takes short ones."""
+    pages = []
+    for i, question in enumerate(synthetic_questions(40)):
+        right = next(iter(question.answers))
+        options = tuple(
+            f"{text} and so on"[: 6 + 3 * ((i + k) % 4)] + str(k) for k, text in enumerate(question.options)
+        )
+        scores = [-0.5 * len(text) + 2.0 * (k == right) for k, text in enumerate(options)]
+        labels = ("A", "B", "C", "D")[: len(options)]
+        page = {"id": question.id, "labels": labels, "answers": question.answers, "options": options, "place": "here"}
+        pages.append(Logged.of_scores(scores, question=question.stem, **page))
+    return result_of(joined([Log("short", "lm-eval", "texts", tuple(pages), "task")]))
 
 
 def _leaderboard() -> Leaderboard:
@@ -150,6 +167,7 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "audit": audited,
     "audit-comparison": compared,
     "audit-words": in_words,
+    "audit-texts": logged_texts,
     "leaderboard": _leaderboard,
     "base-rate": _base_rate,
     "unbiased": lambda: _unbiased("remembers"),

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def report(
     *runs: Annotated[
         str,
-        Parameter(help="Parquet files of responses, ids of recorded runs, or adapter folders."),
+        Parameter(
+            help="Parquet files of responses, logs of other harnesses, ids of recorded runs, or adapter folders."
+        ),
     ],
     out: Annotated[Path, Parameter(help="Write the report to this file.")] = Path("report.html"),
     figures: Annotated[Path | None, Parameter(help="Also write every chart to this folder, as SVG and PNG.")] = None,

@@ -1,4 +1,4 @@
-"""Correlations, with their intervals and p-values."""
+"""Correlations and associations, with their intervals or p-values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Floats, Jsonable
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 
 MIN_PAIRS = 3
+_LEAST_EXPECTED = 5.0
+_DRAWS = 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,55 @@ def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Assoc
     """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
     shared = sorted(set(ours) & set(external))
     return associate([ours[name] for name in shared], [external[name] for name in shared], of="models")
+
+
+def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[Estimate, float]:
+    """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
+
+    V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
+    Over several groups its square is their mean weighted by N. It has no interval. The test adds up Pearson's
+    chi-squared over the groups: by its distribution where at least 5 right and 5 wrong are expected at every place
+    (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
+
+    Args:
+        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers.
+            Places of no question, and groups with nothing to compare, are left out.
+
+    Returns:
+        V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
+    """
+    association = room = statistic = 0.0
+    kept = [(counts[counts > 0], right[counts > 0]) for counts, right in groups]
+    kept = [(counts, right) for counts, right in kept if len(counts) > 1 and 0 < right.sum() < counts.sum()]
+    if not kept:
+        return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
+    usual = True
+    for counts, right in kept:
+        n, share = counts.sum(), right.sum() / counts.sum()
+        own = float(_pearson(counts, right))
+        association += own - (len(counts) - 1) * n / (n - 1)
+        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) less one
+        statistic += own
+        usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
+    if usual:
+        from scipy.special import chdtrc
+
+        p = float(chdtrc(sum(len(counts) - 1 for counts, _ in kept), statistic))
+    else:
+        rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
+        for counts, right in kept:
+            drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
+            draws += _pearson(counts, drawn.astype(np.float64))
+        p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
+    questions = int(sum(counts.sum() for counts, _ in kept))
+    if room <= 0:
+        return Estimate.undefined("two questions", questions), p
+    value = min(1.0, math.sqrt(max(0.0, association) / room))
+    return Estimate.bare(value, questions, "corrected for chance: no interval"), p
+
+
+def _pearson(counts: Floats, right: Floats) -> Floats:
+    """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
+    share = right.sum(axis=-1, keepdims=True) / counts.sum()
+    found: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
+    return found

@@ -6,12 +6,14 @@ are one. Slots are numbered from the top; ``last`` is slot n-1 of each question,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats
+from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.scores import OrderScores
@@ -47,7 +49,7 @@ def given_slots(scores: OrderScores) -> Slots:
 
 
 def order_slots(scores: OrderScores) -> Slots:
-    """Slots over all orders of each question."""
+    """Slots over all orders of each question; nothing where no question was shown in two."""
     predicted, gold, hit = (np.zeros(scores.answers.shape) for _ in range(3))
     for block in scores.blocks:
         at = np.take_along_axis(block.positions, block.chosen[..., None], axis=2) == np.arange(block.n)
@@ -56,7 +58,7 @@ def order_slots(scores: OrderScores) -> Slots:
         predicted[block.index, : block.n] = at.mean(axis=1)
         gold[block.index, : block.n] = right.mean(axis=1)
         hit[block.index, : block.n] = (at * right).mean(axis=1)
-    return _masked(scores, predicted, gold, hit, scores.order_counts > 0)
+    return _masked(scores, predicted, gold, hit, (scores.order_counts > 0) & (scores.order_counts > 1).any())
 
 
 def _masked(scores: OrderScores, predicted: Floats, gold: Floats, hit: Floats, ok: NDArray[np.bool_]) -> Slots:
@@ -80,12 +82,14 @@ class LabelShare:
         predicted: share of answers, among questions that have this label.
         gold: share of right options there, among those of them with exactly one.
         recall: accuracy when the right option stands there.
+        predicted_excess: predicted less gold, on the questions that have both.
     """
 
     label: str
     predicted: Estimate
     gold: Estimate
     recall: Estimate
+    predicted_excess: Estimate
 
 
 def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
@@ -99,7 +103,8 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
             np.nan_to_num(gold),
             note="" if (gold > 0).any() else "the right option never stands here",
         )
-        rows.append(LabelShare(label, bootstrap.mean(predicted), bootstrap.mean(gold), recall))
+        excess = bootstrap.mean(predicted - gold, share=False)
+        rows.append(LabelShare(label, bootstrap.mean(predicted), bootstrap.mean(gold), recall, excess))
     return tuple(rows)
 
 
@@ -166,7 +171,9 @@ class LabelBias:
         rstd_corrected, rsd_corrected: RStd and RSD for each number of options, less the part of chance (of the
             variance), pooled by N (root mean square); labels with fewer than ``MIN_GOLD`` right answers left out.
         left_out: such labels, counted for each number of options.
-        p: Pearson's chi-squared test of equal recalls, added up over numbers of options; ``nan`` where there is none.
+        cramers_v, p: the association of being right with the place of the right option, and the p-value of "recall is
+            the same everywhere"; see :func:`~unslant.metrics.association.cramers_v`. The test takes the places of right
+            options as dealt at random among the questions with so many options.
     """
 
     rstd: Estimate
@@ -176,6 +183,7 @@ class LabelBias:
     rstd_corrected: Estimate
     rsd_corrected: Estimate
     left_out: int
+    cramers_v: Estimate
     p: float
 
 
@@ -199,16 +207,21 @@ def label_bias(slots: Slots) -> LabelBias:
         plain(ckld(totals), chance),
         plain(ckld(totals, CKLD_PSEUDO_COUNT), f"{CKLD_PSEUDO_COUNT:g} added to every count; holds chance as well"),
         *_corrected(slots.gold[single], slots.hit[single]),
+        *cramers_v(list(_by_size(slots.gold[single], slots.hit[single]))),
     )
 
 
-def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int, float]:
+def _by_size(gold: Floats, hit: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Right options and right answers under each label, for each number of options."""
     sizes = (~np.isnan(gold)).sum(axis=1)
-    questions, left_out, statistic, degrees = 0, 0, 0.0, 0
-    pooled = np.zeros(2)
     for size in np.unique(sizes).tolist():
-        rows = sizes == size
-        golds, hits = gold[rows, :size].sum(axis=0), hit[rows, :size].sum(axis=0)
+        yield gold[sizes == size, :size].sum(axis=0), hit[sizes == size, :size].sum(axis=0)
+
+
+def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int]:
+    questions, left_out = 0, 0
+    pooled = np.zeros(2)
+    for golds, hits in _by_size(gold, hit):
         enough = golds >= MIN_GOLD
         left_out += int((~enough).sum())
         if enough.sum() < 2:
@@ -219,16 +232,9 @@ def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int, floa
         variance = recalls.var() - noise
         pooled += golds.sum() * variance * np.array([1.0, 1 / max(recalls.mean() ** 2, 1e-12)])
         questions += int(golds.sum())
-        common = (recalls * golds).sum() / golds.sum()
-        if 0 < common < 1:
-            statistic += float((golds * (recalls - common) ** 2).sum() / (common * (1 - common)))
-            degrees += len(recalls) - 1
     if not questions:
         nothing = Estimate.undefined(f"no two labels with {MIN_GOLD} right answers each")
-        return nothing, nothing, left_out, float("nan")
-    from scipy.special import chdtrc
-
+        return nothing, nothing, left_out
     note = "chance taken out: no interval" + (f"; {left_out} labels with few right answers left out" * (left_out > 0))
     spread, relative = np.sqrt(np.maximum(0.0, pooled / questions)).tolist()
-    p = float(chdtrc(degrees, statistic)) if degrees else float("nan")
-    return Estimate.bare(spread, questions, note), Estimate.bare(relative, questions, note), left_out, p
+    return Estimate.bare(spread, questions, note), Estimate.bare(relative, questions, note), left_out

@@ -14,7 +14,6 @@ from unslant.metrics.permutation import consistent, flipped, normalised_pbm, pbm
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import is_tie
 from unslant.metrics.vote import vote
-from unslant.responses.table import GENERATE
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -44,7 +43,9 @@ class Measures(Generic[T]):
         answered: share of replies, over all orders, that are an answer; undefined where labels are scored.
         answered_accuracy: right under the given order, of the questions answered there; undefined likewise.
         label_mass: probability of all labels together, of the whole vocabulary; small where the model is about to say
-            something else than a label.
+            something else than a label. Undefined where scores are normalised over the labels.
+        margin: probability of the most probable label less that of the next, among the labels, under the given order;
+            0 for a tie, undefined for replies.
     """
 
     accuracy: T
@@ -68,6 +69,7 @@ class Measures(Generic[T]):
     answered: T
     answered_accuracy: T
     label_mass: T
+    margin: T
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -105,9 +107,10 @@ def measure(scores: OrderScores) -> QuestionMeasures:
             per_order["normalised"][block.index] = normalised_pbm(block.probs)
             per_order["consistency"][block.index] = consistent(block.probs, block.positions)
     if not (scores.order_counts > 1).any():  # nothing was reordered: no number here says anything about orders
-        for values in per_order.values():
-            values[:] = np.nan
-    in_words = scores.elicitation == GENERATE
+        for name, values in per_order.items():
+            if name != "answered":
+                values[:] = np.nan
+    in_words = not scores.is_scored
     if not in_words:  # an order without an answer, a refusal say, has no probabilities to compare
         for name in ("pbm", "normalised"):
             per_order[name][per_order["answered"] < 1] = np.nan
@@ -137,4 +140,12 @@ def measure(scores: OrderScores) -> QuestionMeasures:
         answered=per_order["answered"] if in_words else np.full(size, np.nan),
         answered_accuracy=np.where(in_words & (scores.given.chosen >= 0), accuracy, np.nan),
         label_mass=np.full(size, np.nan) if scores.label_mass is None else scores.label_mass,
+        margin=np.full(size, np.nan) if in_words else _margin(scores),
     )
+
+
+def _margin(scores: OrderScores) -> Floats:
+    """(Q,) see :class:`Measures`."""
+    second, first = np.sort(scores.given.probs, axis=1)[:, -2:].T
+    margin: Floats = np.where(scores.given.ok, first - second, np.nan)
+    return margin

@@ -91,8 +91,12 @@ def order_scores(
     )
 
 
-def _mean_mass(groups: Mapping[int, OrderRows], size: int) -> Floats:
-    """(Q,) mean over all rows of a question; nan where no row tells."""
+_ALL = 1 - 1e-6
+"""A mass that every row has is no model's: the scores are normalised over the labels."""
+
+
+def _mean_mass(groups: Mapping[int, OrderRows], size: int) -> Floats | None:
+    """(Q,) mean over all rows of a question; nan where no row tells. None where scores are normalised over labels."""
     total, rows = np.zeros(size), np.zeros(size)
     for group in groups.values():
         if group.mass is not None:
@@ -100,7 +104,7 @@ def _mean_mass(groups: Mapping[int, OrderRows], size: int) -> Floats:
             np.add.at(total, group.question[known], group.mass[known])
             np.add.at(rows, group.question[known], 1)
     mean: Floats = np.divide(total, rows, out=np.full(size, np.nan), where=rows > 0)
-    return mean
+    return None if rows.any() and np.nanmin(mean) > _ALL else mean
 
 
 def reversed_contents(questions: QuestionArrays, n: int) -> Ints:

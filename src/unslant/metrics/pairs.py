@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Ints, Jsonable
 from unslant.errors import InputError
 from unslant.metrics.bootstrap import RESAMPLES, SHARE, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
@@ -46,6 +45,7 @@ def paired_difference(
     measure_name: str = "accuracy",
     *,
     measures: tuple[QuestionMeasures, QuestionMeasures] | None = None,
+    rows: tuple[Ints, Ints] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PairedDifference:
@@ -53,14 +53,15 @@ def paired_difference(
 
     Args:
         measures: of ``a`` and ``b``, if already computed.
+        rows: (P,) each, the rows of the same questions in ``a`` and ``b``; by default those of the same id.
 
     Raises:
         InputError: if the measure is unknown or no question is shared.
     """
     if measure_name not in Measures.names():
         raise InputError(f"unknown measure {measure_name!r}: use one of {', '.join(Measures.names())}")
-    shared, at_a, at_b = np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)
-    if not shared.size:
+    at_a, at_b = rows or np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)[1:]
+    if not at_a.size:
         raise InputError("the two sets of responses have no question in common")
     values_a, values_b = measures or (extended_measures(a), extended_measures(b))
     of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
@@ -81,29 +82,27 @@ def paired_difference(
         only_a,
         only_b,
         mcnemar(only_a, only_b) if yes_no else math.nan,
-        len(set(a.ids) | set(b.ids)) - len(subjects),
+        len(a) + len(b) - len(at_a) - len(subjects),
     )
 
 
 def minimum_detectable_difference(
-    n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.5, confidence: float = CONFIDENCE
+    n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.8, confidence: float = CONFIDENCE
 ) -> float:
-    """The least difference in accuracy that shows between two models on the same n questions: 0.13 for 60.
+    """The least difference in accuracy between two models that n questions show with probability ``power``.
 
-    A difference d shows when McNemar's test finds it, at two-sided level 1 - ``confidence``: with discordant pairs in a
-    share s of the questions, d >= (z_level + z_power) sqrt(s / n) (Connor 1987, without the term in d^2). Two models
-    of the same accuracy a, right on the same questions with correlation r, have s = 2 a (1 - a) (1 - r). No difference
-    shows with fewer discordant pairs than the exact test needs, all one way: 6 of n at 95 %.
+    To show is to be found by the exact McNemar test, two-sided at level 1 - ``confidence``, whose power is computed
+    exactly. Two models of about the same accuracy a, right on the same questions with correlation r, are discordant on
+    a share 2 a (1 - a) (1 - r) of the questions (Connor 1987), or on as many as the difference itself where that is
+    more. With a correlation of 0 this is also the difference between two models on n questions *each*, not the same.
 
     Args:
         n: questions, at least 1.
         accuracy: about that of the two; 0.5 asks most.
         correlation: between their being right on a question, below 1; 0.5 is usual between models.
-        power: probability with which the difference is to show; at 0.5 it is the half-width of the interval of the
-            difference, below which one cannot be told from none.
 
     Returns:
-        A difference of shares, at most 1.
+        A difference of shares; 1 where none shows, as with fewer than six questions.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -111,9 +110,30 @@ def minimum_detectable_difference(
     if n < 1 or not 0 < accuracy < 1 or not -1 <= correlation < 1 or not 0 < power < 1:
         raise ValueError("n >= 1, accuracy and power between 0 and 1, correlation from -1 to below 1")
     discordant = 2 * accuracy * (1 - accuracy) * (1 - correlation)
-    z = normal_quantile(confidence) + NormalDist().inv_cdf(power)
-    fewest = 1 + math.ceil(math.log2(1 / (1 - confidence)))
-    return min(1.0, max(z * math.sqrt(discordant / n), fewest / n))
+    low, high = 0.0, 1.0
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        shows = _power(n, middle, min(1.0, max(discordant, middle)), confidence) >= power
+        low, high = (low, middle) if shows else (middle, high)
+    return high
+
+
+def _power(n: int, difference: float, discordant: float, confidence: float) -> float:
+    """Probability that the exact McNemar test finds a difference, given the share of discordant questions."""
+    from scipy.special import bdtr, bdtrc
+
+    middle, reach = n * discordant, 6 * math.sqrt(n * discordant * (1 - discordant)) + 6
+    m = np.arange(max(1, int(middle - reach)), min(n, int(middle + reach)) + 1)
+    level = (1 - confidence) / 2
+    # of the rarer kind, the most that are too few by chance: about so many, and then exactly
+    most = np.clip(np.floor(m / 2 - normal_quantile(confidence) * np.sqrt(m) / 2), 0, m - 1)
+    while (more := bdtr(most, m, 0.5) > level * (1 + 1e-12)).any():  # of -1 it is nan
+        most = most - more
+    while (less := (most + 1 < m) & (bdtr(np.minimum(most + 1, m), m, 0.5) <= level)).any():
+        most = most + less
+    found = sum(bdtr(most, m, (1 + sign * difference / discordant) / 2) for sign in (-1, 1))
+    exactly = bdtrc(m - 1, n, discordant) - np.where(m < n, bdtrc(np.minimum(m, n - 1), n, discordant), 0.0)
+    return float((np.where(most >= 0, found, 0.0) * exactly).sum())
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

@@ -44,15 +44,18 @@ class Sampling:
         subjects: stratum of each question.
         contexts: what each question shares with others, such as its passage; empty for a question on its own. Where
             one context covers everything, questions count on their own.
+
+    Attributes:
+        unit: (Q,) number of the unit of each question.
     """
 
     def __init__(
         self, n_questions: int, subjects: Sequence[str] | None = None, contexts: Sequence[str] | None = None
     ) -> None:
-        self._unit = np.arange(n_questions)
+        self.unit = np.arange(n_questions)
         if contexts is not None and len(set(contexts)) > 1:
-            self._unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
-        self.clustered = bool(n_questions and self._unit.max() + 1 < n_questions)
+            self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
+        self.clustered = bool(n_questions and self.unit.max() + 1 < n_questions)
         self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
         self._whole = self._group(np.ones(n_questions, bool))
         self._known: dict[bytes, _Grouping] = {}
@@ -162,7 +165,7 @@ class Sampling:
         return self._known[key]
 
     def _group(self, kept: Bools) -> _Grouping:
-        _, first, unit = np.unique(self._unit[kept], return_index=True, return_inverse=True)
+        _, first, unit = np.unique(self.unit[kept], return_index=True, return_inverse=True)
         stratum = self._stratum[kept][first]
         sizes = np.bincount(stratum)
         alone = sizes[stratum] < LEAST_UNITS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.ties import choose
 from unslant.questions.question import Question
-from unslant.responses.table import text_ranks
+from unslant.responses.table import GENERATE, text_ranks
 
 Places = NDArray[np.integer[Any]]
 """Places of options, of the millions: in few bytes each."""
@@ -208,6 +208,11 @@ class OrderScores(QuestionArrays):
     stopped: Bools | None = None
     checked: Bools | None = None
     label_mass: Floats | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether answers are probabilities, not replies."""
+        return self.elicitation != GENERATE
 
     @cached_property
     def order_counts(self) -> Ints:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unslant.arrays import json_fields
 from unslant.metrics.association import correlation
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.calibration import Calibration, given_calibration
 from unslant.metrics.chance import ChanceTest, above_chance
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
@@ -84,10 +85,12 @@ class Metrics:
     Attributes:
         means: the mean of every per-question metric, such as ``metrics.means.pbm``.
         above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
-        minimum_difference: least difference in accuracy to another model that this many questions can show; see
+        minimum_difference, minimum_difference_unpaired: least difference in accuracy to another model that so many
+            questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
             :func:`~unslant.metrics.pairs.minimum_detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
-        label_bias: RStd, RSD, CKLD of the given order.
+        label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
+        calibration: of the scored labels under the given order; None for replies.
         given_labels, order_labels: shares and recall per label, under the given order and over all orders.
         preference: what is preferred when unsure.
         by_subject: the means per subject; empty where there is one subject or none.
@@ -99,8 +102,10 @@ class Metrics:
     means: Measures[Estimate]
     above_chance: ChanceTest
     minimum_difference: float
+    minimum_difference_unpaired: float
     over_orders: OrderAccuracy
     label_bias: LabelBias
+    calibration: Calibration | None
     given_labels: tuple[LabelShare, ...]
     order_labels: tuple[LabelShare, ...]
     preference: Preference
@@ -140,8 +145,12 @@ def compute(
         means=_means(values, bootstrap),
         above_chance=above_chance(scored, values.chance, bootstrap),
         minimum_difference=minimum_detectable_difference(n, confidence=confidence) if n else math.nan,
+        minimum_difference_unpaired=minimum_detectable_difference(n, correlation=0, confidence=confidence)
+        if n
+        else math.nan,
         over_orders=order_accuracy(all_orders),
         label_bias=label_bias(slots),
+        calibration=given_calibration(scores, values.accuracy, bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=preference(scores, bootstrap),
@@ -188,6 +197,7 @@ _NOTES = {
     "answered": "answers are scores, not replies",
     "answered_accuracy": "answers are scores, not replies",
     "label_mass": "no log-probabilities over the whole vocabulary",
+    "margin": "answers are replies, not scores",
 }
 
 

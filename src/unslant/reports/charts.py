@@ -202,6 +202,28 @@ def scatter(
     ).properties(width=style.width, height=240)
 
 
+def against(points: Sequence[tuple[str, float, Estimate]], style: Style, *, under: str, beside: str) -> Any:
+    """Shares with intervals against other shares, and the dashed line on which both are equal."""
+    import altair as alt
+
+    at = {name: x for name, x, _ in points}
+    records = [r | {"at": at[r["name"]]} for r in _records([Mark(name, value) for name, _, value in points])]
+    x, y = (
+        alt.X("at:Q", title=under, scale=alt.Scale(domain=list(SHARE))),
+        alt.Y("value:Q", title=beside, scale=alt.Scale(domain=list(SHARE))),
+    )
+    ends = alt.Chart(alt.Data(values=[{"at": end, "value": end} for end in SHARE]))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=_tooltip(alt, name=under))
+    layers = [
+        ends.mark_line(strokeDash=[3, 3], color=style.muted).encode(x=x, y=y),
+        base.mark_rule(strokeWidth=2, color=style.accent, opacity=0.45).encode(
+            y=alt.Y("low:Q", title=beside), y2="high:Q"
+        ),
+        base.mark_point(size=60, color=style.accent).encode(y=y),
+    ]
+    return alt.layer(*layers).properties(width=style.width, height=240)
+
+
 def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any:
     """Ticks on one line per name; the tooltip shows the series as order."""
     import altair as alt

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from unslant.arrays import Jsonable, jsonable
-from unslant.errors import InputError, first_line, shown
+from unslant.errors import InputError, shown
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.records import record_of
 from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.frames import APART, numbers
-from unslant.reports.numbers import with_interval
+from unslant.reports.numbers import Cell, with_interval
 from unslant.responses.provenance import checked_provenance
 from unslant.studies.result import StudyResult
 
@@ -83,33 +83,46 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """The result in a JSON or Parquet file of ours.
+        """The result in a JSON or Parquet file of ours, or the audit of a log.
 
         Raises:
             InputError: if the file cannot be read, or holds no result.
         """
-        from unslant.files import parse_json, read_text
         from unslant.studies.readers import read_result
 
-        if path.suffix.lower() == ".parquet":
+        if (values := cls._numbers(path)) is None:
             result: Any = read_result(path)
             return cls(path, result.to_dict(), result if result.study == AUDIT else None)
-        try:
-            values = parse_json(read_text(path))
-        except (ValueError, TypeError) as error:
-            raise InputError.at(path, f"is no JSON or Parquet that unslant wrote: {first_line(error)}") from None
-        if not isinstance(values, dict) or not {"unslant", "study", "provenance"} <= set(values):
-            raise InputError.at(path, "is not a result of ours: give the file of --json or --responses")
         checked_provenance(values["provenance"], path)
         return cls(path, values)
+
+    @staticmethod
+    def _numbers(path: Path) -> Mapping[str, Any] | None:
+        """The JSON of a result of ours; None for a table of responses or a log.
+
+        Raises:
+            InputError: if it is neither.
+        """
+        from unslant.files import parse_json, read_text
+        from unslant.responses.importers import IMPORTERS
+        from unslant.responses.importers.registry import Head
+
+        head = Head.of(path)
+        if {"unslant", "study", "provenance"} <= set(head.first):
+            values: Mapping[str, Any] = parse_json(read_text(path))
+            return values
+        if not any(importer.recognises(head) for importer in IMPORTERS.values()):
+            reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
+            raise InputError.at(path, reason)
+        return None
 
     @classmethod
     def check(cls, path: Path) -> None:
         """Raise InputError for a file that :meth:`read` cannot take, without computing anything from it."""
-        if path.suffix.lower() == ".parquet":
-            from unslant.responses import Responses
+        if cls._numbers(path) is None:
+            from unslant.responses.importers import load_logs
 
-            Responses.from_parquet(path)
+            load_logs([path])
         else:
             cls.read(path)
 
@@ -122,15 +135,17 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
         found: dict[str, Change] = {}
+        told: tuple[str, ...] = ()
         if self.audit and result.study == AUDIT:
-            found = _paired(self.audit, result)
+            found, told = _paired(self.audit, result)
         before, now = _digests(self.values["provenance"]), _digests(result.provenance)
         same = before == now
         if not found and before and now and not same:
             rows = "" if self.audit else "; the Parquet file of an audit is compared on the questions that both have"
             raise InputError.at(self.path, f"is of other questions, so there is nothing to compare{rows}")
         found = found or self._unpaired(result)
-        told = () if same else ("The questions are not all the same, or it is not known whether they are.",)
+        if not same:
+            told = ("The questions are not all the same, or it is not known whether they are.", *told)
         return WithBaseline(result, self, found, told)
 
     def _unpaired(self, result: StudyResult) -> dict[str, Change]:
@@ -168,12 +183,13 @@ def _audits() -> Any:
     return import_module("unslant.studies.audit.comparison")
 
 
-def _paired(before: StudyResult, now: StudyResult) -> dict[str, Change]:
-    found = _audits().AuditComparison.of([before, now]).differences
-    return {
+def _paired(before: StudyResult, now: StudyResult) -> tuple[dict[str, Change], tuple[str, ...]]:
+    compared = _audits().AuditComparison.of([before, now], ["baseline", "now"])
+    changes = {
         pair.measure: Change(pair.measure, pair.b, pair.a, pair.difference, True, pair.p_value, pair.n_unpaired)
-        for _, pair in found
+        for _, pair in compared.differences
     }
+    return changes, tuple(compared.remarks)
 
 
 def _digests(provenance: Mapping[str, Any]) -> set[str]:
@@ -221,11 +237,12 @@ class WithBaseline(StudyResult):
 
     def _panel(self) -> Panel:
         paired = any(change.paired for change in self.changes.values())
-        rows = tuple(
-            (METRICS[change.metric].name, change.before, change.now, change.difference)
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
+            (METRICS[change.metric].name, change.before, change.now, change.difference, *[change.p_value] * paired)
             for change in self.changes.values()
         )
-        columns = (Column("metric"), Column("before"), Column("now"), Column.of("difference"))
+        p_values = [Column.of("p_value", "McNemar p")] * paired
+        columns = (Column("metric"), Column("before"), Column("now"), Column.of("difference"), *p_values)
         by_row = tuple(METRICS[change.metric] for change in self.changes.values())
         name = self.baseline.path.name
         how = "Paired by question." if paired else "Not paired: intervals are approximate and, as a rule, too wide."

@@ -300,7 +300,7 @@ class ReportOptions:
     fail_if: Annotated[tuple[str, ...], Parameter(metavar="CONDITION")] = ()
     """End with exit code 4 if a number of the JSON is so, as in "expected_accuracy<0.6"; several times."""
     baseline: Path | None = None
-    """Earlier result (its JSON or Parquet file) to print and write the differences from."""
+    """Earlier result (its JSON or Parquet file; for audits also a log) to print and write the differences from."""
     details: bool = False
     """Print every table instead of one screen."""
     quiet: Annotated[bool, Parameter(name=("--quiet", "-q"))] = False

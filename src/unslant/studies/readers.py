@@ -48,17 +48,19 @@ TRAINING = "unslant.studies.debias.training_log:TrainingLog"
 
 
 def read_result(path: str | Path) -> Describes:
-    """The result whose ``to_parquet`` wrote ``path``, or the training log in an adapter's folder.
+    """The result whose ``to_parquet`` wrote ``path``, the audit of a log, or the training log in an adapter's folder.
 
     Raises:
-        InputError: if the file is not a table of responses, or its study needs more than responses.
+        InputError: if the file is neither, holds answers of several models, or its study needs more than responses.
     """
     if Path(path).is_dir():
         training: Describes = _named(TRAINING).read(path)
         return training
-    from unslant.responses import Responses
+    from unslant.responses.importers import load_logs
 
-    responses = Responses.from_parquet(path)
+    responses, *others = load_logs([path])
+    if others:
+        raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
     name = str(responses.meta.get("study", "audit"))
     study = STUDIES.get(name)
     if study is None or not study.reader:

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from unslant.arrays import jsonable
+import numpy as np
+
+from unslant.arrays import Ints, jsonable
 from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
+from unslant.studies.audit.matching import same_questions
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
     SCORES,
@@ -62,12 +65,35 @@ class AuditComparison(StudyResult):
         first = self.base[1]
         own = first.metrics.questions
         pairs = [
-            (name, paired_difference(run.scores, first.scores, key, measures=(run.metrics.questions, own)))
+            (name, paired_difference(run.scores, first.scores, key, measures=(run.metrics.questions, own), rows=rows))
             for key in MEASURES
-            for name, run in list(self.runs.items())[1:]
-            if set(run.scores.ids) & set(first.scores.ids)
+            for name, (run, rows) in self._same.items()
+            if rows[0].size
         ]
         return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
+
+    @cached_property
+    def _same(self) -> Mapping[str, tuple[AuditResult, tuple[Ints, Ints]]]:
+        """Every other run, and the rows of the questions that the first has too, in its scores and the first's."""
+        first = self.base[1]
+        return {name: (run, same_questions(run, first)) for name, run in list(self.runs.items())[1:]}
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a difference has to be read with."""
+        ways = {name: _way(run) for name, run in self.runs.items()}
+        told = "; ".join(f"{name} by {way}" for name, way in ways.items())
+        found = [f"Answers are told in different ways: {told}."] if len(set(ways.values())) > 1 else []
+        ids = np.asarray(self.base[1].scores.ids)
+        for name, (run, (at, base)) in self._same.items():
+            if by_text := int((np.asarray(run.scores.ids)[at] != ids[base]).sum()):
+                found.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
+        return found
+
+    @property
+    def unmatched(self) -> list[str]:
+        """Runs without a question of the first."""
+        return [name for name, (_, (at, _)) in self._same.items() if not at.size]
 
     @property
     def parts(self) -> Sequence[AuditResult]:
@@ -100,7 +126,7 @@ class AuditComparison(StudyResult):
                 _subjects(self.runs),
                 numbers_panel(self.runs),
             ),
-            notes=tuple(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
+            notes=(*self.remarks, *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run))),
             settings=tuple(shown),
             example=str(self.base[1].meta.get("example_prompt", "")),
             questions=browser(self.runs),
@@ -133,6 +159,14 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
     return [compared if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
 
 
+def _way(run: AuditResult) -> str:
+    """How an answer was told: letters on a page and option texts on their own are two questions."""
+    logged = run.meta.get("logged")
+    if isinstance(logged, Mapping) and logged.get("scores") == "texts":
+        return "scores of option texts"
+    return "scores of labels" if run.scores.is_scored else "words"
+
+
 def _lead(runs: Mapping[str, AuditResult]) -> str:
     parts = []
     for name, run in runs.items():
@@ -145,14 +179,13 @@ def _lead(runs: Mapping[str, AuditResult]) -> str:
 
 def _differences(comparison: AuditComparison) -> Panel:
     base, found = comparison.base[0], comparison.differences
-    ids = set(comparison.base[1].scores.ids)
-    unmatched = [name for name, run in comparison.runs.items() if not ids & set(run.scores.ids)]
+    unmatched = comparison.unmatched
     marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
     how = METRICS["difference"]
     chart = Chart(
         "differences",
         f"Difference from {base}",
-        "On shared questions. The 95 % intervals resample both answers to a question together; one that excludes the "
+        "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
         lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
     )

@@ -11,16 +11,13 @@ from unslant.models.open import address_of, open_model
 from unslant.presentations import ShotChooser, parse_labels
 from unslant.prompts import Cloze, Decision, Prompt
 from unslant.reports.numbers import count
+from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN, SAMPLED
 from unslant.studies.audit.settings import AuditSettings
 
-CHARACTERS_A_TOKEN = 4
-"""Of English text, about, where the model's tokenizer is not at hand."""
 MEASURED = 1.0
 """Seconds of scoring from which the time of all is estimated."""
 AT_FIRST = 2
 """Questions in the first call that is measured; each next one has twice as many."""
-SAMPLED = 500
-"""Prompts whose tokens are counted, at most; the others are taken to be as long on average."""
 
 
 def estimate(

@@ -15,9 +15,12 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.decisions import decision_lines
-from unslant.studies.audit.panels_harness import harness_panel, scores_texts
+from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN, untold
+from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
+from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
+from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
@@ -29,7 +32,6 @@ MANY_FAILED = 0.05
 """Share of responses without an answer above which the headline tells of it."""
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
-ONE_ORDER = "one order: whether the order matters cannot be known"
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
@@ -38,7 +40,7 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    said = headline(result.metrics, few_labels(result))
+    said = headline(result.metrics, *filter(None, (stands_out(result), untold(result))))
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
@@ -46,16 +48,19 @@ def page(result: AuditResult) -> Page:
         about=asked_about(result.meta, count(len(result.scores), "question"), shown),
         headline=said,
         lead=_lead(result),
-        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys)),
+        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys), *tiles_of(result)),
         panels=(
             score_panel({result.name: result}),
             harness_panel(result),
+            published_panel(result),
+            length_panel(result),
             orders_panel(result),
-            labels_panel({result.name: result}),
+            *([] if one_order(result) else [labels_panel({result.name: result})]),
             priors_panel(result),
             replies_panel(result.replies),
             corrections_panel(result),
             subjects_panel(result),
+            shortcut_panel(result.shortcuts, "shortcuts"),
             numbers_panel({result.name: result}),
         ),
         notes=tuple(notes(result)),
@@ -66,8 +71,8 @@ def page(result: AuditResult) -> Page:
     )
 
 
-def headline(metrics: Metrics, few_labels: bool = False) -> str:
-    """The outcome in one sentence, for any reader; ``few_labels``: see the function."""
+def headline(metrics: Metrics, *more: str) -> str:
+    """The outcome in one sentence, for any reader; ``more`` at its end."""
     means, preference = metrics.means, metrics.preference
     words = {
         "accuracy": "as reported",
@@ -89,17 +94,16 @@ def headline(metrics: Metrics, few_labels: bool = False) -> str:
     chance = f"chance {number(means.chance, METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
-    parts += [ONE_ORDER] if metrics.counts.one_order == metrics.counts.questions else []
     if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
-    if few_labels:
+    if few_labels(metrics):
         parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
-    return "; ".join(parts)
+    return "; ".join((*parts, *more))
 
 
-def few_labels(result: AuditResult) -> bool:
+def few_labels(metrics: Metrics) -> bool:
     """Whether the model is mostly about to say something else than a label."""
-    return result.metrics.means.label_mass.value < LEAST_LABEL_MASS and not scores_texts(result.meta)
+    return metrics.means.label_mass.value < LEAST_LABEL_MASS
 
 
 def _lead(result: AuditResult) -> str:
@@ -134,8 +138,10 @@ def notes(result: AuditResult) -> list[str]:
         (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
         (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
     ]
-    one_order = counts.one_order == counts.questions
-    mass, least = result.metrics.means.label_mass, result.metrics.minimum_difference
+    if one_order(result):
+        sentences = sentences[1:4]
+    mass = result.metrics.means.label_mass
+    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
     return [
         *(
             [
@@ -143,7 +149,7 @@ def notes(result: AuditResult) -> list[str]:
                 "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
                 "--template), or a model that thinks before it answers."
             ]
-            if few_labels(result)
+            if few_labels(result.metrics)
             else []
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
@@ -157,19 +163,22 @@ def notes(result: AuditResult) -> list[str]:
             if counts.bounded_scores
             else []
         ),
-        *counted(sentences[1:4] if one_order else sentences),
+        *counted(sentences),
         *(
             [
-                "Every question was shown in one order. To know whether the order matters, ask again in several: "
-                "unslant audit MODEL QUESTIONS."
+                f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
+                "alone; a local model computes shared beginnings once."
             ]
-            if one_order
+            if "tokens" in untold(result)
             else []
         ),
         *decision_lines(result.responses),
         *logged_lines(result.meta),
         *(
-            [f"With so many questions, differences in accuracy under {number(least, 2)} cannot be seen."]
+            [
+                f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
+                f"{number(unpaired, 2)}."
+            ]
             * (least == least)
         ),
         *skipped_lines(result.meta),
@@ -338,9 +347,10 @@ def subjects_panel(result: AuditResult) -> Panel:
     title = f"Scores by subject{first_rows(len(ranked))}"
     explanation = "Subjects whose answers move most with the order (highest PBM) come first."
     found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style))]
-    keys = (*SCORES, "consistency", "pbm")
-    cells = tuple((subject, *[getattr(means, key) for key in keys]) for subject, means in named)
-    tables = [Table("subjects", "Subjects, by PBM", (Column("subject"), *map(Column.of, keys)), cells)]
+    shown = [key for key in (*SCORES, "consistency", "pbm") if any(getattr(m, key).defined for _, m in named)]
+    cells = tuple((subject, *[getattr(means, key) for key in shown]) for subject, means in named)
+    title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
+    tables = [Table("subjects", title, (Column("subject"), *map(Column.of, shown)), cells)]
     correlation = result.metrics.pbm_accuracy
     if correlation.pearson.defined:
         points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unslant.metrics import Estimate
 from unslant.reports import Column, Panel, Table
@@ -11,12 +10,6 @@ from unslant.reports.numbers import Cell
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
-
-
-def scores_texts(meta: Mapping[str, Any]) -> bool:
-    """Whether texts of options were scored, whose probabilities need not add up to much."""
-    logged, tasks = meta.get("logged") or {}, (meta.get("lm_eval") or {}).get("tasks", {}).values()
-    return logged.get("scores") == "texts" or any(task["scored"] != "labels" for task in tasks)
 
 
 def harness_panel(result: AuditResult) -> Panel:

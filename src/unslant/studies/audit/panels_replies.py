@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from unslant.metrics.calibration import Calibration
 from unslant.metrics.summary import Counts
 from unslant.presentations import ALPHABETS
-from unslant.reports import Column, Panel, Table
+from unslant.reports import Chart, Column, Panel, Table, charts
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.replies import Adaptive, OrderReplies, Replies
 
@@ -22,10 +23,10 @@ def replies_panel(replies: Replies | None) -> Panel:
     """Nothing where labels were scored."""
     if replies is None:
         return Panel("replies", "", "")
-    values: dict[str, Cell] = {f"noise.{name}": value for name, value in vars(replies.noise).items()}
-    if replies.calibration:
-        names = ("confidence", "right", "ece", "brier")
-        values |= {f"calibration.{name}": getattr(replies.calibration, name) for name in names}
+    keys = {"unparsed": "unparsed", "refused": "refused", "replies.none_or_several": "none_or_several"}
+    values: dict[str, Cell] = {key: getattr(replies, name) for key, name in keys.items()}
+    values |= {f"noise.{name}": value for name, value in vars(replies.noise).items()}
+    values |= calibration_values(replies.calibration)
     if replies.adaptive:
         values["adaptive.other_vote"] = replies.adaptive.other_vote
     rows: list[tuple[Cell, ...]] = [
@@ -44,10 +45,32 @@ def replies_panel(replies: Replies | None) -> Panel:
         "replies",
         "Replies",
         "Whether replies are answers, and whether answers change when nothing does.",
-        tables=(*([of_metrics] if of_metrics.rows else []), by_order),
+        calibration_chart(replies.calibration),
+        (*([of_metrics] if of_metrics.rows else []), by_order),
         short="Replies",
         first_screen=True,
     )
+
+
+def calibration_values(found: Calibration | None) -> dict[str, Cell]:
+    """Its numbers by key."""
+    names = ("confidence", "right", "ece", "ece_by_chance", "p", "brier")
+    return {f"calibration.{name}": getattr(found, name) for name in names} if found else {}
+
+
+def calibration_chart(found: Calibration | None) -> tuple[Chart, ...]:
+    """The reliability diagram; nothing where there is no confidence."""
+    if found is None:
+        return ()
+    points = [(f"{b.above:.1f} to {b.to:.1f}", b.confidence, b.right) for b in found.bins]
+    chart = Chart(
+        "reliability",
+        "Is confidence earned?",
+        f"Share right, with 95 % intervals, against confidence, in ten bins; {count(found.replies, 'answer')}. On the "
+        "dashed line both agree; below it the model is overconfident.",
+        lambda style: charts.against(points, style, under="confidence", beside="share right"),
+    )
+    return (chart,)
 
 
 def _order(row: OrderReplies) -> str:

@@ -67,11 +67,16 @@ class Replies(Jsonable):
     """See the module.
 
     Attributes:
+        unparsed, refused, none_or_several: share of the replies, over all orders, in which no answer is found, that
+            refuse, and that name none or several options.
         calibration: None where no reply states its confidence.
         adaptive: None where every question was asked in all orders.
     """
 
     by_order: tuple[OrderReplies, ...]
+    unparsed: Estimate
+    refused: Estimate
+    none_or_several: Estimate
     noise: NoiseFloor
     calibration: Calibration | None
     adaptive: Adaptive | None
@@ -95,6 +100,9 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
             by_repeat.setdefault(name, []).append(answers)
     return Replies(
         _by_order(once),
+        _share_of("unparsed", once, scores, bootstrap),
+        _share_of("refused", once, scores, bootstrap),
+        _share_of("none_or_several", once, scores, bootstrap),
         noise_floor(scores.ids, by_order, by_repeat, bootstrap),
         _calibration(once, scores, bootstrap),
         _adaptive(responses.meta, len(once), scores, bootstrap),
@@ -108,13 +116,26 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
     counts: dict[tuple[int, tuple[int, ...]], Counter[str]] = {}
     for row in rows:
         order = row.contents if len(orders[row.n_options]) <= MOST_ORDERS else ()
-        outcome = row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
-        counts.setdefault((row.n_options, order), Counter())[outcome] += 1
+        counts.setdefault((row.n_options, order), Counter())[_outcome(row)] += 1
     return tuple(
         OrderReplies(*key, c.total() - c["error"], c["ok"], c["none_or_several"], c["unparsed"], c["refused"],
                      c["error"])
         for key, c in sorted(counts.items())
     )  # fmt: skip
+
+
+def _outcome(row: Response) -> str:
+    return row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
+
+
+def _share_of(outcome: str, rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Estimate:
+    place = {name: q for q, name in enumerate(scores.ids)}
+    came = [row for row in rows if row.status != "error"]
+    having, every = (
+        np.bincount([place[row.question_id] for row in some], minlength=len(scores)).astype(np.float64)
+        for some in ([row for row in came if _outcome(row) == outcome], came)
+    )
+    return bootstrap.ratio(having, every)
 
 
 def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Calibration | None:

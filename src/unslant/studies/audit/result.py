@@ -17,10 +17,13 @@ from unslant.metrics import (
     nvr_from_scores,
     read_scores,
 )
+from unslant.metrics.length_bias import LengthBias
 from unslant.models import Cost
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
+from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
 from unslant.studies.audit.replies import Replies, replies_of
+from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.result import RecordedResult
 
 
@@ -33,6 +36,8 @@ class AuditResult(RecordedResult):
         nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
         base_rates: number of options -> label probabilities without content (P5).
         replies: what replies tell beside their answers; None where labels were scored.
+        shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
+        length_bias: of a log with scores of option texts; None for any other.
         scores: the responses as arrays, from which every number is computed.
     """
 
@@ -45,6 +50,8 @@ class AuditResult(RecordedResult):
     base_rates: dict[int, BaseRates]
     corrections: tuple[Correction, ...]
     replies: Replies | None
+    shortcuts: tuple[Shortcut, ...]
+    length_bias: LengthBias | None
     cost: Cost
     meta: dict[str, Any]
     scores: OrderScores = field(repr=False)
@@ -64,6 +71,8 @@ def result_of(responses: Responses) -> AuditResult:
     meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
     cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
+    if scored_texts(responses):
+        scores = replace(scores, label_mass=None)
     bootstrap = Bootstrap.of(scores)
     metrics = compute(scores, bootstrap)
     return AuditResult(
@@ -73,6 +82,8 @@ def result_of(responses: Responses) -> AuditResult:
         base_rates(responses, labels=scores.labels),
         corrections(scores, metrics.questions, bootstrap),
         replies_of(responses, scores, bootstrap),
+        shortcuts_of(responses, scores),
+        length_bias_of(responses, scores, bootstrap),
         cost,
         meta,
         scores,

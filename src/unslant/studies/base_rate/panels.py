@@ -12,6 +12,7 @@ from unslant.reports.charts import MOST_ROWS
 from unslant.reports.numbers import Cell, count, listed
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
+from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def page(result: BaseRateResult) -> Page:
             _hypotheses_panel(result.hypotheses),
             *(_elicitation_panel(found) for found in result.found.values()),
             _published_panel(result),
-            _shortcut_panel(result),
+            shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
         notes=(*skipped_lines(result.meta), *cost_lines(result.cost)),
         settings=settings_rows(result.meta),
@@ -185,7 +186,8 @@ def _published_panel(result: BaseRateResult) -> Panel:
     return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
 
 
-def _shortcut_panel(result: BaseRateResult) -> Panel:
+def shortcut_panel(found: Sequence[Shortcut], id: str) -> Panel:
+    """What test-taking shortcuts score, and whether wrong answers follow them."""
     keys = ("score", "guess")
     columns = (
         Column("shortcut"),
@@ -198,12 +200,12 @@ def _shortcut_panel(result: BaseRateResult) -> Panel:
     rows = tuple(
         (s.name, s.score, s.guess, "yes" if s.earns else "no", s.follow, s.follow_chance, s.excess,
          "yes" if s.followed else "no", s.applies)
-        for s in result.shortcuts
+        for s in found
     )  # fmt: skip
     return Panel(
-        "base-rate-shortcuts",
+        id,
         "Test-taking shortcuts",
         "Score of each shortcut alone, and how often a wrong answer matches a wrong shortcut.",
-        tables=(Table("base-rate-shortcuts-table", "Shortcuts", columns, rows),) if rows else (),
+        tables=(Table(f"{id}-table", "Shortcuts", columns, rows),) if rows else (),
         short="Shortcuts",
     )

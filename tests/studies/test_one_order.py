@@ -1,0 +1,171 @@
+"""Audits of one order: what the headline says and leaves open, and two logs of the same questions compared."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from tests.command_line import unslant
+from tests.reports.results import audited, logged_texts
+from unslant.metrics import Bootstrap, mcnemar
+from unslant.presentations import parse_labels
+from unslant.prompts import Cloze
+from unslant.responses.importers.logged import Log, Logged, joined
+from unslant.studies.audit.logs import audit_logs
+from unslant.studies.audit.matching import same_questions
+from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN
+from unslant.studies.audit.result import AuditResult, result_of
+from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.audit.study import audit_presentations
+from unslant.studies.compare import compare
+
+
+@pytest.fixture(scope="module")
+def logs(shared_data: Path) -> Path:
+    return shared_data / "logs"
+
+
+def read(path: Path) -> AuditResult:
+    found = audit_logs(path)
+    assert isinstance(found, AuditResult)
+    return found
+
+
+def log(right: list[bool], ids: list[str], stems: list[str] | None = None, model: str = "m") -> AuditResult:
+    """Answers in words: the right option, at A, or the one after it."""
+    pages = [
+        Logged(name, ("A", "B"), frozenset({0}), "here", question=stem, options=(f"yes {stem}", "no"),
+               chosen=frozenset({0 if ok else 1}), reply="A" if ok else "B")
+        for ok, name, stem in zip(right, ids, stems or ids, strict=True)
+    ]  # fmt: skip
+    return result_of(joined([Log(model, "test", "words", tuple(pages), "task")]))
+
+
+def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
+    result = read(logs / "lm_eval" / "samples_letter_24.jsonl")
+    settings = AuditSettings().resolved(False)
+    cloze = Cloze(settings.writer())
+    tokens = sum(
+        len(cloze.prompts(shown)[0].as_text()) / CHARACTERS_A_TOKEN
+        for question in result.responses.questions
+        for shown in audit_presentations(question, "auto", parse_labels("A"))
+    )
+    words = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell, 24 orders"
+    assert words in result.headline
+    told = float(result.headline.split("about ")[1].split(" tokens")[0].replace(",", ""))
+    assert told == pytest.approx(tokens, rel=0.05)
+    assert "A is 58 % of the answers but 21 % of the right options" in result.headline.replace("\xa0", " ")
+    assert not result.metrics.order_labels[0].recall.defined
+    assert any("4 characters a token" in note for note in result.page().notes)
+    assert len(result.summary(width=80).splitlines()) <= 24
+
+
+def test_the_fair_sample_is_accused_of_nothing(logs: Path) -> None:
+    result = read(logs / "lm_eval" / "samples_letter_24_fair.jsonl")
+    assert "of the right options" not in result.headline
+    assert "cannot be known" in result.headline
+    assert result.metrics.label_bias.p > 0.05
+
+
+def test_numbers_of_one_order_are_in_json_and_the_report(logs: Path) -> None:
+    result = read(logs / "lm_eval" / "samples_letter_24.jsonl")
+    written = json.loads(json.dumps(result.to_dict(), allow_nan=False))["metrics"]
+    assert written["means"]["margin"]["value"] > 0.5
+    assert written["means"]["label_mass"]["value"] > 0.99
+    assert written["calibration"]["brier"]["low"] < written["calibration"]["brier"]["value"]
+    assert written["calibration"]["ece"]["value"] > written["calibration"]["ece_by_chance"]
+    assert written["label_bias"]["p"] < 1
+    assert written["minimum_difference"] < written["minimum_difference_unpaired"]
+    panel = next(panel for panel in result.page().sections if panel.id == "published")
+    assert [chart.id for chart in panel.charts] == ["published-labels", "published-gold-position", "reliability"]
+    assert [table.id for table in panel.tables] == ["published-labels", "published"]
+    assert {shortcut.name for shortcut in result.shortcuts} >= {"longest option", "numeric outlier", "stem overlap"}
+    assert "shortcuts" in {section.id for section in result.page().sections}
+
+
+def test_with_several_orders_nothing_is_left_open() -> None:
+    result = audited()
+    assert "cannot be known" not in result.headline
+    assert result.metrics.calibration is not None
+    assert result.length_bias is None
+
+
+def test_texts_are_scored_without_an_order(logs: Path) -> None:
+    result = read(logs / "lm_eval" / "samples_cloze.jsonl")
+    lines = [json.loads(line) for line in (logs / "lm_eval" / "samples_cloze.jsonl").read_text().splitlines()]
+    assert "order plays no part" in result.headline
+    assert "cannot be known" not in result.headline
+    assert not result.metrics.means.label_mass.defined
+    assert result.length_bias is not None
+    assert result.length_bias.accuracy.value == fmean(line["acc"] for line in lines)
+    assert result.length_bias.normalised.value == fmean(line["acc_norm"] for line in lines)
+    planted = logged_texts()
+    assert planted.length_bias is not None
+    assert planted.length_bias.shortest_excess.low > 0
+    assert "by the sum the shortest option is answered too often" in planted.headline
+
+
+def test_unparsed_replies_have_a_share() -> None:
+    result = log([True] * 12, [f"q{i}" for i in range(12)])
+    table = result.responses.table
+    status = table.schema.get_field_index("status")
+    lost = table.set_column(status, "status", [["unparsed"] * 3 + ["refused"] + ["ok"] * 8])
+    found = result_of(replace(result.responses, table=lost)).replies
+    assert found is not None
+    assert (found.unparsed.value, found.refused.value) == (0.25, pytest.approx(1 / 12))
+    assert found.none_or_several.value == 0
+    assert found.unparsed.low < 0.25 < found.unparsed.high
+
+
+def test_questions_are_the_same_by_id_else_by_text() -> None:
+    names = [f"q{i}" for i in range(6)]
+    one = log([True] * 6, names)
+    other = log([False] * 6, [*names[:2], "x2", "x3", "q9", "q8"], ["q0", "another", "q2", "Question: Q3", "y", "y"])
+    a, b = same_questions(one, other)
+    # q1 is another question of the same id; q2 and q3 have other ids; q8 and q9 are in one file only
+    pairs = {(one.scores.ids[i], other.scores.ids[j]) for i, j in zip(a, b, strict=True)}
+    assert pairs == {("q0", "q0"), ("q2", "x2")}
+    found = compare(one, other)
+    (difference,) = (pair for _, pair in found.differences if pair.measure == "accuracy")
+    assert (difference.difference.n, difference.difference.value, difference.only_b) == (2, -1.0, 2)
+    assert any("1 of 2 questions matched by text" in note for note in found.page().notes)
+
+
+def test_letters_against_texts_of_the_same_questions(logs: Path) -> None:
+    """The paired comparison, from the command line and from Python, against a computation of its own."""
+    letters, texts = (logs / "lm_eval" / f"samples_{name}.jsonl" for name in ("letter", "cloze"))
+    right = [[json.loads(line)["acc"] for line in path.read_text().splitlines()] for path in (letters, texts)]
+    ran = unslant("audit", "--log", str(letters), "--baseline", str(texts), "--json", "-", "-q")
+    written = json.loads(ran.out)["baseline"]["accuracy"]
+    a, b = (np.asarray(values) for values in right)
+    assert written["difference"]["value"] == pytest.approx(a.mean() - b.mean())
+    assert written["p_value"] == pytest.approx(mcnemar(int((a > b).sum()), int((b > a).sum())))
+    found = compare(letters, texts)
+    assert any("scores of labels" in note and "scores of option texts" in note for note in found.page().notes)
+
+
+def test_the_interval_of_a_difference_is_that_of_the_paired_bootstrap() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.random(300) < share for share in (0.7, 0.6))
+    names = [f"q{i:03d}" for i in range(300)]
+    found = compare(log(a.tolist(), names), log(b.tolist(), names))
+    (pair,) = (pair for _, pair in found.differences if pair.measure == "accuracy")
+    assert pair.difference.value == pytest.approx(b.mean() - a.mean())
+    change = b.astype(float) - a
+    drawn = change[rng.integers(300, size=(4000, 300))].mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    assert (pair.difference.low, pair.difference.high) == (pytest.approx(low, abs=0.01), pytest.approx(high, abs=0.01))
+    assert math.isfinite(Bootstrap(300).mean(change, share=False).low)
+
+
+def test_a_baseline_that_is_no_result_and_no_log(tmp_path: Path, logs: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    letters = str(logs / "lm_eval" / "samples_letter.jsonl")
+    ran = unslant("audit", "--log", letters, "--baseline", str(tmp_path / "x.json"))
+    assert (ran.code, "is not a result of ours" in ran.err) == (2, True)
