@@ -23,7 +23,9 @@ class Style:
         width: pixels, or ``container`` to fill the page.
         ink, muted, line: text, secondary text, grids and axes.
         accent, contrast, faint: subject of the chart, what it is compared with, background.
-        series: one colour per compared run.
+        series: colours of compared series, see :meth:`looks`.
+        size: of the text in pixels; marks and rows go with it.
+        compared: the runs of the page, each of which looks the same in every chart.
     """
 
     width: int | Literal["container"]
@@ -35,6 +37,38 @@ class Style:
     faint: str
     surface: str
     series: tuple[str, ...]
+    size: int = 12
+    compared: tuple[str, ...] = ()
+
+    def looks(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """A colour and a shape for each name: its own where it means the same everywhere, else the next that is free.
+
+        Up to 36 names differ from each other in colour or shape.
+        """
+        own = {name: MEANINGS.get(name, self.compared.index(name) if name in self.compared else None) for name in names}
+        free = (i for i in range(len(names) + len(self.series)) if i not in own.values())
+        at = [own[name] if own[name] is not None else next(free) for name in names]
+        several = len(self.series)
+        return [(self.series[i % several], SHAPES[(i + i // several) % len(SHAPES)]) for i in at if i is not None]
+
+    def colour(self, name: str) -> str | None:
+        """The colour of a name that means the same in every chart, else None."""
+        return self.series[MEANINGS[name]] if name in MEANINGS else None
+
+    def scaled(self, pixels: float) -> float:
+        """A length for text of 12 pixels, as large beside the text of this style."""
+        return round(pixels * self.size / 12, 2)
+
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+MEANINGS: Mapping[str, int] = {
+    "mean over orders": 0, "under interventions": 0, "gained": 0,
+    "as reported": 1, "as published": 1, "lost": 1,
+    "right in every order": 2, "right in both": 2,
+    "voted": 3,
+    "right in neither": 5,
+}  # fmt: skip
+"""Which of :attr:`Style.series` a name has in every chart."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +78,15 @@ class Chart:
     Attributes:
         id: unique in the report; also the file name.
         explanation: how to read it, in one line.
-        draw: makes an altair chart or a Vega-Lite specification in a style.
+        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown beside it.
+        of: what N counts.
     """
 
     id: str
     title: str
     explanation: str
     draw: Callable[[Style], Any]
+    of: str = "questions"
 
 
 @dataclass(frozen=True)
@@ -160,7 +196,7 @@ class Panel:
     Attributes:
         id: unique in the report.
         explanation: one or two lines for readers new to the metric.
-        short: title in the page navigation, if not ``title``.
+        short: title in the page navigation, if ``title`` is longer than a word or two.
         first_screen: show its tables on the first terminal screen if there is room.
         reference: placed after the questions in HTML.
     """
@@ -182,15 +218,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class Tile:
-    """One of the key numbers at the top."""
+    """One of the key numbers at the top, under its own name or that of the metric."""
 
     metric: Metric
     estimate: Estimate
+    own: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.own or self.metric.name
 
     @classmethod
-    def row(cls, *found: tuple[str, Estimate]) -> tuple[Tile, ...]:
-        """Tiles of the defined metrics, by key."""
-        return tuple(cls(METRICS[key], estimate) for key, estimate in found if estimate.defined)
+    def row(cls, *found: tuple[str, Estimate] | tuple[str, Estimate, str]) -> tuple[Tile, ...]:
+        """Tiles of the defined metrics: key, estimate and, if not that of the metric, name."""
+        return tuple(cls(METRICS[tile[0]], *tile[1:]) for tile in found if tile[1].defined)
 
 
 @dataclass(frozen=True)
@@ -205,6 +246,7 @@ class Page:
         settings: names and values.
         example: a prompt as sent to the model.
         name: title of the browser tab, usually the model.
+        compared: names of the runs shown side by side.
         provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
     """
 
@@ -218,6 +260,7 @@ class Page:
     example: str = ""
     questions: QuestionBrowser | None = None
     name: str = ""
+    compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
-from unslant.reports.numbers import count, has_interval, interval, listed, number
+from unslant.reports.numbers import RANGE, count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-RANGE = "smallest and largest"
-"""Method of a range that is not a confidence interval."""
 SCREEN = 24
 """Lines of a default terminal."""
 _LEAST_ROWS = 3
@@ -115,7 +113,7 @@ def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
 
 def _tiles(page: Page, width: int, brief: bool) -> RichTable:
     """The tiles; if ``brief``, on one line each, with shortened meanings."""
-    rows = [(t.metric.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
+    rows = [(t.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
     cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
     heads = ("", "value", "95 % interval", "N")
     used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
