@@ -91,7 +91,8 @@ def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
 def _axis(alt: Any, title: str, domain: tuple[float, float] | None, values: Iterable[float], zero: bool = False) -> Any:
     """Scale and title of an axis; where it is fitted to the values, the title says from where to where it goes."""
     ends = domain or fitted(values, zero)
-    said = title if domain else f"{title} (axis {ends[0]:g} to {ends[1]:g})".replace("-", "−")
+    low, high = (f"{end:g}".replace("-", "−") for end in ends)
+    said = title if domain else f"{title} (axis {low} to {high})"
     return alt.Scale(domain=list(ends), nice=False), said
 
 
@@ -219,7 +220,7 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
         for name, value, out in zip(names, values, middle, strict=True)
     ]
     colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
-    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
     tips = [alt.Tooltip("name:N", title=under), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
     bars = alt.Chart(alt.Data(values=records)).mark_bar(cornerRadiusEnd=2)
     y = alt.Y("count:Q", title="questions", axis=alt.Axis(tickMinStep=1, format=",d"))
@@ -392,6 +393,11 @@ def lines(
     records = [record | {"at": float(record["name"])} for record in _records(marks, how)]
     series, dashes = _values(records, "series"), _values(records, "dash")
     at = sorted({record["at"] for record in records})
+    drawn = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
+    beside_each_other = 0 if ratio or not at else 0.012 * (at[-1] - at[0])
+    for record in records:  # so that no interval hides another
+        place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
+        record["at"] += beside_each_other * place
     ticks = alt.Axis(values=at[:: -(-len(at) // 8)], format="d") if whole else alt.Axis(format="~g")
     scale, title = _axis(alt, beside, None, _numbers(records, "value", "low", "high"), zero)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))

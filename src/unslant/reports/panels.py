@@ -41,15 +41,21 @@ class Style:
     compared: tuple[str, ...] = ()
 
     def looks(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """A colour and a shape for each name: its own where it means the same everywhere, else the next that is free.
+        """A colour and a shape for each name: those of its meaning, else the next that no meaning has.
 
-        Up to 36 names differ from each other in colour or shape.
+        Up to 24 names without a meaning differ from each other in colour or shape.
         """
-        own = {name: MEANINGS.get(name, self.compared.index(name) if name in self.compared else None) for name in names}
-        free = (i for i in range(len(names) + len(self.series)) if i not in own.values())
-        at = [own[name] if own[name] is not None else next(free) for name in names]
-        several = len(self.series)
-        return [(self.series[i % several], SHAPES[(i + i // several) % len(SHAPES)]) for i in at if i is not None]
+        others = [*self.compared, *(name for name in names if name not in self.compared and name not in MEANINGS)]
+        free = self.series[len(set(MEANINGS.values())) :]
+        found = []
+        for name in names:
+            at = MEANINGS.get(name)
+            if at is None:
+                i = others.index(name)
+                found.append((free[i % len(free)], SHAPES[(i + i // len(free)) % len(SHAPES)]))
+            else:
+                found.append((self.series[at], SHAPES[at]))
+        return found
 
     def colour(self, name: str) -> str | None:
         """The colour of a name that means the same in every chart, else None."""
@@ -63,10 +69,10 @@ class Style:
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 MEANINGS: Mapping[str, int] = {
     "mean over orders": 0, "under interventions": 0, "gained": 0,
-    "as reported": 1, "as published": 1, "lost": 1,
+    "as reported": 1, "as published": 1, "undebiased": 1, "lost": 1,
     "right in every order": 2, "right in both": 2,
     "voted": 3,
-    "right in neither": 5,
+    "right in neither": 4,
 }  # fmt: skip
 """Which of :attr:`Style.series` a name has in every chart."""
 

@@ -10,7 +10,7 @@ from unslant.reports.escape import drawable
 from unslant.reports.numbers import count
 from unslant.reports.panels import Chart, Style
 
-SERIES = 6
+SERIES = 9
 BELOW_TITLE = 32
 """A legend at the top must clear the title of the y axis."""
 PAGE = Style(
@@ -34,9 +34,12 @@ PAPER = Style(
     contrast="#b4531a",
     faint="#c9ccd1",
     surface="#ffffff",
-    series=("#2b5a9e", "#b4531a", "#4d7a5a", "#7d5a94", "#8a7327", "#6b7078"),
+    series=(
+        "#2b5a9e", "#b4531a", "#4d7a5a", "#7d5a94", "#6b7078",  # those with a meaning
+        "#0f7680", "#a8336c", "#8a7327", "#40507d",
+    ),
     size=8,
-)
+)  # fmt: skip
 """Figures for papers, a column (240 points) wide; the same colours as the page in light."""
 PLOT = replace(PAPER, width=560, size=12)
 """Single charts on a screen."""
@@ -75,7 +78,7 @@ def rests_on(spec: Mapping[str, Any], of: str) -> str:
     methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
     few = f"{found[0]:,} to " if len(found) > 1 else ""
     told = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
-    return "; ".join([*told, *([f"95 % intervals: {', '.join(methods)}"] if methods else [])])
+    return "; ".join([*told, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
 
 
 def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:

@@ -67,13 +67,13 @@ def _scores(first: Findings) -> str:
     given = first.given
     guess = METRICS["nvr.guess"]
     chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
-    score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}, chance {chance}"
+    score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
     never = (
         f", {number(first.nvr.score)} where its best label is never right"
         if first.nvr and first.nvr.score.defined
         else ""
     )
-    return score + never
+    return f"{score}{never} (chance {chance})"
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:

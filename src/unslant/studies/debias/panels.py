@@ -165,14 +165,17 @@ def _measured(k: int, asked: str, entries: Sequence[Entry]) -> tuple[Chart, ...]
     """Accuracy and PBM of every method."""
     drawn = []
     for key, domain in (("accuracy", charts.SHARE), ("pbm", None)):
-        found = [(entry.method, value) for entry in entries if (value := entry.measures[key]).defined]
-        marks = [Mark(method, value, stands_out=method == "none") for method, value in found]
+        found = [(_shown(entry), value) for entry in entries if (value := entry.measures[key]).defined]
+        marks = [Mark(method, value) for method, value in found]
         told = f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}"
-        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], domain=domain, how=METRICS[key],
-                       highlight="as reported")  # fmt: skip
-        about = "After each method, with 95 % intervals; none is the undebiased model."
+        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], domain=domain, how=METRICS[key])
+        about = "After each method, with 95 % intervals."
         drawn += [Chart(f"debias-{k}-{key}", told, about, draw)] * bool(marks)
     return tuple(drawn)
+
+
+def _shown(entry: Entry) -> str:
+    return "undebiased" if entry.method == "none" else entry.method
 
 
 def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
@@ -241,7 +244,7 @@ def _transfers_table(result: DebiasResult) -> Table:
 def _scatter(entries: Sequence[Entry], style: Style) -> Any:
     found = [(entry, entry.measures["pbm"], entry.measures["acc_std"]) for entry in entries]
     several = len({(entry.model, entry.questions) for entry in entries}) > 1
-    points = [(f"{e.method}, {e.model} on {e.questions}" if several else e.method, pbm, std) for e, pbm, std in found]
-    methods = [entry.method for entry, *_ in found]
+    points = [(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), pbm, std) for e, pbm, std in found]
+    methods = [_shown(entry) for entry, *_ in found]
     how = {"how": METRICS["pbm"], "series": methods, "domain": None, "zero": True, "names": not several}
     return charts.scatter(points, style, under="PBM", beside="AccStd", **how)

@@ -46,7 +46,7 @@ def page(study: BoundaryStudy) -> Page:
         tiles=Tile.row(
             ("robustness", base),
             *(("settings.accuracy", row.accuracy, f"accuracy, {KINDS[row.kind]}") for row in vanilla),
-            *((("changes.difference", worst.difference, f"{worst.setting} against vanilla"),) if worst else ()),
+            *((("changes.difference", worst.difference, f"change under {worst.setting}"),) if worst else ()),
             *(("unreadable", row.unreadable, f"no answer, {KINDS[row.kind]}") for row in vanilla),
         ),
         panels=(*found, _statuses(study)),

@@ -68,9 +68,13 @@ def _headline(result: Leaderboard) -> str:
 def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
     ranked = [one for one in result.models if one.rank is not None]
     ends = {one.model: one for one in ranked[:1] + ranked[-1:]}
-    nearest = [("difference", pair.difference, f"{pair.higher} less {pair.lower}") for pair in result.neighbours[:1]]
+    nearest = [
+        ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
+    ]
     scores = [("expected_accuracy", one.expected_accuracy, f"mean over orders, {name}") for name, one in ends.items()]
-    return Tile.row(*scores, *nearest, ("chance", result.audits[0].metrics.means.chance))
+    first = result.audits[0]
+    chance = ("chance", first.metrics.means.chance, f"chance, {first.meta.get('questions', 'questions')}")
+    return Tile.row(*scores, *nearest, chance)
 
 
 def _lead(models: Sequence[Standing]) -> str:
