@@ -16,6 +16,7 @@ SHARE = (0.0, 1.0)
 MOST_ROWS = 15
 """Most rows in a chart of subjects; the table has all of them."""
 _TICKS = 5
+_SHORT = 24
 _LETTER = 0.016
 """Width of a letter of a label, as a share of the plot's width."""
 
@@ -88,18 +89,27 @@ def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
     return round(math.floor(low / step + 1e-9) * step, 12), round(math.ceil(high / step - 1e-9) * step, 12)
 
 
-def _axis(alt: Any, title: str, domain: tuple[float, float] | None, values: Iterable[float], zero: bool = False) -> Any:
+def _axis(
+    alt: Any,
+    title: str,
+    domain: tuple[float, float] | None,
+    values: Iterable[float],
+    zero: bool = False,
+    lines: int = 2,
+) -> Any:
     """Scale and title of an axis; where it is fitted to the values, the title says from where to where it goes."""
     ends = domain or fitted(values, zero)
     low, high = (f"{end:g}".replace("-", "−") for end in ends)
-    said = title if domain else f"{title} (axis {low} to {high})"
+    parts = [title] if domain else [title, f"(axis {low} to {high})"]
+    said = parts if lines > 1 and len(" ".join(parts)) > _SHORT else " ".join(parts)
     return alt.Scale(domain=list(ends), nice=False), said
 
 
 def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10, shapes: bool = True) -> dict[str, Any]:
     """Encodings of the series: a colour and, for points, a shape."""
     looks = style.looks(names)
-    legend = alt.Legend(columns=2, offset=style.scaled(offset)) if len(names) > 1 else None
+    columns = 2 if max(map(len, names), default=0) <= (_SHORT if style.width == "container" else 12) else 1
+    legend = alt.Legend(columns=columns, offset=style.scaled(offset)) if len(names) > 1 else None
     ranges = {"color": [colour for colour, _ in looks], "shape": [shape for _, shape in looks]}
     made = {"color": alt.Color, "shape": alt.Shape}
     return {
@@ -110,7 +120,12 @@ def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10, shap
 
 
 def _rows(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
-    return alt.Y("name:N", sort=list(names), title=title or None, axis=alt.Axis(labelLimit=style.scaled(210)))
+    return alt.Y(
+        "name:N",
+        sort=list(names),
+        title=title or None,
+        axis=alt.Axis(labelLimit=style.scaled(210 if style.width == "container" else 165)),
+    )
 
 
 def _rule(alt: Any, style: Style, at: float, **encoding: Any) -> Any:
@@ -191,7 +206,7 @@ def columns(
     records = _records(marks, how)
     places, names = _values(records, "name"), _values(records, "series")
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale, said = _axis(alt, title, domain, _numbers(records, "value", "high", "expected"), zero=True)
+    scale, said = _axis(alt, title, domain, _numbers(records, "value", "high", "expected"), True, 1)
     y = {key: alt.Y(f"{key}:Q", title=said, scale=scale) for key in ("value", "low", "expected")}
     tips = tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
     tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
@@ -292,7 +307,9 @@ def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[di
             inside = box[0] >= -0.02 and box[2] <= 1.02
             if inside and all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in taken):
                 taken.append(box)
-                found.append({"text": text, "at": x, "up": y + dy, "align": align})
+                gap = "\N{EN SPACE}" * (len(own) - 1)  # clear of the rings
+                written = gap + text if align == "left" else text + gap
+                found.append({"text": written, "at": x, "up": y + dy, "align": align})
                 break
     return found
 
@@ -327,7 +344,7 @@ def scatter(
         for name, a, b in [points[i]]
     ]
     across, x_title = _axis(alt, under, None, _numbers(records, "x"), zero)
-    up, y_title = _axis(alt, beside, domain, _numbers(records, "y"), zero)
+    up, y_title = _axis(alt, beside, domain, _numbers(records, "y"), zero, 1)
     (x0, x1), (y0, y1) = across.domain, up.domain
     spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
     for i, (x, y) in enumerate(spots):
@@ -399,7 +416,7 @@ def lines(
         place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
         record["at"] += beside_each_other * place
     ticks = alt.Axis(values=at[:: -(-len(at) // 8)], format="d") if whole else alt.Axis(format="~g")
-    scale, title = _axis(alt, beside, None, _numbers(records, "value", "low", "high"), zero)
+    scale, title = _axis(alt, beside, None, _numbers(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
     tips = tooltip(alt, name=under, **({"series": "series"} if len(series) > 1 else {}))
     looks = _series(alt, style, series, BELOW_TITLE)

@@ -162,6 +162,18 @@ class StudyResult:
 
         Report.of([self]).to_html(path)
 
+    def save_figures(self, folder: str | Path) -> list[Path]:
+        """Write every chart as :func:`unslant.reports.figures.save_figures` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_figures(folder)
+
+    def save_tables(self, folder: str | Path) -> list[Path]:
+        """Write every table as :func:`unslant.reports.tables.save_tables` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_tables(folder)
+
 
 class RecordedResult(StudyResult):
     """A result that can be recomputed from its responses."""

@@ -99,7 +99,7 @@ class AuditComparison(StudyResult):
                     ("expected_accuracy", run.metrics.means.expected_accuracy, f"mean over orders, {name}")
                     for name, run in list(self.runs.items())[:MOST_TILES]
                 ),
-                ("chance", self.base[1].metrics.means.chance),
+                ("chance", self.base[1].metrics.means.chance, "chance"),
             ),
             panels=(
                 score_panel(self.runs),

@@ -163,7 +163,7 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
 def _correlation(found: Findings, style: Style) -> Any:
     import altair as alt
 
-    rates = found.rates.values if found.rates else []
+    rates: Sequence[float] | Floats = found.rates.values if found.rates else ()
     low, high = charts.fitted(map(float, rates))
     title = f"base rate of the label (axis {low:g} to {high:g})"
     x = alt.X("rate:Q", title=title, scale=alt.Scale(domain=[low, high]), axis=alt.Axis(tickCount=5))

@@ -246,5 +246,7 @@ def _scatter(entries: Sequence[Entry], style: Style) -> Any:
     several = len({(entry.model, entry.questions) for entry in entries}) > 1
     points = [(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), pbm, std) for e, pbm, std in found]
     methods = [_shown(entry) for entry, *_ in found]
-    how = {"how": METRICS["pbm"], "series": methods, "domain": None, "zero": True, "names": not several}
-    return charts.scatter(points, style, under="PBM", beside="AccStd", **how)
+    how, names = METRICS["pbm"], not several
+    return charts.scatter(
+        points, style, under="PBM", beside="AccStd", how=how, series=methods, domain=None, zero=True, names=names
+    )

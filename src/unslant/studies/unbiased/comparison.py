@@ -86,7 +86,7 @@ class UnbiasedComparison(StudyResult):
             lead=more_unread,
             tiles=Tile.row(
                 ("ours", first.metrics.ours, f"under interventions, {first.model}"),
-                ("ours_chance", first.metrics.ours_chance),
+                ("ours_chance", first.metrics.ours_chance, "chance"),
                 *((("drop", worst.metrics.drop, f"largest drop, {worst.model}"),) if others else ()),
             ),
             panels=(
