@@ -2,135 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from unslant.metrics import Estimate
-from unslant.reports.numbers import How, count, has_interval, interval, number, with_interval
+from unslant.reports.chart_parts import MOST_ROWS as MOST_ROWS
+from unslant.reports.chart_parts import SHARE as SHARE
+from unslant.reports.chart_parts import Mark as Mark
+from unslant.reports.chart_parts import axis_of, numbers_of, records_of, rows_of, rule_at, series_of, tooltip, values_of
+from unslant.reports.chart_parts import first_rows as first_rows
+from unslant.reports.chart_parts import fitted as fitted
+from unslant.reports.numbers import How, number, with_interval
 from unslant.reports.panels import Style
 from unslant.reports.style import BELOW_TITLE
 
-SHARE = (0.0, 1.0)
-MOST_ROWS = 15
-"""Most rows in a chart of subjects; the table has all of them."""
-_TICKS = 5
-_SHORT = 24
 _LETTER = 0.016
 """Width of a letter of a label, as a share of the plot's width."""
-
-
-def first_rows(total: int, thing: str = "subject") -> str:
-    """Title suffix of a truncated chart: `` (the first 15 of 57 subjects)``."""
-    return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One estimate in a chart: row or place, series, and whether it is highlighted.
-
-    Attributes:
-        expected: what it would be without bias, drawn as a tick.
-        dash: kind of line, where lines are drawn.
-    """
-
-    name: str
-    estimate: Estimate
-    series: str = ""
-    expected: float | None = None
-    stands_out: bool = False
-    dash: str = ""
-
-
-def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": mark.name,
-            "series": mark.series,
-            "dash": mark.dash,
-            "value": mark.estimate.value,
-            "low": mark.estimate.low if has_interval(mark.estimate) else None,
-            "high": mark.estimate.high if has_interval(mark.estimate) else None,
-            "expected": mark.expected,
-            "out": mark.stands_out,
-            "shown": number(mark.estimate, how),
-            "interval": interval(mark.estimate, how) or "none",
-            "method": mark.estimate.method if has_interval(mark.estimate) else "",
-            "n": f"{mark.estimate.n:,}",
-        }
-        for mark in marks
-        if mark.estimate.defined
-    ]
-
-
-def _values(records: Sequence[dict[str, Any]], field: str) -> list[str]:
-    return list(dict.fromkeys(record[field] for record in records))
-
-
-def _numbers(records: Sequence[Mapping[str, Any]], *fields: str) -> list[float]:
-    return [record[field] for record in records for field in fields if record.get(field) is not None]
-
-
-def tooltip(alt: Any, **extra: str) -> list[Any]:
-    """Tooltips of ``extra`` fields by title, then value, interval and N."""
-    fields = {**extra, "shown": "value", "interval": "95 % interval", "n": "N"}
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
-
-
-def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
-    """The range of an axis that holds the values, and 0 with ``zero``, between round numbers."""
-    found = [value for value in values if math.isfinite(value)] + [0.0] * zero or [0.0]
-    low, high = min(found), max(found)
-    if low == high:
-        low, high = low - (abs(low) / 10 or 0.5) * (low != 0 or not zero), high + (abs(high) / 10 or 0.5)
-    size = 10 ** math.floor(math.log10((high - low) / _TICKS))
-    step = next(size * times for times in (1, 2, 5, 10) if (high - low) / (size * times) <= _TICKS)
-    return round(math.floor(low / step + 1e-9) * step, 12), round(math.ceil(high / step - 1e-9) * step, 12)
-
-
-def _axis(
-    alt: Any,
-    title: str,
-    domain: tuple[float, float] | None,
-    values: Iterable[float],
-    zero: bool = False,
-    lines: int = 2,
-) -> Any:
-    """Scale and title of an axis; where it is fitted to the values, the title says from where to where it goes."""
-    ends = domain or fitted(values, zero)
-    low, high = (f"{end:g}".replace("-", "−") for end in ends)
-    parts = [title] if domain else [title, f"(axis {low} to {high})"]
-    said = parts if lines > 1 and len(" ".join(parts)) > _SHORT else " ".join(parts)
-    return alt.Scale(domain=list(ends), nice=False), said
-
-
-def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10, shapes: bool = True) -> dict[str, Any]:
-    """Encodings of the series: a colour and, for points, a shape."""
-    looks = style.looks(names)
-    columns = 2 if max(map(len, names), default=0) <= (_SHORT if style.width == "container" else 12) else 1
-    legend = alt.Legend(columns=columns, offset=style.scaled(offset)) if len(names) > 1 else None
-    ranges = {"color": [colour for colour, _ in looks], "shape": [shape for _, shape in looks]}
-    made = {"color": alt.Color, "shape": alt.Shape}
-    return {
-        key: of("series:N", scale=alt.Scale(domain=list(names), range=ranges[key]), legend=legend)
-        for key, of in made.items()
-        if shapes or key == "color"
-    }
-
-
-def _rows(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
-    return alt.Y(
-        "name:N",
-        sort=list(names),
-        title=title or None,
-        axis=alt.Axis(labelLimit=style.scaled(210 if style.width == "container" else 165)),
-    )
-
-
-def _rule(alt: Any, style: Style, at: float, **encoding: Any) -> Any:
-    rule = alt.Chart(alt.Data(values=[{"at": at}])).mark_rule(strokeDash=[3, 3], color=style.muted)
-    return rule.encode(**encoding)
 
 
 def intervals(
@@ -159,15 +46,15 @@ def intervals(
     """
     import altair as alt
 
-    records = _records(marks, how)
-    names, series = _values(records, "name"), _values(records, "series")
+    records = records_of(marks, how)
+    names, series = values_of(records, "name"), values_of(records, "series")
     lines = [0.0] * zero + ([line] if line is not None else [])
-    scale, title = _axis(alt, axis, domain, _numbers(records, "value", "low", "high", "expected") + lines)
+    scale, title = axis_of(alt, axis, domain, numbers_of(records, "value", "low", "high", "expected") + lines)
     x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}
-    base = alt.Chart(alt.Data(values=records)).encode(y=_rows(alt, style, names, rows))
+    base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(alt, style, names, rows))
     offset: dict[str, Any] = {}
     if len(series) > 1:
-        looks = _series(alt, style, series)
+        looks = series_of(alt, style, series)
         offset = {"yOffset": alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.6))}
     else:
         plain = style.muted if any(record["out"] for record in records) else style.accent
@@ -181,7 +68,7 @@ def intervals(
         x=x["low"], x2="high:Q", color=looks["color"], tooltip=tips, **offset
     )
     points = base.mark_point().encode(x=x["value"], tooltip=tips, **looks, **offset)
-    layers = [*(_rule(alt, style, at, x=x["at"]) for at in lines), bars, points]
+    layers = [*(rule_at(alt, style, at, x=x["at"]) for at in lines), bars, points]
     if expected and any(record["expected"] is not None for record in records):
         length = style.scaled(18 if len(series) < 2 else 11)
         ticks = base.mark_tick(orient="vertical", thickness=style.scaled(2), size=length, color=style.ink)
@@ -203,16 +90,16 @@ def columns(
     """Vertical bars with intervals, series side by side; a tick where ``expected`` is known."""
     import altair as alt
 
-    records = _records(marks, how)
-    places, names = _values(records, "name"), _values(records, "series")
+    records = records_of(marks, how)
+    places, names = values_of(records, "name"), values_of(records, "series")
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale, said = _axis(alt, title, domain, _numbers(records, "value", "high", "expected"), True, 1)
+    scale, said = axis_of(alt, title, domain, numbers_of(records, "value", "high", "expected"), True, 1)
     y = {key: alt.Y(f"{key}:Q", title=said, scale=scale) for key in ("value", "low", "expected")}
     tips = tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
     tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
     offset: dict[str, Any] = {}
     if len(names) > 1:
-        colour = _series(alt, style, names, BELOW_TITLE, shapes=False)["color"]
+        colour = series_of(alt, style, names, BELOW_TITLE, shapes=False)["color"]
         offset = {"xOffset": alt.XOffset("series:N", sort=names)}
     else:
         colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
@@ -248,12 +135,12 @@ def dumbbells(
     """One row per name with several estimates joined by a line."""
     import altair as alt
 
-    records = [record | {"name": name} for name, marks in groups for record in _records(marks)]
-    y = _rows(alt, style, [name for name, _ in groups], rows)
+    records = [record | {"name": name} for name, marks in groups for record in records_of(marks)]
+    y = rows_of(alt, style, [name for name, _ in groups], rows)
     x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
     base = alt.Chart(alt.Data(values=records)).encode(y=y)
     joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
-    looks = _series(alt, style, _values(records, "series"))
+    looks = series_of(alt, style, values_of(records, "series"))
     points = base.mark_point().encode(x=x, tooltip=tooltip(alt, name=rows, series="series"), **looks)
     return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(groups)))
 
@@ -262,19 +149,19 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str) -> Any
     """One bar a row, divided into the shares of its series, with their values where they fit."""
     import altair as alt
 
-    records = _records(marks, 2)
-    names, series = _values(records, "name"), _values(records, "series")
+    records = records_of(marks, 2)
+    names, series = values_of(records, "name"), values_of(records, "series")
     ends = dict.fromkeys(names, 0.0)
     for record in records:
         record["start"] = ends[record["name"]]
         ends[record["name"]] = record["end"] = record["start"] + record["value"]
         record["middle"] = (record["start"] + record["end"]) / 2
     base = alt.Chart(alt.Data(values=records)).encode(
-        y=_rows(alt, style, names, rows), tooltip=tooltip(alt, name=rows, series="share")
+        y=rows_of(alt, style, names, rows), tooltip=tooltip(alt, name=rows, series="share")
     )
     x = {key: alt.X(f"{key}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for key in ("start", "middle")}
     bars = base.mark_bar(stroke=style.surface, strokeWidth=1.5).encode(
-        x=x["start"], x2="end:Q", **_series(alt, style, series, shapes=False)
+        x=x["start"], x2="end:Q", **series_of(alt, style, series, shapes=False)
     )
     text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
     layers = alt.layer(bars, text.encode(x=x["middle"], text="shown:N"))
@@ -343,8 +230,8 @@ def scatter(
         for i in kept
         for name, a, b in [points[i]]
     ]
-    across, x_title = _axis(alt, under, None, _numbers(records, "x"), zero)
-    up, y_title = _axis(alt, beside, domain, _numbers(records, "y"), zero, 1)
+    across, x_title = axis_of(alt, under, None, numbers_of(records, "x"), zero)
+    up, y_title = axis_of(alt, beside, domain, numbers_of(records, "y"), zero, 1)
     (x0, x1), (y0, y1) = across.domain, up.domain
     spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
     for i, (x, y) in enumerate(spots):
@@ -353,7 +240,9 @@ def scatter(
     titles = {"name": " ", **({"series": "series"} if series else {}), "shown x": under, "shown y": beside, "n": "N"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     looks = (
-        _series(alt, style, _values(records, "series"), BELOW_TITLE) if series else {"color": alt.value(style.accent)}
+        series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
+        if series
+        else {"color": alt.value(style.accent)}
     )
     marks = alt.Chart(alt.Data(values=records)).mark_point(filled=False, strokeWidth=style.scaled(2))
     drawn = marks.encode(
@@ -377,13 +266,13 @@ def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "a
     """Ticks on one line per name; the tooltip shows the series as order."""
     import altair as alt
 
-    records = _records(marks)
-    names, tips = _values(records, "name"), tooltip(alt, name=rows, series="order")
-    scale, title = _axis(alt, axis, None, _numbers(records, "value"))
+    records = records_of(marks)
+    names, tips = values_of(records, "name"), tooltip(alt, name=rows, series="order")
+    scale, title = axis_of(alt, axis, None, numbers_of(records, "value"))
     mark = {"thickness": style.scaled(2), "size": style.scaled(22), "opacity": 0.6, "color": style.accent}
     ticks = alt.Chart(alt.Data(values=records)).mark_tick(**mark)
     return ticks.encode(
-        x=alt.X("value:Q", title=title, scale=scale), y=_rows(alt, style, names, rows), tooltip=tips
+        x=alt.X("value:Q", title=title, scale=scale), y=rows_of(alt, style, names, rows), tooltip=tips
     ).properties(width=style.width, height=style.scaled(40 * len(names)))
 
 
@@ -407,8 +296,8 @@ def lines(
     """
     import altair as alt
 
-    records = [record | {"at": float(record["name"])} for record in _records(marks, how)]
-    series, dashes = _values(records, "series"), _values(records, "dash")
+    records = [record | {"at": float(record["name"])} for record in records_of(marks, how)]
+    series, dashes = values_of(records, "series"), values_of(records, "dash")
     at = sorted({record["at"] for record in records})
     drawn = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
     beside_each_other = 0 if ratio or not at else 0.012 * (at[-1] - at[0])
@@ -416,10 +305,10 @@ def lines(
         place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
         record["at"] += beside_each_other * place
     ticks = alt.Axis(values=at[:: -(-len(at) // 8)], format="d") if whole else alt.Axis(format="~g")
-    scale, title = _axis(alt, beside, None, _numbers(records, "value", "low", "high"), zero, 1)
+    scale, title = axis_of(alt, beside, None, numbers_of(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
     tips = tooltip(alt, name=under, **({"series": "series"} if len(series) > 1 else {}))
-    looks = _series(alt, style, series, BELOW_TITLE)
+    looks = series_of(alt, style, series, BELOW_TITLE)
     if len(series) < 2:
         looks = {"color": alt.value(style.accent)}
     dash: dict[str, Any] = {}
