@@ -54,7 +54,7 @@ def open_page(chromium: Any) -> Iterator[Open]:
         found.page.on("dialog", lambda dialog: found.said.append(f"dialog: {dialog.message}"))
         found.page.on("request", lambda request: found.asked_for.append(request.url))
         found.page.goto(path.as_uri() + fragment)
-        found.page.wait_for_selector("#browser[data-ready]", state="attached")
+        found.page.wait_for_function("!document.querySelector('#browser:not([data-ready])')")
         found.page.wait_for_function("[...document.querySelectorAll('[data-chart]')].every((e) => e.dataset.drawn)")
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,16 @@ from unslant.studies.leaderboard.study import leaderboard
 from unslant.studies.probe.result import ProbeResult
 from unslant.studies.probe.result import result_of as probe_of
 from unslant.studies.probe.score_table import ScoreTable
+from unslant.studies.provenance_block import model_block, provenance
 from unslant.studies.unbiased.comparison import UnbiasedComparison, compare_models
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
+
+
+def _meta(study: str, *models: str) -> dict[str, Any]:
+    """What a run writes down about itself."""
+    made = provenance([model_block(name) for name in models], (), {"seed": 0})
+    return {"study": study, "model": ", ".join(models), "seed": 0, "provenance": made}
 
 
 @cache
@@ -138,7 +146,7 @@ def _boundary(name: str = "words", seed: int = 1) -> BoundaryStudy:
             chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             rows.append(row(i, truth, chosen, setting, status, verdict=judging))
-    return boundary_of(Responses.from_rows(rows, {"study": "instruction-boundary", "model": name, "seed": 0}))
+    return boundary_of(Responses.from_rows(rows, _meta("instruction-boundary", name)))
 
 
 @cache
@@ -151,7 +159,7 @@ def _probed() -> ProbeResult:
     ids = tuple(f"q{i}" for i in range(60))
     table = ScoreTable(("ann", "bob", "cid"), ids, subjects, original, rephrased, boat)
     accuracy = {name: {f"s{i}": 0.1 * i + 0.05 * j for i in range(5)} for j, name in enumerate(table.models)}
-    return probe_of(table, accuracy, (0.0, 0.5, 1.0), 0, {"study": "probe", "settings": {"strengths": [0, 0.5, 1]}})
+    return probe_of(table, accuracy, (0.0, 0.5, 1.0), 0, _meta("probe", *table.models))
 
 
 def _annotated() -> AnnotationAgreement:
@@ -160,7 +168,8 @@ def _annotated() -> AnnotationAgreement:
 
 
 def _trained() -> TrainingLog:
-    return TrainingLog("adapter", tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.02, 3.0 - i) for i in range(4)))
+    epochs = tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.02, 3.0 - i) for i in range(3))
+    return TrainingLog("adapter", epochs, _meta("training", "adapter"))
 
 
 RESULTS: dict[str, Callable[[], Describes]] = {

@@ -100,7 +100,7 @@ def test_charts_are_drawn_whatever_their_texts(tmp_path: Path) -> None:
         return alt.Chart(data, title=list(HOSTILE)).mark_bar().encode(x="value:Q", y="name:N")
 
     for path in save_figures([Chart("all", "All", "", draw)], tmp_path):
-        assert path.stat().st_size > 10_000
+        assert path.stat().st_size > (100 if path.suffix == ".tex" else 10_000)
     assert drawable({"a\0": ["b\u2028c", 1, None]}) == {"a": ["b c", 1, None]}
 
 

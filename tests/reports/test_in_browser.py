@@ -73,7 +73,7 @@ def test_it_is_drawn_without_a_word_of_complaint_or_a_request(one: Path, open_pa
     for i in range(charts.count()):
         assert charts.nth(i).locator("svg path").count() > 3
     page.mouse.move(400, 700)
-    page.locator("#chart-score svg path[aria-roledescription=point]").first.hover()
+    page.locator("#chart-score svg .mark-symbol path").first.hover()
     assert "95 % interval" in page.locator("#tip").inner_text()
     assert opened.said == []
     assert opened.asked_for == [one.as_uri()]

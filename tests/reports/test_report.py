@@ -292,11 +292,18 @@ def test_figures_and_tables_are_written_for_papers(result: AuditResult, tmp_path
         assert "var(" not in json.dumps(specification(chart.draw(PAPER), PAPER))
     first = replace(report.pages[0], panels=report.panels[:1])
     written = Report((first,)).save_figures(tmp_path / "figures")
-    assert [path.name for path in written] == ["score.svg", "score.png"]
-    svg = written[0].read_text("utf-8")
+    assert [path.name for path in written] == ["score.pdf", "score.svg", "score.png", "score.tex"]
+    pdf = written[0].read_bytes()
+    assert b"/MediaBox [0 0 240 " in pdf
+    assert len(re.findall(rb"/BaseFont", pdf)) > 0
+    assert b"/FontFile2" in pdf  # a font that travels with the file
+    svg = written[1].read_text("utf-8")
     assert "right in every order" in svg
     assert svg.count('aria-roledescription="point"') == 6
-    assert written[1].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert written[2].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    caption = written[3].read_text("utf-8")
+    assert r"\includegraphics[width=\columnwidth]{score.pdf}" in caption
+    assert f"N = {len(result.scores)} questions; 95 \\% intervals: " in caption
 
 
 def test_the_command_reads_files_and_compares_them(result: AuditResult, other: AuditResult, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.svg or \.png"):
-        save_charts(_prefers_a(), tmp_path / "figure.pdf")
+    with pytest.raises(InputError, match=r"\.pdf, \.svg or \.png"):
+        save_charts(_prefers_a(), tmp_path / "figure.jpg")
 
 
 def test_panels_hold_every_number_and_draw() -> None:

@@ -24,7 +24,9 @@ def report(
         ),
     ],
     out: Annotated[Path, Parameter(help="Write the report to this file.")] = Path("report.html"),
-    figures: Annotated[Path | None, Parameter(help="Also write every chart to this folder, as SVG and PNG.")] = None,
+    figures: Annotated[
+        Path | None, Parameter(help="Also write every chart to this folder, as PDF, SVG and PNG, with its caption.")
+    ] = None,
     tables: Annotated[Path | None, Parameter(help="Also write every table to this folder, as CSV and LaTeX.")] = None,
     store: o.Store = None,
     quiet: o.Quiet = False,

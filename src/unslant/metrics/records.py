@@ -278,7 +278,7 @@ GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Unbiased evaluator": (
         _share("vanilla", "as published (vanilla)", "accuracy", "P4 table 2", short="as published"),
         _share("ours", "under interventions (ours)", "mean over runs of each question", "P4 table 2",
-               short="ours"),
+               short="under interventions"),
         _difference("drop", "drop", "as published less under interventions, question by question", "P4 table 2"),
         _share("vanilla_chance", "chance, as published", "answering at random"),
         _share("ours_chance", "chance, under interventions", "answering at random"),

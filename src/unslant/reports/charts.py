@@ -3,111 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unslant.metrics import Estimate
-from unslant.reports.numbers import How, count, has_interval, interval, number, with_interval
+from unslant.reports.chart_parts import MOST_ROWS as MOST_ROWS
+from unslant.reports.chart_parts import SHARE as SHARE
+from unslant.reports.chart_parts import Mark as Mark
+from unslant.reports.chart_parts import axis_of, numbers_of, records_of, rows_of, rule_at, series_of, tooltip, values_of
+from unslant.reports.chart_parts import first_rows as first_rows
+from unslant.reports.chart_parts import fitted as fitted
+from unslant.reports.numbers import How, number, with_interval
 from unslant.reports.panels import Style
 from unslant.reports.style import BELOW_TITLE
 
-SHARE = (0.0, 1.0)
-MOST_ROWS = 15
-"""Most rows in a chart of subjects; the table has all of them."""
-
-
-def first_rows(total: int, thing: str = "subject") -> str:
-    """Title suffix of a truncated chart: `` (the first 15 of 57 subjects)``."""
-    return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One estimate in a chart: row or place, series, and whether it is highlighted."""
-
-    name: str
-    estimate: Estimate
-    series: str = ""
-    expected: float | None = None
-    stands_out: bool = False
-
-
-def _records(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": mark.name,
-            "series": mark.series,
-            "value": mark.estimate.value,
-            "low": mark.estimate.low if has_interval(mark.estimate) else None,
-            "high": mark.estimate.high if has_interval(mark.estimate) else None,
-            "expected": mark.expected,
-            "out": mark.stands_out,
-            "shown": number(mark.estimate, how),
-            "interval": interval(mark.estimate, how) or "none",
-            "n": f"{mark.estimate.n:,}",
-        }
-        for mark in marks
-        if mark.estimate.defined
-    ]
-
-
-def _values(records: Sequence[dict[str, Any]], field: str) -> list[str]:
-    return list(dict.fromkeys(record[field] for record in records))
-
-
-def _tooltip(alt: Any, **extra: str) -> list[Any]:
-    """Tooltips of ``extra`` fields by title, then value, interval and N."""
-    fields = {**extra, "shown": "value", "interval": "95 % interval", "n": "N"}
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
-
-
-def _series(alt: Any, style: Style, names: Sequence[str], offset: int = 10) -> Any:
-    scale = alt.Scale(domain=list(names), range=[style.series[i % len(style.series)] for i in range(len(names))])
-    return alt.Color("series:N", scale=scale, legend=alt.Legend(columns=2, offset=offset) if len(names) > 1 else None)
+_LETTER = 0.016
+"""Width of a letter of a label, as a share of the plot's width."""
 
 
 def intervals(
     marks: Sequence[Mark],
     style: Style,
     *,
+    rows: str = "",
     axis: str = "accuracy",
     domain: tuple[float, float] | None = SHARE,
     step: int = 30,
     zero: bool = False,
     how: How = 3,
     line: float | None = None,
+    expected: str = "",
+    highlight: str = "",
 ) -> Any:
     """Rows of points with intervals, series grouped within a row.
 
     Args:
+        rows: what a row is.
         domain: of the axis; ``None`` fits it to the values.
         zero: draw a dashed line at 0.
         line: draw a dashed line at this value.
+        expected: what a tick in the row is, where marks have one.
+        highlight: the name whose colour highlighted marks have.
     """
     import altair as alt
 
-    records = _records(marks, how)
-    rows, names = _values(records, "name"), _values(records, "series")
-    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=zero, nice=True)
-    x = alt.X("value:Q", title=axis, scale=scale)
-    y = alt.Y("name:N", sort=rows, title=None, axis=alt.Axis(labelLimit=210))
-    base = alt.Chart(alt.Data(values=records)).encode(y=y)
+    records = records_of(marks, how)
+    names, series = values_of(records, "name"), values_of(records, "series")
+    lines = [0.0] * zero + ([line] if line is not None else [])
+    scale, title = axis_of(alt, axis, domain, numbers_of(records, "value", "low", "high", "expected") + lines)
+    x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}
+    base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(alt, style, names, rows))
     offset: dict[str, Any] = {}
-    if len(names) > 1:
-        colour = _series(alt, style, names)
-        offset = {"yOffset": alt.YOffset("series:N", sort=names, scale=alt.Scale(paddingOuter=0.6))}
+    if len(series) > 1:
+        looks = series_of(alt, style, series)
+        offset = {"yOffset": alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.6))}
     else:
-        colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.accent))
-    tips = _tooltip(alt, name=" ", **({"series": "series"} if len(names) > 1 else {}))
-    bars = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", color=colour, tooltip=tips, **offset
+        plain = style.muted if any(record["out"] for record in records) else style.accent
+        out = style.colour(highlight) or style.accent
+        for record in records:
+            record["colour"] = style.colour(record["name"]) or (out if record["out"] else plain)
+        looks = {"color": alt.Color("colour:N", scale=None)}
+    tips = tooltip(alt, name=rows, **({"series": "series"} if len(series) > 1 else {}))
+    tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
+    bars = base.mark_rule(strokeWidth=style.scaled(2), opacity=0.45).encode(
+        x=x["low"], x2="high:Q", color=looks["color"], tooltip=tips, **offset
     )
-    points = base.mark_point().encode(x=x, color=colour, tooltip=tips, **offset)
-    layers = [bars, points]
-    for at in [0.0] * zero + ([line] if line is not None else []):
-        rule = alt.Chart(alt.Data(values=[{"at": at}])).mark_rule(strokeDash=[3, 3], color=style.muted)
-        layers.insert(0, rule.encode(x=alt.X("at:Q", title=axis, scale=scale)))
-    return alt.layer(*layers).properties(width=style.width, height=len(rows) * max(step, 13 * len(names) + 8))
+    points = base.mark_point().encode(x=x["value"], tooltip=tips, **looks, **offset)
+    layers = [*(rule_at(alt, style, at, x=x["at"]) for at in lines), bars, points]
+    if expected and any(record["expected"] is not None for record in records):
+        length = style.scaled(18 if len(series) < 2 else 11)
+        ticks = base.mark_tick(orient="vertical", thickness=style.scaled(2), size=length, color=style.ink)
+        layers.append(ticks.encode(x=x["expected"], tooltip=tips, **offset))
+    height = len(names) * max(step, 13 * len(series) + 8)
+    return alt.layer(*layers).properties(width=style.width, height=style.scaled(height))
 
 
 def columns(
@@ -123,29 +90,26 @@ def columns(
     """Vertical bars with intervals, series side by side; a tick where ``expected`` is known."""
     import altair as alt
 
-    records = _records(marks, how)
-    places, names = _values(records, "name"), _values(records, "series")
+    records = records_of(marks, how)
+    places, names = values_of(records, "name"), values_of(records, "series")
     x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True, nice=True)
-    tips = _tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
-    if expected:
-        tips.append(alt.Tooltip("expected:Q", title=expected, format=".3f"))
+    scale, said = axis_of(alt, title, domain, numbers_of(records, "value", "high", "expected"), True, 1)
+    y = {key: alt.Y(f"{key}:Q", title=said, scale=scale) for key in ("value", "low", "expected")}
+    tips = tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
+    tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
     offset: dict[str, Any] = {}
     if len(names) > 1:
-        colour = _series(alt, style, names, BELOW_TITLE)
+        colour = series_of(alt, style, names, BELOW_TITLE, shapes=False)["color"]
         offset = {"xOffset": alt.XOffset("series:N", sort=names)}
     else:
-        colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
+        colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
     base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tips, **offset)
-    bars = base.mark_bar(cornerRadiusEnd=2).encode(y=alt.Y("value:Q", title=title, scale=scale), color=colour)
-    rules = base.mark_rule(strokeWidth=1.5, color=style.ink, opacity=0.7).encode(
-        y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"
-    )
-    layers = [bars, rules]
+    bars = base.mark_bar(cornerRadiusEnd=2).encode(y=y["value"], color=colour)
+    layers = [bars, base.mark_rule(strokeWidth=1.5, color=style.ink, opacity=0.7).encode(y=y["low"], y2="high:Q")]
     if expected:
         ticks = base.mark_tick(orient="horizontal", thickness=2, color=style.ink, width={"band": 1.0})
-        layers.append(ticks.encode(y=alt.Y("expected:Q", title=title, scale=scale)))
-    return alt.layer(*layers).properties(width=style.width, height=220)
+        layers.append(ticks.encode(y=y["expected"]))
+    return alt.layer(*layers).properties(width=style.width, height=style.scaled(220))
 
 
 def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:
@@ -154,52 +118,148 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
 
     total = sum(values)
     records = [
-        {"name": name, "count": value, "out": out, "share": f"{number(value / max(1, total))} of {total:,}"}
+        {"name": name, "count": value, "out": out, "share": f"{number(value / max(1, total))} of {total:,}", "n": total}
         for name, value, out in zip(names, values, middle, strict=True)
     ]
-    colour = alt.condition("datum.out", alt.value(style.contrast), alt.value(style.faint))
-    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
+    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
     tips = [alt.Tooltip("name:N", title=under), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
     bars = alt.Chart(alt.Data(values=records)).mark_bar(cornerRadiusEnd=2)
-    return bars.encode(x=x, y=alt.Y("count:Q", title="questions"), color=colour, tooltip=tips).properties(
-        width=style.width, height=200
-    )
+    y = alt.Y("count:Q", title="questions", axis=alt.Axis(tickMinStep=1, format=",d"))
+    return bars.encode(x=x, y=y, color=colour, tooltip=tips).properties(width=style.width, height=style.scaled(200))
 
 
-def dumbbells(rows: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, axis: str = "accuracy") -> Any:
+def dumbbells(
+    groups: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, rows: str = "", axis: str = "accuracy"
+) -> Any:
     """One row per name with several estimates joined by a line."""
     import altair as alt
 
-    records = [record | {"name": name} for name, marks in rows for record in _records(marks)]
-    y = alt.Y("name:N", sort=[name for name, _ in rows], title=None, axis=alt.Axis(labelLimit=180))
+    records = [record | {"name": name} for name, marks in groups for record in records_of(marks)]
+    y = rows_of(alt, style, [name for name, _ in groups], rows)
     x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
     base = alt.Chart(alt.Data(values=records)).encode(y=y)
-    joined = base.mark_rule(strokeWidth=2, color=style.line).encode(x=ends, x2="max(value):Q")
-    colour = _series(alt, style, _values(records, "series"))
-    points = base.mark_point().encode(x=x, color=colour, tooltip=_tooltip(alt, name=" ", series=" "))
-    return alt.layer(joined, points).properties(width=style.width, height=24 * len(rows))
+    joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
+    looks = series_of(alt, style, values_of(records, "series"))
+    points = base.mark_point().encode(x=x, tooltip=tooltip(alt, name=rows, series="series"), **looks)
+    return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(groups)))
+
+
+def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str) -> Any:
+    """One bar a row, divided into the shares of its series, with their values where they fit."""
+    import altair as alt
+
+    records = records_of(marks, 2)
+    names, series = values_of(records, "name"), values_of(records, "series")
+    ends = dict.fromkeys(names, 0.0)
+    for record in records:
+        record["start"] = ends[record["name"]]
+        ends[record["name"]] = record["end"] = record["start"] + record["value"]
+        record["middle"] = (record["start"] + record["end"]) / 2
+    base = alt.Chart(alt.Data(values=records)).encode(
+        y=rows_of(alt, style, names, rows), tooltip=tooltip(alt, name=rows, series="share")
+    )
+    x = {key: alt.X(f"{key}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for key in ("start", "middle")}
+    bars = base.mark_bar(stroke=style.surface, strokeWidth=1.5).encode(
+        x=x["start"], x2="end:Q", **series_of(alt, style, series, shapes=False)
+    )
+    text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
+    layers = alt.layer(bars, text.encode(x=x["middle"], text="shown:N"))
+    return layers.properties(width=style.width, height=style.scaled(34 * len(names)))
+
+
+def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[dict[str, Any]]:
+    """Where to write the name of each point, in shares of the plot: beside it, or not at all where names would overlap.
+
+    Names of one point share a label.
+    """
+    names: dict[tuple[float, float], list[str]] = {}
+    for name, x, y in points:
+        at = next((at for at in names if abs(at[0] - x) < 0.015 and abs(at[1] - y) < 0.02), (x, y))
+        names.setdefault(at, []).append(name)
+    taken: list[tuple[float, float, float, float]] = []
+    found = []
+    for (x, y), own in names.items():
+        text, width = ", ".join(dict.fromkeys(own)), _LETTER * len(", ".join(dict.fromkeys(own)))
+        for align, dy in (
+            ("left", 0.0),
+            ("right", 0.0),
+            ("left", 0.07),
+            ("right", 0.07),
+            ("left", -0.07),
+            ("right", -0.07),
+        ):
+            left = x + 0.02 if align == "left" else x - 0.02 - width
+            box = (left, y + dy - 0.035, left + width, y + dy + 0.035)
+            inside = box[0] >= -0.02 and box[2] <= 1.02
+            if inside and all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in taken):
+                taken.append(box)
+                gap = "\N{EN SPACE}" * (len(own) - 1)  # clear of the rings
+                written = gap + text if align == "left" else text + gap
+                found.append({"text": written, "at": x, "up": y + dy, "align": align})
+                break
+    return found
 
 
 def scatter(
-    rows: Sequence[tuple[str, Estimate, Estimate]], style: Style, *, under: str, beside: str, how: How = 3
+    points: Sequence[tuple[str, Estimate, Estimate]],
+    style: Style,
+    *,
+    under: str,
+    beside: str,
+    how: How = 3,
+    series: Sequence[str] = (),
+    domain: tuple[float, float] | None = SHARE,
+    zero: bool = False,
+    names: bool = True,
 ) -> Any:
-    """One point per name, at two estimates (x, y)."""
+    """One point per name, at two estimates (x, y); points in one place are drawn as rings around each other.
+
+    Args:
+        series: of each point.
+        domain: of the y axis; ``None`` fits it to the values.
+        zero: begin fitted axes at 0.
+        names: write the names beside the points, where there is room.
+    """
     import altair as alt
 
-    records = [
-        {"name": name, "x": a.value, "y": b.value, "n": f"{b.n:,}"}
+    kept = [i for i, (_, a, b) in enumerate(points) if a.defined and b.defined]
+    records: list[dict[str, Any]] = [
+        {"name": name, "x": a.value, "y": b.value, "n": f"{b.n:,}", "series": series[i] if series else ""}
         | {"shown x": with_interval(a, how), "shown y": with_interval(b)}
-        for name, a, b in rows
-        if a.defined and b.defined
+        for i in kept
+        for name, a, b in [points[i]]
     ]
-    titles = {"name": " ", "shown x": under, "shown y": beside, "n": "N"}
+    across, x_title = axis_of(alt, under, None, numbers_of(records, "x"), zero)
+    up, y_title = axis_of(alt, beside, domain, numbers_of(records, "y"), zero, 1)
+    (x0, x1), (y0, y1) = across.domain, up.domain
+    spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
+    for i, (x, y) in enumerate(spots):
+        under_it = sum(abs(x - other[0]) < 0.015 and abs(y - other[1]) < 0.02 for other in spots[:i])
+        records[i]["size"] = style.scaled(style.scaled(70 * (1 + 1.7 * under_it)))
+    titles = {"name": " ", **({"series": "series"} if series else {}), "shown x": under, "shown y": beside, "n": "N"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
-    points = alt.Chart(alt.Data(values=records)).mark_point(size=80, opacity=0.75, color=style.accent)
-    return points.encode(
-        x=alt.X("x:Q", title=under, scale=alt.Scale(zero=False)),
-        y=alt.Y("y:Q", title=beside, scale=alt.Scale(domain=list(SHARE))),
+    looks = (
+        series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
+        if series
+        else {"color": alt.value(style.accent)}
+    )
+    marks = alt.Chart(alt.Data(values=records)).mark_point(filled=False, strokeWidth=style.scaled(2))
+    drawn = marks.encode(
+        x=alt.X("x:Q", title=x_title, scale=across),
+        y=alt.Y("y:Q", title=y_title, scale=up),
+        size=alt.Size("size:Q", scale=None),
         tooltip=tips,
-    ).properties(width=style.width, height=240)
+        **looks,
+    )
+    labels = _placed([(r["name"], *at) for r, at in zip(records, spots, strict=True)], style) if names else []
+    layers = [drawn]
+    for align, dx in (("left", 9), ("right", -9)):
+        own = [{**label, "at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
+               for label in labels if label["align"] == align]  # fmt: skip
+        text = alt.Chart(alt.Data(values=own)).mark_text(align=align, dx=style.scaled(dx), color=style.muted)
+        layers += [text.encode(x=alt.X("at:Q", scale=across), y=alt.Y("up:Q", scale=up), text="text:N")] * bool(own)
+    return alt.layer(*layers).properties(width=style.width, height=style.scaled(280))
 
 
 def against(points: Sequence[tuple[str, float, Estimate]], style: Style, *, under: str, beside: str) -> Any:
@@ -207,13 +267,13 @@ def against(points: Sequence[tuple[str, float, Estimate]], style: Style, *, unde
     import altair as alt
 
     at = {name: x for name, x, _ in points}
-    records = [r | {"at": at[r["name"]]} for r in _records([Mark(name, value) for name, _, value in points])]
+    records = [r | {"at": at[r["name"]]} for r in records_of([Mark(name, value) for name, _, value in points])]
     x, y = (
         alt.X("at:Q", title=under, scale=alt.Scale(domain=list(SHARE))),
         alt.Y("value:Q", title=beside, scale=alt.Scale(domain=list(SHARE))),
     )
     ends = alt.Chart(alt.Data(values=[{"at": end, "value": end} for end in SHARE]))
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=_tooltip(alt, name=under))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, name=under))
     layers = [
         ends.mark_line(strokeDash=[3, 3], color=style.muted).encode(x=x, y=y),
         base.mark_rule(strokeWidth=2, color=style.accent, opacity=0.45).encode(
@@ -224,62 +284,97 @@ def against(points: Sequence[tuple[str, float, Estimate]], style: Style, *, unde
     return alt.layer(*layers).properties(width=style.width, height=240)
 
 
-def strip(marks: Sequence[Mark], style: Style, *, axis: str = "accuracy") -> Any:
+def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy") -> Any:
     """Ticks on one line per name; the tooltip shows the series as order."""
     import altair as alt
 
-    records = _records(marks)
-    rows, tips = _values(records, "name"), _tooltip(alt, name=" ", series="order")
-    ticks = alt.Chart(alt.Data(values=records)).mark_tick(thickness=2, size=22, opacity=0.6, color=style.accent)
+    records = records_of(marks)
+    names, tips = values_of(records, "name"), tooltip(alt, name=rows, series="order")
+    scale, title = axis_of(alt, axis, None, numbers_of(records, "value"))
+    mark = {"thickness": style.scaled(2), "size": style.scaled(22), "opacity": 0.6, "color": style.accent}
+    ticks = alt.Chart(alt.Data(values=records)).mark_tick(**mark)
     return ticks.encode(
-        x=alt.X("value:Q", title=axis, scale=alt.Scale(zero=False, nice=True)),
-        y=alt.Y("name:N", sort=rows, title=None),
-        tooltip=tips,
-    ).properties(width=style.width, height=40 * len(rows))
+        x=alt.X("value:Q", title=title, scale=scale), y=rows_of(alt, style, names, rows), tooltip=tips
+    ).properties(width=style.width, height=style.scaled(40 * len(names)))
 
 
-def line(marks: Sequence[Mark], style: Style, *, under: str, beside: str, how: How = 3) -> Any:
-    """Estimates with intervals at integers (the names), joined by a line."""
+def lines(
+    marks: Sequence[Mark],
+    style: Style,
+    *,
+    under: str,
+    beside: str,
+    how: How = 3,
+    zero: bool = False,
+    whole: bool = False,
+    ratio: bool = False,
+) -> Any:
+    """Estimates with intervals at numbers (the names), joined by a line for each series and kind of line.
+
+    Args:
+        zero: begin the y axis at 0.
+        whole: the numbers are whole, such as epochs: no ticks between them.
+        ratio: the x axis is logarithmic.
+    """
     import altair as alt
 
-    records = [record | {"at": int(record["name"])} for record in _records(marks, how)]
-    tips = _tooltip(alt, name=under)
-    scale = alt.Scale(zero=False, nice=True)
-    x = alt.X("at:Q", title=under, axis=alt.Axis(tickMinStep=1, format="d"))
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tips)
-    y = alt.Y("value:Q", title=beside, scale=scale)
-    joined = base.mark_line(strokeWidth=2, color=style.accent).encode(y=y)
-    points = base.mark_point(size=40, color=style.accent).encode(y=y)
-    bars = base.mark_rule(strokeWidth=1.5, color=style.accent, opacity=0.45).encode(
-        y=alt.Y("low:Q", title=beside, scale=scale), y2="high:Q"
+    records = [record | {"at": float(record["name"])} for record in records_of(marks, how)]
+    series, dashes = values_of(records, "series"), values_of(records, "dash")
+    at = sorted({record["at"] for record in records})
+    drawn = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
+    beside_each_other = 0 if ratio or not at else 0.012 * (at[-1] - at[0])
+    for record in records:  # so that no interval hides another
+        place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
+        record["at"] += beside_each_other * place
+    ticks = alt.Axis(values=at[:: -(-len(at) // 8)], format="d") if whole else alt.Axis(format="~g")
+    scale, title = axis_of(alt, beside, None, numbers_of(records, "value", "low", "high"), zero, 1)
+    across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
+    tips = tooltip(alt, name=under, **({"series": "series"} if len(series) > 1 else {}))
+    looks = series_of(alt, style, series, BELOW_TITLE)
+    if len(series) < 2:
+        looks = {"color": alt.value(style.accent)}
+    dash: dict[str, Any] = {}
+    if len(dashes) > 1:
+        legend = alt.Legend(symbolType="stroke", symbolStrokeColor=style.ink, symbolSize=400, offset=style.scaled(4))
+        patterns = [[1, 0], [5, 4], [1, 3]][: len(dashes)]
+        dash = {"strokeDash": alt.StrokeDash("dash:N", scale=alt.Scale(domain=dashes, range=patterns), legend=legend)}
+    y = {key: alt.Y(f"{key}:Q", title=title, scale=scale) for key in ("value", "low")}
+    base = alt.Chart(alt.Data(values=records)).encode(
+        x=alt.X("at:Q", title=under, axis=ticks, scale=across), tooltip=tips
     )
-    return alt.layer(bars, joined, points).properties(width=style.width, height=200)
+    joined = base.mark_line(strokeWidth=style.scaled(2)).encode(y=y["value"], color=looks["color"], **dash)
+    points = base.mark_point(size=style.scaled(style.scaled(45))).encode(y=y["value"], **looks)
+    layers = [joined, points]
+    if any(record["low"] is not None for record in records):
+        bars = base.mark_rule(strokeWidth=style.scaled(1.5), opacity=0.45)
+        layers.insert(0, bars.encode(y=y["low"], y2="high:Q", color=looks["color"]))
+    return alt.layer(*layers).properties(width=style.width, height=style.scaled(200))
 
 
-def slopes(rows: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str]) -> Any:
+def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
     """Ranks under two scores, one line per name, 1 at the top; lines that rise or fall are highlighted."""
     import altair as alt
 
     records = [
-        {"name": name, "at": at, "rank": rank, "moved": before != after, "change": f"{before} to {after}"}
-        for name, before, after in rows
+        {"name": name, "at": at, "rank": rank, "moved": before != after, "change": f"{before} to {after}", "n": n}
+        for name, before, after in places
         for at, rank in zip(ends, (before, after), strict=True)
     ]
     labels = [
-        {"at": at, "rank": rank, "names": ", ".join(name for name, *ranks in rows if ranks[i] == rank)}
+        {"at": at, "rank": rank, "names": ", ".join(name for name, *ranks in places if ranks[i] == rank)}
         for i, at in enumerate(ends)
-        for rank in sorted({row[1 + i] for row in rows})
+        for rank in sorted({row[1 + i] for row in places})
     ]
-    last = max((max(before, after) for _, before, after in rows), default=1)
-    x = alt.X("at:N", sort=list(ends), title=None, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6))
+    last = max((max(before, after) for _, before, after in places), default=1)
+    x = alt.X("at:N", sort=list(ends), title="ranked by", axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6))
     scale = alt.Scale(domain=[0.5, last + 0.5], reverse=True, nice=False)
     y = alt.Y("rank:Q", title="rank", scale=scale, axis=alt.Axis(values=list(range(1, last + 1)), format="d"))
-    colour = alt.condition("datum.moved", alt.value(style.contrast), alt.value(style.muted))
+    colour = alt.condition("datum.moved", alt.value(style.accent), alt.value(style.faint))
     tips = [alt.Tooltip("name:N", title=" "), alt.Tooltip("change:N", title="rank")]
     base = alt.Chart(alt.Data(values=records)).encode(x=x, y=y, detail="name:N", tooltip=tips, color=colour)
-    layers = [base.mark_line(strokeWidth=2), base.mark_point(size=60)]
+    layers = [base.mark_line(strokeWidth=style.scaled(2)), base.mark_point(size=style.scaled(style.scaled(60)))]
     for i, (align, dx) in enumerate((("right", -10), ("left", 10))):
         own = alt.Chart(alt.Data(values=[record for record in labels if record["at"] == ends[i]]))
-        text = own.mark_text(align=align, dx=dx, limit=180, color=style.ink)
+        text = own.mark_text(align=align, dx=style.scaled(dx), limit=style.scaled(180), color=style.ink)
         layers.append(text.encode(x=x, y=y, text="names:N"))
-    return alt.layer(*layers).properties(width=style.width, height=60 + 34 * last)
+    return alt.layer(*layers).properties(width=style.width, height=style.scaled(60 + 34 * last))

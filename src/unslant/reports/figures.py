@@ -1,4 +1,4 @@
-"""Charts as SVG and PNG files for papers, drawn offline."""
+"""Charts as PDF, SVG and PNG files for papers, drawn offline."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from xml.sax.saxutils import escape
 
 from unslant.extras import needed
 from unslant.files import make_folder, write_atomically
-from unslant.reports.escape import file_name, one_line
-from unslant.reports.panels import Chart
-from unslant.reports.style import PAPER, specification
+from unslant.reports.escape import file_name, one_line, tex
+from unslant.reports.panels import Chart, Style
+from unslant.reports.style import PAPER, PLOT, Drawing, drawing, specification
 
-PNG_SCALE = 3.0
+PNG_SCALE = 4.0
+FORMATS = (".pdf", ".svg", ".png")
 
 
 def altair_chart(chart: Chart) -> Any:
@@ -24,31 +25,59 @@ def altair_chart(chart: Chart) -> Any:
     import altair as alt
 
     title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
-    return alt.Chart.from_dict(specification(chart.draw(PAPER), PAPER) | {"title": title})
+    return alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
 
 
-def save_figures(charts: Sequence[Chart], folder: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> list[Path]:
-    """Write every chart as ``<id>.svg`` and ``<id>.png`` (three pixels per point), and return the files.
+def save_figures(
+    charts: Sequence[Chart], folder: Path, provenance: Sequence[Mapping[str, Any]] = (), style: Style = PAPER
+) -> list[Path]:
+    """Write every chart as ``<id>.pdf``, ``.svg`` and ``.png``, and its caption as ``<id>.tex``; return the files.
+
+    Figures are a column (240 points) wide; fonts are embedded in the PDF; the PNG has four pixels a point.
 
     Args:
-        provenance: how the results were made; every file carries it.
+        provenance: how the results were made; every file carries it but the PDF, whose caption does.
     """
     needed("vl_convert", "drawing figures")
     make_folder(folder)
     written = []
     for chart in charts:
-        spec = specification(chart.draw(PAPER), PAPER)
-        for suffix in (".svg", ".png"):
-            written.append(folder / f"{file_name(chart.id)}{suffix}")
-            save_figure(spec, written[-1], provenance)
+        drawn, name = drawing(chart, style), file_name(chart.id)
+        for suffix in FORMATS:
+            written.append(folder / f"{name}{suffix}")
+            save_figure(drawn.spec, written[-1], provenance)
+        written.append(folder / f"{name}.tex")
+        write_atomically(written[-1], made_by(provenance) + _figure(drawn, name))
     return written
 
 
+def made_by(provenance: Sequence[Mapping[str, Any]]) -> str:
+    """A LaTeX comment on how results were made; empty if nothing is known."""
+    return f"% made by: {json.dumps(list(provenance), sort_keys=True)}\n" if provenance else ""
+
+
+def caption(*parts: str) -> str:
+    """Parts of a caption, each ended by one full stop, as LaTeX."""
+    return " ".join(f"{tex(part).rstrip('.')}." for part in parts if part)
+
+
+def _figure(drawn: Drawing, name: str) -> str:
+    chart = drawn.chart
+    lines = [
+        r"\begin{figure}", r"\centering", rf"\includegraphics[width=\columnwidth]{{{name}.pdf}}",
+        rf"\caption{{{caption(chart.title, chart.explanation, drawn.rests_on)}}}",
+        rf"\label{{fig:{name}}}", r"\end{figure}",
+    ]  # fmt: skip
+    return "% needs \\usepackage{graphicx}\n" + "\n".join(lines) + "\n"
+
+
 def save_figure(spec: Mapping[str, Any], path: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Draw a Vega-Lite specification as .svg or .png, by the name of the file."""
+    """Draw a Vega-Lite specification as .pdf, .svg or .png, by the name of the file."""
     vl_convert = needed("vl_convert", "drawing figures")
     about = json.dumps(list(provenance), sort_keys=True) if provenance else ""
-    if path.suffix.lower() == ".svg":
+    if path.suffix.lower() == ".pdf":
+        write_atomically(path, vl_convert.vegalite_to_pdf(spec))
+    elif path.suffix.lower() == ".svg":
         write_atomically(path, _svg_with(str(vl_convert.vegalite_to_svg(spec)), about))
     else:
         write_atomically(path, _png_with(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE), about))

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -17,7 +17,7 @@ from unslant.metrics import Estimate
 from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
-from unslant.reports.style import PAGE, specification
+from unslant.reports.style import PAGE, Drawing, drawing
 from unslant.responses.provenance import META_NAME
 from unslant.version import __version__
 
@@ -40,7 +40,10 @@ def render(pages: Sequence[Page]) -> str:
             warnings.warn(told, stacklevel=2)
             pages = [_without_charts(page, told) for page in pages]
     panels = [panel for page in pages for panel in page.sections]
-    drawings = {c.id: specification(c.draw(PAGE), PAGE) for panel in panels for c in panel.charts}
+    drawings = {
+        chart.id: drawing(chart, replace(PAGE, compared=page.compared))
+        for page in pages for panel in page.sections for chart in panel.charts
+    }  # fmt: skip
     browser = next((page.questions for page in pages if page.questions), None)
     scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
     scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
@@ -61,12 +64,12 @@ def render(pages: Sequence[Page]) -> str:
                 {
                     "page": page,
                     "tiles": [tile_view(tile) for tile in page.tiles],
-                    "panels": [_panel_view(panel) for panel in page.sections if not panel.reference],
+                    "panels": [_panel_view(panel, drawings) for panel in page.sections if not panel.reference],
                 }
                 for page in pages
             ],
-            appendix=[_panel_view(panel) for panel in panels if panel.reference],
-            charts=Markup(island(drawings)),
+            appendix=[_panel_view(panel, drawings) for panel in panels if panel.reference],
+            charts=Markup(island({id: drawn.spec for id, drawn in drawings.items()})),
             meta_name=META_NAME,
             provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
             browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
@@ -119,7 +122,7 @@ def tile_view(tile: Tile) -> dict[str, str]:
     """A tile as the templates take it."""
     metric, found = tile.metric, tile.estimate
     return {
-        "name": metric.label[:1].upper() + metric.label[1:],
+        "name": (name := tile.own or metric.label)[:1].upper() + name[1:],
         "value": number(found, metric),
         "interval": interval(found, metric),
         "n": f"{found.n:,}",
@@ -127,8 +130,9 @@ def tile_view(tile: Tile) -> dict[str, str]:
     }
 
 
-def _panel_view(panel: Panel) -> dict[str, Any]:
-    return {"panel": panel, "tables": [table_view(table) for table in panel.tables]}
+def _panel_view(panel: Panel, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
+    charts = [drawings[chart.id] for chart in panel.charts]
+    return {"panel": panel, "charts": charts, "tables": [table_view(table) for table in panel.tables]}
 
 
 def table_view(table: Table) -> dict[str, Any]:

@@ -23,7 +23,9 @@ class Style:
         width: pixels, or ``container`` to fill the page.
         ink, muted, line: text, secondary text, grids and axes.
         accent, contrast, faint: subject of the chart, what it is compared with, background.
-        series: one colour per compared run.
+        series: colours of compared series, see :meth:`looks`.
+        size: of the text in pixels; marks and rows go with it.
+        compared: the runs of the page, each of which looks the same in every chart.
     """
 
     width: int | Literal["container"]
@@ -35,6 +37,44 @@ class Style:
     faint: str
     surface: str
     series: tuple[str, ...]
+    size: int = 12
+    compared: tuple[str, ...] = ()
+
+    def looks(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """A colour and a shape for each name: those of its meaning, else the next that no meaning has.
+
+        Up to 24 names without a meaning differ from each other in colour or shape.
+        """
+        others = [*self.compared, *(name for name in names if name not in self.compared and name not in MEANINGS)]
+        free = self.series[len(set(MEANINGS.values())) :]
+        found = []
+        for name in names:
+            at = MEANINGS.get(name)
+            if at is None:
+                i = others.index(name)
+                found.append((free[i % len(free)], SHAPES[(i + i // len(free)) % len(SHAPES)]))
+            else:
+                found.append((self.series[at], SHAPES[at]))
+        return found
+
+    def colour(self, name: str) -> str | None:
+        """The colour of a name that means the same in every chart, else None."""
+        return self.series[MEANINGS[name]] if name in MEANINGS else None
+
+    def scaled(self, pixels: float) -> float:
+        """A length for text of 12 pixels, as large beside the text of this style."""
+        return round(pixels * self.size / 12, 2)
+
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+MEANINGS: Mapping[str, int] = {
+    "mean over orders": 0, "under interventions": 0, "gained": 0,
+    "as reported": 1, "as published": 1, "undebiased": 1, "lost": 1,
+    "right in every order": 2, "right in both": 2,
+    "voted": 3,
+    "right in neither": 4,
+}  # fmt: skip
+"""Which of :attr:`Style.series` a name has in every chart."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +84,15 @@ class Chart:
     Attributes:
         id: unique in the report; also the file name.
         explanation: how to read it, in one line.
-        draw: makes an altair chart or a Vega-Lite specification in a style.
+        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown beside it.
+        of: what N counts.
     """
 
     id: str
     title: str
     explanation: str
-    draw: Callable[[Style], Any]
+    draw: Callable[[Style], Any] = field(compare=False)
+    of: str = "questions"
 
 
 @dataclass(frozen=True)
@@ -160,7 +202,7 @@ class Panel:
     Attributes:
         id: unique in the report.
         explanation: one or two lines for readers new to the metric.
-        short: title in the page navigation, if not ``title``.
+        short: title in the page navigation, if ``title`` is longer than a word or two.
         first_screen: show its tables on the first terminal screen if there is room.
         reference: placed after the questions in HTML.
     """
@@ -182,15 +224,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class Tile:
-    """One of the key numbers at the top."""
+    """One of the key numbers at the top, under its own name or that of the metric."""
 
     metric: Metric
     estimate: Estimate
+    own: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.own or self.metric.name
 
     @classmethod
-    def row(cls, *found: tuple[str, Estimate]) -> tuple[Tile, ...]:
-        """Tiles of the defined metrics, by key."""
-        return tuple(cls(METRICS[key], estimate) for key, estimate in found if estimate.defined)
+    def row(cls, *found: tuple[str, Estimate] | tuple[str, Estimate, str]) -> tuple[Tile, ...]:
+        """Tiles of the defined metrics: key, estimate and, if not that of the metric, name."""
+        return tuple(cls(METRICS[tile[0]], *tile[1:]) for tile in found if tile[1].defined)
 
 
 @dataclass(frozen=True)
@@ -205,6 +252,7 @@ class Page:
         settings: names and values.
         example: a prompt as sent to the model.
         name: title of the browser tab, usually the model.
+        compared: names of the runs shown side by side.
         provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
     """
 
@@ -218,6 +266,7 @@ class Page:
     example: str = ""
     questions: QuestionBrowser | None = None
     name: str = ""
+    compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property

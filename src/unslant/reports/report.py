@@ -45,8 +45,16 @@ class Report:
     def save_figures(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.figures.save_figures`."""
         from unslant.reports.figures import save_figures
+        from unslant.reports.style import PAPER
 
-        return save_figures([chart for panel in self.panels for chart in panel.charts], Path(folder), self.provenance)
+        written = []
+        for page in self.pages:
+            drawn, style = (
+                [chart for panel in page.panels for chart in panel.charts],
+                replace(PAPER, compared=page.compared),
+            )
+            written += save_figures(drawn, Path(folder), self.provenance, style)
+        return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.tables.save_tables`."""

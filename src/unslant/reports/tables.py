@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from unslant.arrays import json_number
 from unslant.files import dump_json, make_folder, write_atomically
 from unslant.metrics import Estimate
-from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex
-from unslant.reports.numbers import Cell, How, has_interval, number
+from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line
+from unslant.reports.figures import caption, made_by
+from unslant.reports.numbers import RANGE, Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
 _SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
@@ -74,13 +74,22 @@ def to_latex(table: Table) -> str:
         for cells, shown in zip((heads, *rows), (_N, *(_n(row) for row in table.rows)), strict=True):
             cells.insert(at, shown)
     body = _tabular([heads, *rows], align)
-    caption = ". ".join(
-        part.rstrip(".")
-        for part in (tex(table.title), tex(table.explanation), r"95\,\% intervals in small print" * bool(estimates))
-        if part
-    )
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}.}}", rf"\label{{tab:{file_name(table.id)}}}", body]
+    told = caption(table.title, table.explanation, _rests_on(table))
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{told}}}", rf"\label{{tab:{file_name(table.id)}}}", body]
     return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n\\end{table}\n"
+
+
+def _rests_on(table: Table) -> str:
+    """N, and how the intervals in a table were made."""
+    found = [cell for row in table.rows for cell in row if isinstance(cell, Estimate) and cell.defined]
+    sizes = sorted({cell.n for cell in found})
+    told = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
+    methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
+    ranges = [method for method in methods if method == RANGE]
+    made = [method for method in methods if method != RANGE]
+    told += [f"in small print 95 % intervals ({', '.join(made)})"] if made else []
+    told += [f"in small print the {RANGE} value"] if ranges else []
+    return "; ".join(told)
 
 
 def _n(row: Sequence[Cell]) -> str:
@@ -104,7 +113,7 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
         provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` beside them.
     """
     make_folder(folder)
-    about = f"% made by: {json.dumps(list(provenance), sort_keys=True)}\n" if provenance else ""
+    about = made_by(provenance)
     written = []
     for table in tables:
         for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table))):

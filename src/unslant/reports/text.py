@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
-from unslant.reports.numbers import count, has_interval, interval, listed, number
+from unslant.reports.numbers import RANGE, count, has_interval, interval, listed, number
 from unslant.reports.panels import Page, Table, shared_n
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-RANGE = "smallest and largest"
-"""Method of a range that is not a confidence interval."""
 SCREEN = 24
 """Lines of a default terminal."""
 _LEAST_ROWS = 3
@@ -59,7 +58,8 @@ def _everything(page: Page, width: int, color: bool) -> list[str]:
 
 def _first_screen(page: Page, width: int, color: bool) -> list[str]:
     lines = _head(page, width, color)
-    lines = lines + _drawn(_tiles(page, width, True), width, color) if page.tiles else lines[:-1]
+    of_metrics = replace(page, tiles=tuple(tile for tile in page.tiles if not tile.own))  # tables have the others
+    lines = lines + _drawn(_tiles(of_metrics, width, True), width, color) if of_metrics.tiles else lines[:-1]
     found = [*(note for panel in page.sections if panel.first_screen for note in panel.notes), *page.notes]
     notes = _notes(found[:_MOST_NOTES], width)
     untold = len(found) - _MOST_NOTES
@@ -115,13 +115,13 @@ def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
 
 def _tiles(page: Page, width: int, brief: bool) -> RichTable:
     """The tiles; if ``brief``, on one line each, with shortened meanings."""
-    rows = [(t.metric.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
+    rows = [(t.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
     cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
     heads = ("", "value", "95 % interval", "N")
     used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
     drawn = _grid()
     for head in heads:
-        drawn.add_column(head, justify="right" if head else "left", no_wrap=brief or bool(head))
+        drawn.add_column(head, justify="right" if head else "left", no_wrap=brief or bool(head), overflow="fold")
     drawn.add_column("", no_wrap=brief)
     for row, tile in zip(cells, page.tiles, strict=True):
         meaning = tile.metric.meaning

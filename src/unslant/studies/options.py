@@ -297,6 +297,10 @@ class ReportOptions:
     """Write an HTML report to this file."""
     out: Path | None = None
     """Write everything to this folder: numbers.json, report.html and, if there are responses, responses.parquet."""
+    figures: Path | None = None
+    """Write every chart to this folder, a column wide, as PDF, SVG and PNG, with its caption in LaTeX."""
+    tables: Path | None = None
+    """Write every table to this folder, as CSV and LaTeX."""
     fail_if: Annotated[tuple[str, ...], Parameter(metavar="CONDITION")] = ()
     """End with exit code 4 if a number of the JSON is so, as in "expected_accuracy<0.6"; several times."""
     baseline: Path | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
+from unslant.extras import needed
 from unslant.files import check_writable, dump_json, make_folder
 from unslant.studies.baseline import Baseline
 from unslant.studies.conditions import conditions_of, failed_conditions
@@ -57,7 +58,9 @@ def check_outputs(options: ReportOptions) -> None:
     if options.baseline is not None:
         Baseline.check(options.baseline)
     wanted = wanted_files(options)
-    check_folder(options.out)
+    check_folder(options.out, options.figures, options.tables)
+    if options.figures:
+        needed("vl_convert", "drawing figures")
     there = options.out is not None and options.out.exists()
     for name, path in wanted.items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or there):
@@ -93,6 +96,8 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         make_folder(options.out)
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
     writers |= {"json": partial(_write_json, result), "html": result.to_html}
+    writers |= {"figures": result.save_figures, "tables": result.save_tables}
+    wanted |= {"figures": options.figures, "tables": options.tables}
     failed: list[Exception] = []
     for name, write in writers.items():
         try:

@@ -87,6 +87,21 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
     return replace(page, headline=headline, notes=(*page.notes, *notes))
 
 
+def with_settings(page: Page, block: Mapping[str, Any]) -> Page:
+    """A page that names every setting, among them the seed, and versions, platform, command and day."""
+    known = {name for name, _ in page.settings}
+    settings = {name: value for name, value in block.get("settings", {}).items() if value not in (None, "", [], {})}
+    rows = settings_rows({"settings": settings, "provenance": block})
+    return replace(page, settings=(*page.settings, *(row for row in rows if row[0] not in known)))
+
+
+def worst_first(found: Sequence[tuple[float, str]]) -> tuple[str, str]:
+    """Of shares with their words, the largest for a headline, beginning with a semicolon, and the others for a lead."""
+    told = [words for _, words in sorted(found, key=lambda one: -one[0])]
+    more = f", and {count(len(told) - 1, 'other case')}" * (len(told) > 1)
+    return f"; {told[0]}{more}" if told else "", "; ".join(told[1:])
+
+
 def _half_precision(found: Mapping[str, Any] | None, dtype: str) -> str:
     if not found:
         return f"Scored in {dtype}; there was no memory to compare it with float32."

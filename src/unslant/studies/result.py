@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class StudyResult:
     """A study's result: a page that describes it, and every number.
 
-    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` beside them.
+    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` beside them or by their
+    own ``described``.
 
     Attributes:
         study: name, as in ``unslant study NAME``.
@@ -51,10 +52,17 @@ class StudyResult:
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
-        from unslant.studies.provenance import with_admissions
+        from unslant.studies.provenance import with_admissions, with_settings
 
+        meta = getattr(self, "meta", {})
+        page = with_admissions(self.described(), meta)
+        known = self.parts or not hasattr(self, "meta") or "provenance" in meta
+        return with_settings(page, self.provenance) if known else page
+
+    def described(self) -> Page:
+        """The page without what every page has: how the model was asked, settings and date."""
         panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
-        return with_admissions(cast("Page", panels.page(self)), getattr(self, "meta", {}))
+        return cast("Page", panels.page(self))
 
     @property
     def headline(self) -> str:
@@ -153,6 +161,18 @@ class StudyResult:
         from unslant.reports import Report
 
         Report.of([self]).to_html(path)
+
+    def save_figures(self, folder: str | Path) -> list[Path]:
+        """Write every chart as :func:`unslant.reports.figures.save_figures` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_figures(folder)
+
+    def save_tables(self, folder: str | Path) -> list[Path]:
+        """Write every table as :func:`unslant.reports.tables.save_tables` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_tables(folder)
 
 
 class RecordedResult(StudyResult):

@@ -208,7 +208,7 @@
         return orders.reduce((sum, page) => sum + page.probs[content], 0) / orders.length;
       };
       const cell = (p, content, chosen) => {
-        const kind = [p > 0.55 && "hot", chosen && "chosen", question.a.includes(content) && "right"].filter(Boolean).join(" ");
+        const kind = [p > 0.815 ? "hot" : p > 0.595 && "warm", chosen && "chosen", question.a.includes(content) && "right"].filter(Boolean).join(" ");
         const says = `${p.toFixed(3)}${chosen ? ", chosen" : ""}${question.a.includes(content) ? ", right option" : ""}`;
         return el("td", { class: kind, "--p": p, title: says, "aria-label": says }, short(p));
       };

@@ -31,12 +31,43 @@
   };
   window.addEventListener("scroll", hide, { passive: true });
 
+  // one picture with a name: the table beside it has the numbers, mark by mark
+  const named = (plot, name) => {
+    const svg = plot.querySelector("svg");
+    if (!svg) return;
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", name);
+    const own = ["role", "aria-label", "aria-hidden", "aria-roledescription"];
+    for (const part of svg.querySelectorAll("*")) own.forEach((name) => part.removeAttribute(name));
+    svg.removeAttribute("aria-roledescription");
+  };
+
+  // a table that is wider than the page says so
+  const hints = () => {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+    }
+  };
+  window.addEventListener("resize", hints);
+  document.addEventListener("toggle", hints, true);
+  const opened = [];
+  window.addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll("details:not([open])")) {
+      folded.open = true;
+      opened.push(folded);
+    }
+  });
+  window.addEventListener("afterprint", () => {
+    for (const folded of opened.splice(0)) folded.open = false;
+  });
+
   const draw = async () => {
     const charts = JSON.parse(document.getElementById("chart-data").textContent);
     for (const plot of document.querySelectorAll("[data-chart]")) {
       // ast: expressions are interpreted, so that the page may forbid code made from text
       const options = { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: point };
       await window.vegaEmbed(plot, charts[plot.dataset.chart], options);
+      named(plot, charts[plot.dataset.chart].description);
       plot.dataset.drawn = "yes";
     }
   };
@@ -68,5 +99,6 @@
   };
 
   document.querySelectorAll("table[data-sortable]").forEach(sortable);
+  hints();
   draw();
 })();

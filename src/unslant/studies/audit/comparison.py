@@ -12,7 +12,7 @@ import numpy as np
 
 from unslant.arrays import Ints, jsonable
 from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unslant.reports import Describes
 
 MEASURES = (*SCORES, "consistency", "pbm")
+MOST_TILES = 5
 
 
 @dataclass(frozen=True)
@@ -106,18 +107,26 @@ class AuditComparison(StudyResult):
             "differences": [{"run": name, **jsonable(pair)} for name, pair in self.differences],
         }
 
-    def page(self) -> Page:
+    def described(self) -> Page:
         settings = {name: dict(settings_rows(run.meta)) for name, run in self.runs.items()}
         rows = dict.fromkeys(key for found in settings.values() for key in found)
+        sizes = [count(len(run.scores), "question") for run in self.runs.values()]
         shown: list[tuple[str, str]] = []
         for key in rows:
             values = {name: found.get(key, "") for name, found in settings.items()}
             same = len(set(values.values())) == 1
             shown += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
         return Page(
-            about=" · ".join(self.runs),
+            about=f"{listed(list(self.runs))}: {', '.join(dict.fromkeys(sizes))}",
             headline=self._headline(),
             lead=_lead(self.runs),
+            tiles=Tile.row(
+                *(
+                    ("expected_accuracy", run.metrics.means.expected_accuracy, f"mean over orders, {name}")
+                    for name, run in list(self.runs.items())[:MOST_TILES]
+                ),
+                ("chance", self.base[1].metrics.means.chance, "chance"),
+            ),
             panels=(
                 score_panel(self.runs),
                 _differences(self),
@@ -131,12 +140,17 @@ class AuditComparison(StudyResult):
             example=str(self.base[1].meta.get("example_prompt", "")),
             questions=browser(self.runs),
             name=", ".join(self.runs),
+            compared=tuple(self.runs),
         )
 
     def _headline(self) -> str:
         found = {pair.measure: pair.difference for _, pair in self.differences}
         if len(self.runs) > 2 or not self.differences:
-            return f"{count(len(self.runs), 'run')} side by side"
+            scores = {name: run.metrics.means.expected_accuracy for name, run in self.runs.items()}
+            best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
+            how = METRICS["expected_accuracy"]
+            leads = f": {best} has {with_interval(scores[best], how)} as mean over orders" * scores[best].defined
+            return f"{count(len(self.runs), 'run')} side by side{leads}"
         how = METRICS["difference"]
         words = {"expected_accuracy": "as mean over orders", "accuracy": "as reported"}
         key = next((key for key in words if key in found), None)
@@ -187,7 +201,9 @@ def _differences(comparison: AuditComparison) -> Panel:
         f"Difference from {base}",
         "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
-        lambda style: charts.intervals(marks, style, axis=f"difference from {base}", domain=None, zero=True, how=how),
+        lambda style: charts.intervals(
+            marks, style, rows="measure", axis=f"difference from {base}", domain=None, zero=True, how=how
+        ),
     )
     return Panel(
         "differences",
@@ -237,7 +253,7 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
         "orders",
         "Accuracy under each order",
         "One mark per order, for the most common number of options. The marks of an unbiased model coincide.",
-        lambda style: charts.strip(marks, style),
+        lambda style: charts.strip(marks, style, rows="run"),
     )
     explanation = "How far the score moves when only the order of options changes."
     return Panel("orders", "Score under each order", explanation, (chart,) if marks else (), short="Orders")
@@ -263,6 +279,6 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         "subjects",
         f"Mean over orders, by subject{first_rows(len(rows))}",
         "One point for each run.",
-        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, axis="accuracy, mean over orders"),
+        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, rows="subject", axis="accuracy, mean over orders"),
     )
     return Panel("subjects", "Subjects", "Where the runs differ.", (chart,), (table,))

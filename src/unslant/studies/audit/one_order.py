@@ -31,9 +31,8 @@ def scored_texts(responses: Responses) -> bool:
     """Whether texts of options were scored, each by itself, so that their order plays no part."""
     logged, harness = responses.meta.get("logged"), responses.meta.get("lm_eval")
     tasks = harness.get("tasks", {}).values() if isinstance(harness, Mapping) else ()
-    return (
-        isinstance(logged, Mapping) and logged.get("scores") == "texts" or any(t["scored"] != "labels" for t in tasks)
-    )
+    from_log = isinstance(logged, Mapping) and logged.get("scores") == "texts"
+    return from_log or any(task["scored"] != "labels" for task in tasks)
 
 
 def shortcuts_of(responses: Responses, scores: OrderScores) -> tuple[Shortcut, ...]:

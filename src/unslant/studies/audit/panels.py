@@ -206,7 +206,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "score",
         "Scores of each run" if several else "One model, several scores",
         f"Points with 95 % intervals; {explanation}.",
-        lambda style: charts.intervals(marks, style, line=chance),
+        lambda style: charts.intervals(marks, style, rows="score", line=chance),
     )
     return Panel(
         "score",
@@ -274,7 +274,9 @@ def _orders_chart(
         f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
         "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
         "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
-        lambda style: charts.intervals(marks, style, domain=None, step=15, line=mean),
+        lambda style: charts.intervals(
+            marks, style, rows="order", domain=None, step=15, line=mean, highlight="as reported"
+        ),
     )
 
 
@@ -311,7 +313,9 @@ def corrections_panel(result: AuditResult) -> Panel:
         "corrections",
         "The score after each correction",
         "All on the same questions. The dashed line is the score as reported.",
-        lambda style: charts.intervals(marks, style, line=means.accuracy.value if means.accuracy.defined else None),
+        lambda style: charts.intervals(
+            marks, style, rows="method", line=means.accuracy.value if means.accuracy.defined else None
+        ),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
     columns = (Column("method"), *map(Column.of, keys))
@@ -346,7 +350,7 @@ def subjects_panel(result: AuditResult) -> Panel:
     ]
     title = f"Scores by subject{first_rows(len(ranked))}"
     explanation = "Subjects whose answers move most with the order (highest PBM) come first."
-    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style))]
+    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style, rows="subject"))]
     shown = [key for key in (*SCORES, "consistency", "pbm") if any(getattr(m, key).defined for _, m in named)]
     cells = tuple((subject, *[getattr(means, key) for key in shown]) for subject, means in named)
     title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
@@ -363,6 +367,7 @@ def subjects_panel(result: AuditResult) -> Panel:
                 f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
                 "PBM needs no right answers.",
                 lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
+                of="questions a subject",
             )
         )
         names = ("pearson", "pearson_p", "spearman", "spearman_p")

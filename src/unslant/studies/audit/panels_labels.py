@@ -50,7 +50,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
             "Accuracy by position of the right option",
             "The same questions with the right option moved to each place in turn, over all orders. Equal values mean "
             f"that the place does not matter.{' Dashed: the mean over orders.' * (not several)}",
-            lambda style: charts.intervals(recall, style, axis="accuracy", step=26, line=mean),
+            lambda style: charts.intervals(recall, style, rows="label", step=26, line=mean),
         ),
     )
     return Panel(
@@ -131,7 +131,10 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
         f"Probability of each of {rates.n_options} labels after a question without content, mean over "
         f"{rates.n_orders} label orders (N counts orders). Dashed: the mean. Distance from uniform: "
         f"{number(rates.distance)}.",
-        lambda s: charts.intervals(marks, s, axis="probability", domain=None, step=26, line=mean, how=how),
+        lambda s: charts.intervals(
+            marks, s, rows="label", axis="probability", domain=None, step=26, line=mean, how=how
+        ),
+        of="label orders",
     )
     return (chart,)
 
@@ -152,6 +155,6 @@ def _nvr(result: AuditResult) -> tuple[Chart, ...]:
         f"Nvr-X: {number(nvr.score)} without the best label",
         "Accuracy on the same questions when the right option is never under a given label; the lowest is the score. "
         f"Dashed: as given. Guessing scores {number(nvr.guess)}." + (f" Outliers: {readings}." if readings else ""),
-        lambda style: charts.intervals(marks, style, step=26, line=line),
+        lambda style: charts.intervals(marks, style, rows="variant", step=26, line=line),
     )
     return (chart,)

@@ -78,7 +78,12 @@ def _charts(result: AuditResult, shares: list[LabelShare]) -> tuple[Chart, ...]:
             "Accuracy by position of the right option, as published",
             f"{told}These are different questions at each place, so that chance plays a part. Dashed: the accuracy.",
             lambda style: charts.intervals(
-                recall, style, axis="accuracy", step=26, line=mean.value if mean.defined else None
+                recall,
+                style,
+                rows="label of the right option",
+                axis="accuracy",
+                step=26,
+                line=mean.value if mean.defined else None,
             ),
         ),
     )
@@ -117,7 +122,7 @@ def length_panel(result: AuditResult) -> Panel:
         "length",
         "The score by the sum and per character",
         "Two ways to choose between the same scores of option texts.",
-        lambda style: charts.intervals(marks, style),
+        lambda style: charts.intervals(marks, style, rows="score"),
     )
     return Panel(
         "length",

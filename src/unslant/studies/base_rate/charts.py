@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Style, charts, number
 from unslant.reports.charts import Mark
-from unslant.reports.figures import save_figure
+from unslant.reports.figures import FORMATS, save_figure
+from unslant.reports.numbers import listed
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.findings import Findings
 from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
@@ -20,19 +22,18 @@ from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
 
-FORMATS = (".svg", ".png")
-_WIDTH = 320
+_WIDTH = 200
 
 
 def check_format(path: str | Path) -> None:
-    """Raise InputError unless the path ends in ``.svg`` or ``.png``, ModelError if charts cannot be drawn here."""
+    """Raise InputError unless the path ends in one of :data:`FORMATS`, ModelError if charts cannot be drawn here."""
     needed("vl_convert", "drawing figures")
     if Path(path).suffix.lower() not in FORMATS:
-        raise InputError.at(path, f"charts can be written as {' or '.join(FORMATS)}")
+        raise InputError.at(path, f"charts can be written as {listed(FORMATS).replace(' and ', ' or ')}")
 
 
 def save_charts(result: BaseRateResult, path: str | Path) -> None:
-    """Draw all charts into one SVG or PNG file, offline, with a column per elicitation.
+    """Draw all charts into one PDF, SVG or PNG file, offline, with a column per elicitation.
 
     Raises:
         InputError: see :func:`check_format`.
@@ -61,29 +62,32 @@ def elicitation_charts(found: Findings) -> list[Chart]:
             Chart(
                 f"base-rates-{name}",
                 f"Base rates, {name}",
-                "Mean probability of each label over all label orders, with intervals over orders.",
+                "Mean probability of each label over all label orders, with intervals over orders (P5, figure 1, top).",
                 lambda style: charts.columns(marks, style, title="probability", under="label", domain=None, how=how),
+                "label orders",
             )
         )
-    about = "Each dot is a subject; the line is the accuracy on all questions whose right option has that label."
+    about = (
+        "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the "
+        "accuracy on all questions whose right option has that label (P5, figure 1, middle)."
+    )
     title = f"Accuracy by gold label, {name}"
-    drawn.append(Chart(f"gold-labels-{name}", title, about, lambda style: _gold(found, style)))
+    drawn.append(Chart(f"gold-labels-{name}", title, about, lambda style: _gold(found, style), "questions a label"))
     correlation = found.correlation
     if correlation is not None and correlation.r.defined:
         title = f"r = {number(correlation.r, 2)}, {name}"
-        about = f"Base rate of a label against accuracy on its questions: {correlation.pairs} subjects x labels."
-        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, lambda style: _correlation(found, style)))
+        about = "Base rate of a label against accuracy on its questions, one dot for each subject and label."
+        of = "pairs of subject and label"
+        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, lambda style: _correlation(found, style), of))
     within = found.by_subject
     if within is not None and len(within.r) > 1:
         title = f"Within subjects, median r = {number(within.median, 2)}, {name}"
-        about = f"Cloze base rate against accuracy, one r for each of {len(within.r)} subjects (P5, figure 1, bottom)."
-        drawn.append(Chart(f"base-rate-within-{name}", title, about, lambda style: _within(within, style)))
+        about = (
+            "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers "
+            "reach 1.5 interquartile ranges (P5, figure 1, bottom)."
+        )
+        drawn.append(Chart(f"base-rate-within-{name}", title, about, lambda style: _within(within, style), "subjects"))
     return drawn
-
-
-def _colour(alt: Any, labels: Sequence[str], style: Style) -> Any:
-    colours = [style.series[i % len(style.series)] for i in range(len(labels))]
-    return alt.Color("label:N", scale=alt.Scale(domain=list(labels), range=colours), legend=None)
 
 
 def _dots(found: Findings) -> list[dict[str, Any]]:
@@ -92,7 +96,7 @@ def _dots(found: Findings) -> list[dict[str, Any]]:
         {
             "label": label,
             "accuracy": float(gold.accuracy[s, i]),
-            "subject": subject,
+            "subject": subject or "(none)",
             "questions": int(gold.counts[s, i]),
             # golden-ratio spread instead of random jitter, so that charts are reproducible
             "spread": s * 0.618 % 1,
@@ -104,6 +108,16 @@ def _dots(found: Findings) -> list[dict[str, Any]]:
     ]
 
 
+def _box(style: Style, size: float) -> dict[str, Any]:
+    line = {"color": style.muted, "strokeWidth": style.scaled(1)}
+    box = {"fill": style.faint, "fillOpacity": 0.55, "stroke": style.muted, "strokeWidth": style.scaled(1)}
+    return {"size": style.scaled(size), "box": box, "median": line, "outliers": False, "rule": line, "ticks": line}
+
+
+def _dot(style: Style) -> dict[str, Any]:
+    return {"size": style.scaled(style.scaled(26)), "opacity": 0.5, "color": style.accent}
+
+
 def _gold(found: Findings, style: Style) -> Any:
     import altair as alt
 
@@ -113,51 +127,68 @@ def _gold(found: Findings, style: Style) -> Any:
         for label, e in zip(gold.labels, gold.by_label, strict=True)
         if e.defined
     ]
-    x = alt.X("label:N", title="label of the right option", sort=None)
+    x = alt.X("label:N", title="label of the right option", sort=list(gold.labels), scale=alt.Scale(domain=gold.labels))
     scale = alt.Scale(domain=[0, 1])
-    dots = alt.Chart(alt.Data(values=_dots(found)), width=style.width).mark_circle(size=30, opacity=0.45)
-    points = dots.encode(
-        x=x,
+    y = {name: alt.Y(f"{name}:Q", title="accuracy", scale=scale) for name in ("accuracy", "all")}
+    dots = alt.Chart(alt.Data(values=_dots(found)), width=style.width, height=style.scaled(220)).encode(x=x)
+    boxes = dots.mark_boxplot(**_box(style, 46)).encode(y=y["accuracy"], xOffset=alt.XOffsetDatum(0.5))
+    points = dots.mark_circle(**_dot(style)).encode(
         xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
-        y=alt.Y("accuracy:Q", title="accuracy", scale=scale),
-        color=_colour(alt, gold.labels, style),
+        y=y["accuracy"],
         tooltip=["subject:N", alt.Tooltip("accuracy:Q", format=".3f"), "questions:Q"],
     )
     tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("all", "low", "high")]
-    y, middle = alt.Y("all:Q", scale=scale), alt.XOffsetDatum(0.5)
     ticks = alt.Chart(alt.Data(values=lines)).mark_point(
-        shape="stroke", size=1600, strokeWidth=2, color=style.ink, filled=False
+        shape="stroke",
+        size=style.scaled(style.scaled(2600)),
+        strokeWidth=style.scaled(3),
+        color=style.ink,
+        filled=False,
     )
-    return points + ticks.encode(x=x, xOffset=middle, y=y, tooltip=[*tooltip, "n:Q"])
+    every = ticks.encode(x=x, xOffset=alt.XOffsetDatum(0.5), y=y["all"], tooltip=[*tooltip, "n:Q"])
+    return boxes + points + every
 
 
 def _within(within: SubjectCorrelation, style: Style) -> Any:
-    """P5's box plot (whiskers at 1.5 interquartile ranges), plus one tick per subject."""
+    """P5's box plot, plus one tick per subject."""
     import altair as alt
 
-    rows = [{"subject": s, "r": float(r)} for s, r in zip(within.subjects, within.r, strict=True)]
+    rows = [{"subject": s, "r": float(r), "n": len(within.r)} for s, r in zip(within.subjects, within.r, strict=True)]
     x = alt.X("r:Q", title="Pearson's r within a subject", scale=alt.Scale(domain=[-1, 1]))
-    chart = alt.Chart(alt.Data(values=rows), width=style.width, height=70).encode(x=x)
-    box = chart.mark_boxplot(
-        size=26, color=style.faint, median={"color": style.ink}, outliers=False, rule={"color": style.ink}
-    )
-    return box + chart.mark_tick(thickness=1, opacity=0.6, color=style.accent).encode(tooltip=["subject:N", "r:Q"])
+    chart = alt.Chart(alt.Data(values=rows), width=style.width, height=style.scaled(70)).encode(x=x)
+    ticks = chart.mark_tick(thickness=style.scaled(1.5), size=style.scaled(20), opacity=0.6, color=style.accent)
+    return chart.mark_boxplot(**_box(style, 30)) + ticks.encode(tooltip=["subject:N", "r:Q"])
 
 
 def _correlation(found: Findings, style: Style) -> Any:
     import altair as alt
 
-    scale, axis = alt.Scale(zero=False, nice=True), alt.Axis(tickCount=5)
-    x = alt.X("rate:Q", title="base rate of the label", scale=scale, axis=axis)
+    rates: Sequence[float] | Floats = found.rates.values if found.rates else ()
+    low, high = charts.fitted(map(float, rates))
+    title = f"base rate of the label (axis {low:g} to {high:g})"
+    x = alt.X("rate:Q", title=title, scale=alt.Scale(domain=[low, high]), axis=alt.Axis(tickCount=5))
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
-    color = _colour(alt, found.gold.labels, style)
-    chart = alt.Chart(alt.Data(values=_dots(found)), width=style.width)
-    tips = ["label:N", "subject:N", "accuracy:Q"]
-    points = chart.mark_circle(size=30, opacity=0.45).encode(x=x, y=y, color=color, tooltip=tips)
+    dots = _dots(found)
+    for dot in dots:
+        dot["n"] = len(dots)
+    chart = alt.Chart(alt.Data(values=dots), width=style.width, height=style.scaled(220))
+    points = chart.mark_circle(**_dot(style)).encode(x=x, y=y, tooltip=["label:N", "subject:N", "accuracy:Q"])
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
-    ends = [
-        {"rate": float(rate), "label": label}
-        for rate, label in zip(found.rates.values if found.rates else (), found.gold.labels, strict=True)
-    ]
-    names = alt.Chart(alt.Data(values=ends)).mark_text(dx=9, fontWeight="bold")
-    return points + line + names.encode(x=x, y=alt.datum(0.97), text="label:N", color=color)
+    names = alt.Chart(alt.Data(values=_names(rates, found.gold.labels, high - low)))
+    return (
+        points
+        + line
+        + names.mark_text(dx=style.scaled(9), fontWeight="bold", color=style.ink).encode(
+            x=x, y=alt.Y("at:Q", scale=alt.Scale(domain=[0, 1])), text="label:N"
+        )
+    )
+
+
+def _names(rates: Sequence[float] | Floats, labels: Sequence[str], span: float) -> list[dict[str, Any]]:
+    """The labels above their dots, one below the other where they would meet."""
+    found: list[dict[str, Any]] = []
+    for rate, label in sorted(zip(map(float, rates), labels, strict=True)):
+        near = {each["at"] for each in found if rate - each["rate"] < 0.05 * span}
+        at = next(level for level in (round(0.97 - 0.09 * i, 2) for i in range(len(labels))) if level not in near)
+        found.append({"rate": rate, "label": label, "at": at})
+    return found

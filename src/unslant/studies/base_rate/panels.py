@@ -9,7 +9,7 @@ from unslant.metrics import METRICS, Estimate
 from unslant.metrics.label_scores import TIE_RULES
 from unslant.reports import Column, Page, Panel, Table, Tile
 from unslant.reports.charts import MOST_ROWS
-from unslant.reports.numbers import Cell, count, listed
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
 from unslant.studies.base_rate.shortcuts import Shortcut
@@ -29,7 +29,7 @@ def page(result: BaseRateResult) -> Page:
     nothing = Estimate.undefined("not asked")
     return Page(
         about=asked_about(result.meta, count(len(first.given), "question")),
-        headline=headline(result.hypotheses),
+        headline=f"{result.meta.get('model', 'model')}: {_scores(first)}; {headline(result.hypotheses)}",
         lead=result.hypotheses[0].words,
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
@@ -61,7 +61,20 @@ def headline(hypotheses: Sequence[Hypothesis]) -> str:
         f"{listed(names)} {words.get(verdict, (verdict, verdict))[len(names) > 1]}"
         for verdict, names in verdicts.items()
     ]
-    return f"Base rates: {'; '.join(parts)}"
+    return "; ".join(parts)
+
+
+def _scores(first: Findings) -> str:
+    given = first.given
+    guess = METRICS["nvr.guess"]
+    chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
+    score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
+    never = (
+        f", {number(first.nvr.score)} where its best label is never right"
+        if first.nvr and first.nvr.score.defined
+        else ""
+    )
+    return f"{score}{never} (chance {chance})"
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Style, Table
+from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
+from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
 from unslant.studies.provenance import settings_rows
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 _METHOD = Column("method")
+MOST_TILES = 6
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
 _CHANGES = tuple(Column(name, _CHANGE) for name in _NAMES.values())
@@ -33,6 +37,8 @@ def page(result: DebiasResult) -> Page:
     return Page(
         about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
+        lead="; ".join(_told_of(result)[1:]),
+        tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
             *_constructed(own),
@@ -44,16 +50,44 @@ def page(result: DebiasResult) -> Page:
 
 
 def headline(result: DebiasResult) -> str:
-    """What every method does to accuracy and PBM; with several models and sets, in how many of them for sure."""
+    """What the method with the most accuracy does to accuracy and PBM; see :func:`_told_of`."""
+    told, models = _told_of(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
+    base = [entry.measures["accuracy"] for entry in result.entries if entry.method == "none"]
+    start = f"; undebiased accuracy {with_interval(base[0], METRICS['accuracy'])}" if len(base) == 1 else ""
+    if not told:
+        return f"{models}: no difference to the undebiased model is defined{start}"
+    first = f"most accurate of {len(told)} methods is {told[0]}" if len(told) > 1 else told[0]
+    return f"{models}: {first}, against the undebiased model{start}"
+
+
+def _told_of(result: DebiasResult) -> list[str]:
+    """Accuracy and PBM by each method, most accurate first; with several models and sets, in how many for sure."""
     own = [entry for entry in result.entries if entry.change and not entry.transferred]
     by_method: dict[str, list[Entry]] = {}
     for entry in own:
         by_method.setdefault(entry.method, []).append(entry)
-    several = max(map(len, by_method.values()), default=0) > 1
-    told = [f"{method}: {_outcome(found)}" for method, found in by_method.items()]
-    base = [entry.measures["accuracy"] for entry in result.entries if entry.method == "none"]
-    start = "" if several or not base else f"; undebiased accuracy {with_interval(base[0], METRICS['accuracy'])}"
-    return "Difference to the undebiased model. " + ("; ".join(told) or "None is defined") + start
+
+    def gain(method: str) -> float:
+        values = [
+            e.change["accuracy"].difference.value for e in by_method[method] if e.change["accuracy"].difference.defined
+        ]
+        return -sum(values) / len(values) if values else math.inf
+
+    return [f"{method}: {_outcome(by_method[method])}" for method in sorted(by_method, key=gain)]
+
+
+def _mean_changes(result: DebiasResult) -> tuple[Tile, ...]:
+    rows = list(result.average.items())[: MOST_TILES // 2]
+    keys = ("accuracy", "pbm")
+    return Tile.row(
+        *(("change.relative", row[key], f"{_NAMES[key]}, {method}") for method, row in rows for key in keys)
+    )
+
+
+def _key_numbers(entries: Sequence[Entry]) -> tuple[Tile, ...]:
+    return Tile.row(
+        *(("accuracy", one.measures["accuracy"], f"accuracy, {one.method}") for one in entries[:MOST_TILES])
+    )
 
 
 def _outcome(entries: Sequence[Entry]) -> str:
@@ -100,6 +134,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         f"debias-{k}",
         f"Debiasing {asked}",
         "Every method answers the questions listed in many orders; remaining differences are bias.",
+        charts=_measured(k, asked, entries),
         tables=(
             Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
             Table(
@@ -124,6 +159,23 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         short=asked,
         first_screen=True,
     )
+
+
+def _measured(k: int, asked: str, entries: Sequence[Entry]) -> tuple[Chart, ...]:
+    """Accuracy and PBM of every method."""
+    drawn = []
+    for key, domain in (("accuracy", charts.SHARE), ("pbm", None)):
+        found = [(_shown(entry), value) for entry in entries if (value := entry.measures[key]).defined]
+        marks = [Mark(method, value) for method, value in found]
+        told = f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}"
+        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], domain=domain, how=METRICS[key])
+        about = "After each method, with 95 % intervals."
+        drawn += [Chart(f"debias-{k}-{key}", told, about, draw)] * bool(marks)
+    return tuple(drawn)
+
+
+def _shown(entry: Entry) -> str:
+    return "undebiased" if entry.method == "none" else entry.method
 
 
 def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
@@ -190,15 +242,11 @@ def _transfers_table(result: DebiasResult) -> Table:
 
 
 def _scatter(entries: Sequence[Entry], style: Style) -> Any:
-    import altair as alt
-
-    points = [
-        {"method": entry.method, "where": f"{entry.model} on {entry.questions}", "PBM": pbm.value, "AccStd": std.value}
-        for entry in entries
-        if (pbm := entry.measures["pbm"]).defined and (std := entry.measures["acc_std"]).defined
-    ]
-    color = alt.Color("method:N", scale=alt.Scale(range=list(style.series)))
-    tips = ["method:N", "where:N", "PBM:Q", "AccStd:Q"]
-    marks = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=70)
-    drawn = marks.encode(x="PBM:Q", y="AccStd:Q", color=color, shape="method:N", tooltip=tips)
-    return drawn.properties(width=style.width, height=320)
+    found = [(entry, entry.measures["pbm"], entry.measures["acc_std"]) for entry in entries]
+    several = len({(entry.model, entry.questions) for entry in entries}) > 1
+    points = [(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), pbm, std) for e, pbm, std in found]
+    methods = [_shown(entry) for entry, *_ in found]
+    how, names = METRICS["pbm"], not several
+    return charts.scatter(
+        points, style, under="PBM", beside="AccStd", how=how, series=methods, domain=None, zero=True, names=names
+    )

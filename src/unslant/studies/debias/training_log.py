@@ -13,9 +13,9 @@ from unslant.debias.lora1.progress import Epoch
 from unslant.errors import InputError
 from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number
+from unslant.reports.numbers import Cell, count, number, with_interval
 from unslant.responses.provenance import checked_provenance
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
@@ -57,7 +57,7 @@ class TrainingLog(StudyResult):
             meta["provenance"] = block.model_dump()
         return cls(Path(folder).resolve().name, tuple(epochs), meta)
 
-    def page(self) -> Page:
+    def described(self) -> Page:
         """One section: accuracy, PBM and loss by epoch."""
         shown: list[tuple[str, Callable[[Epoch], Estimate]]] = [
             ("expected_accuracy", _accuracy),
@@ -82,6 +82,13 @@ class TrainingLog(StudyResult):
         return Page(
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
             headline=self._headline(),
+            tiles=Tile.row(
+                *(
+                    (key, of(e), f"{METRICS[key].label}, epoch {e.epoch}")
+                    for key, of in shown[:2]
+                    for e in dict.fromkeys(self.epochs[:1] + self.epochs[-1:])
+                ),
+            ),
             panels=(panel,),
             settings=settings_rows(self.meta),
             name=self.name,
@@ -93,8 +100,8 @@ class TrainingLog(StudyResult):
         first, last = self.epochs[0], self.epochs[-1]
         change = f"PBM from {number(first.pbm, METRICS['pbm'])} to {number(last.pbm, METRICS['pbm'])}"
         if not math.isnan(first.accuracy):
-            change += f", accuracy over orders from {number(first.accuracy)} to {number(last.accuracy)}"
-        return f"{self.name}, {count(last.epoch, 'epoch')}: {change}, on held-out questions"
+            change += f", accuracy over orders from {number(first.accuracy)} to {with_interval(_accuracy(last))}"
+        return f"{self.name}, {count(last.epoch, 'epoch')}: {change}, on {count(last.n, 'held-out question')}"
 
 
 def _accuracy(epoch: Epoch) -> Estimate:
@@ -114,10 +121,12 @@ def _plain(value: float, n: int) -> Estimate:
 def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
     marks = [Mark(str(epoch), value) for epoch, value in values]
     whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
-    on = count(values[0][1].n, "held-out question")
     return Chart(
         name,
         metric.name[:1].upper() + metric.name[1:],
-        f"On {on}, {whether}.",
-        lambda style: charts.line(marks, style, under="epoch", beside=metric.name, how=metric),
+        f"After each epoch, {whether} (P1, figure 1b).",
+        lambda style: charts.lines(
+            marks, style, under="epoch", beside=metric.name, how=metric, zero=metric.key in ("pbm", "loss"), whole=True
+        ),
+        of="held-out questions",
     )

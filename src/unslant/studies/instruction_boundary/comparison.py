@@ -9,9 +9,9 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, listed, number
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE
 from unslant.studies.instruction_boundary.metrics import (
     FORMS,
@@ -20,9 +20,9 @@ from unslant.studies.instruction_boundary.metrics import (
     across_models,
     leaderboard_agreement,
 )
-from unslant.studies.instruction_boundary.panels import KINDS, missing
+from unslant.studies.instruction_boundary.panels import KINDS, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
-from unslant.studies.provenance import settings_rows, with_admissions
+from unslant.studies.provenance import settings_rows, worst_first
 from unslant.studies.ranking import unmatched
 from unslant.studies.result import StudyResult, requests_of_all, write_each
 
@@ -65,13 +65,21 @@ class BoundaryComparison(StudyResult):
         """Write one table of responses for each model, as ``NAME-MODEL``."""
         write_each(self.results, path)
 
-    def page(self) -> Page:
+    def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
         names = [result.model for result in self.results]
         first = self.results[0].meta
-        page = Page(
-            about=f"{listed(names)} under {count(len(first.get('settings', ())), 'setting')}",
-            headline=self._headline(),
+        words, more = worst_first([part for one in self.results for part in most_missing(one.metrics, one.model)])
+        scores = [(name, robustness(one)) for name, one in zip(names, self.results, strict=True)]
+        ends = [score for score in scores if score[1].defined]
+        settings = len({row.setting for one in self.results for row in one.metrics.settings})
+        return Page(
+            about=f"{listed(names)} under {count(settings, 'setting')}",
+            headline=self._headline() + words,
+            lead=more,
+            tiles=Tile.row(
+                *(("robustness", score, f"RS, {name}") for name, score in dict(ends[:1] + ends[-1:]).items())
+            ),
             panels=(
                 _robustness(self),
                 *(_across(kind, rows, len(names)) for kind, rows in self.across.items()),
@@ -82,17 +90,16 @@ class BoundaryComparison(StudyResult):
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in result.notes),
             settings=settings_rows({**first, "model": ", ".join(names)}),
             name=", ".join(names),
+            compared=tuple(names),
         )
-        return with_admissions(page, self.meta)
 
     def _headline(self) -> str:
         parts = []
         scores = {result.model: robustness(result) for result in self.results}
         if any(score.defined for score in scores.values()):
             best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
-            parts.append(
-                f"{best} is most robust with a complete instruction ({number(scores[best], METRICS['robustness'])})"
-            )
+            score = with_interval(scores[best], METRICS["robustness"])
+            parts.append(f"{best} is most robust with a complete instruction: {score}")
         sure = [
             (
                 row.difference.value,
@@ -106,12 +113,7 @@ class BoundaryComparison(StudyResult):
             parts.append(f"over models these settings change accuracy: {listed([words for _, words in sorted(sure)])}")
         elif any(row.p_value == row.p_value for rows in self.across.values() for row in rows):
             parts.append("no setting changes accuracy consistently over models")
-        told = "".join(
-            f"; {result.model}: {part.removeprefix('; ')}"
-            for result in self.results
-            if (part := missing(result.metrics))
-        )
-        return ("; ".join(parts) or f"{count(len(self.results), 'model')} side by side") + told
+        return "; ".join(parts) or f"{count(len(self.results), 'model')} side by side"
 
 
 def robustness(result: BoundaryStudy) -> Estimate:
@@ -171,10 +173,11 @@ def _robustness(found: BoundaryComparison) -> Panel:
                 "boundary-robustness",
                 "Robustness with a complete instruction",
                 "RS under vanilla, the most robust model first (P3, figure 6).",
-                lambda style: charts.intervals(marks, style, axis="robustness score"),
+                lambda style: charts.intervals(marks, style, rows="model", axis="robustness score"),
             ),
         ) if marks else (),
         tables=(Table("boundary-robustness", "Robustness by setting and model", columns, tuple(rows)),),
+        short="Robustness",
         first_screen=True,
     )  # fmt: skip
 
@@ -199,13 +202,16 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
             Chart(
                 id,
                 f"Accuracy against vanilla, {KINDS[kind]}",
-                "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect.",
+                "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect (P3, "
+                "table 10).",
                 lambda style: charts.intervals(
-                    marks, style, axis="accuracy less that under vanilla", domain=None, zero=True
+                    marks, style, rows="setting", axis="accuracy less that under vanilla", domain=None, zero=True
                 ),
+                of="models",
             ),
         ) if marks else (),
         tables=(Table(id, f"Settings against vanilla over models, {KINDS[kind]}", columns, body),),
+        short=f"Effects, {kind}",
         first_screen=True,
     )  # fmt: skip
 
@@ -233,10 +239,11 @@ def _accuracy(results: Sequence[BoundaryStudy]) -> Panel:
                 "boundary-accuracy",
                 "Accuracy by setting and model",
                 "One point for each model.",
-                lambda style: charts.intervals(marks, style),
+                lambda style: charts.intervals(marks, style, rows="setting"),
             ),
         ),
         tables=(Table("boundary-accuracy", "Accuracy by setting and model", columns, rows, folded=True, names=2),),
+        short="Accuracy",
     )
 
 
@@ -266,12 +273,15 @@ def _forms(kind: str, results: Sequence[BoundaryStudy]) -> Panel:
         f"Forms of answers with a complete instruction, {KINDS[kind]}",
         "An unbiased model gives each form as often as it is right, and is as often right in each.",
         charts=(
-            Chart(f"{id}-rates", "Output rate by model", "Share of each form among all replies that came.",
-                  lambda style: charts.intervals(marks, style, axis="share of replies")),
-            Chart(f"{id}-halves", "SR and GR by model", "Accuracy on both halves of the questions.",
-                  lambda style: charts.dumbbells(halves, style)),
+            Chart(f"{id}-rates", f"Output rate by model, {KINDS[kind]}",
+                  "Share of each form among all replies that came; ticks: of an unbiased model (P3, figure 4).",
+                  lambda style: charts.intervals(marks, style, rows="model", axis="share of replies",
+                                                 expected="share of questions it is right for")),
+            Chart(f"{id}-halves", f"SR and GR by model, {KINDS[kind]}", "Accuracy on both halves of the questions.",
+                  lambda style: charts.dumbbells(halves, style, rows="model")),
         ),
         tables=(Table(id, f"Forms of answers, {KINDS[kind]}", columns, body, folded=True),),
+        short=f"Forms, {kind}",
     )  # fmt: skip
 
 
@@ -300,10 +310,12 @@ def _ranking(found: BoundaryComparison) -> Panel:
         "Does the other ranking agree?",
         "Rank correlation of the robustness score with the scores of the other ranking (P3, figure 6).",
         charts=(
-            Chart("boundary-ranking", "Robustness and the other ranking", "One point for each model.",
-                  lambda style: charts.scatter(points, style, under="robustness score", beside="the other ranking")),
+            Chart("boundary-ranking", "Robustness and the other ranking", "One point for each model (P3, figure 6).",
+                  lambda style: charts.scatter(points, style, under="robustness score", beside="the other ranking",
+                                               domain=None), "model"),
         ) if len(points) > 1 else (),
         tables=tuple(tables),
         notes=tuple(notes),
+        short="Other ranking",
         first_screen=True,
     )  # fmt: skip

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, percent
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
 from unslant.studies.instruction_boundary.metrics import DENSE, BoundaryMetrics, SettingMetrics
-from unslant.studies.provenance import FEW, settings_rows
+from unslant.studies.provenance import FEW, settings_rows, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
 
 KINDS = {"choice": "multiple choice", "judging": "judging"}
+_BRIEF = {"choice": "choice", "judging": "judging"}
 
 
 def page(study: BoundaryStudy) -> Page:
@@ -34,10 +35,20 @@ def page(study: BoundaryStudy) -> Page:
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
     statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
+    changes = [change for change in metrics.changes if change.difference.defined]
+    worst = min(changes, key=lambda change: change.difference.value, default=None)
+    vanilla = [row for row in metrics.settings if row.setting == BASELINE]
+    _, more = missing(metrics)
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
         headline=f"{study.model}: {headline(metrics)}",
-        tiles=Tile.row(("robustness", base)),
+        lead=more,
+        tiles=Tile.row(
+            ("robustness", base),
+            *(("settings.accuracy", row.accuracy, f"accuracy, {KINDS[row.kind]}") for row in vanilla),
+            *((("changes.difference", worst.difference, f"change under {worst.setting}"),) if worst else ()),
+            *(("unreadable", row.unreadable, f"no answer, {KINDS[row.kind]}") for row in vanilla),
+        ),
         panels=(*found, _statuses(study)),
         notes=(
             f"Replies: {statuses}; {study.asked_now:,} are new, the others come from the store or the table.",
@@ -53,7 +64,7 @@ def headline(metrics: BoundaryMetrics) -> str:
     base = metrics.robustness.get(BASELINE)
     parts = []
     if base is not None and base.defined:
-        parts.append(f"robustness {number(base, METRICS['robustness'])} with a complete instruction")
+        parts.append(f"robustness {with_interval(base, METRICS['robustness'])} with a complete instruction")
     changes = [change for change in metrics.changes if change.difference.defined]
     if changes:
         worst = min(changes, key=lambda change: change.difference.value)
@@ -64,22 +75,27 @@ def headline(metrics: BoundaryMetrics) -> str:
             parts.append("no setting lowers accuracy")
     came = any(row.errors.value < 1 for row in metrics.settings)
     told = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
-    return told + missing(metrics)
+    return told + missing(metrics)[0]
 
 
-def missing(metrics: BoundaryMetrics) -> str:
-    """Words for the headline on replies that are missing or no answer; empty where they are few everywhere."""
-    told = ""
+def missing(metrics: BoundaryMetrics, model: str = "") -> tuple[str, str]:
+    """Words on replies that are missing or no answer, for headline and lead; empty where they are few everywhere."""
+    return worst_first(most_missing(metrics, model))
+
+
+def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float, str]]:
+    """Largest shares of replies that are missing or no answer above :data:`FEW`, with words."""
+    found = []
     for key, words in (("unreadable", "of the replies hold no answer"), ("errors", "of the requests got no reply")):
         rows = [row for row in metrics.settings if getattr(row, key).value > FEW]
         if rows:
             worst = max(rows, key=lambda row: getattr(row, key).value)
-            told += f"; {percent(getattr(worst, key).value)} {words} under {worst.setting}, {KINDS[worst.kind]}"
+            share = getattr(worst, key).value
+            told = f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
             if key == "unreadable":
                 told += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
-            if len(rows) > 1:
-                told += f", more than {percent(FEW)} in {len(rows)} of {len(metrics.settings)} rows"
-    return told
+            found.append((share, told))
+    return found
 
 
 def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
@@ -110,19 +126,35 @@ def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
         "boundary-robustness",
         "Robustness by setting",
         "RS averaged over kinds of question.",
-        lambda style: charts.intervals(marks, style, axis="robustness score"),
+        lambda style: charts.intervals(marks, style, rows="setting", axis="robustness score"),
     )
     return Panel(
         "boundary",
         "Effect of instructions on answers",
         "The same questions under complete, excessive and incomplete instructions.",
-        charts=(drawn,) if shown else (),
+        charts=(*[drawn] * bool(shown), *_accuracies(rows)),
         tables=(
             Table("boundary-settings", "Every setting", columns, tuple(body), names=2),
             Table("boundary-robustness", "Robustness by setting", by_setting, tuple(shown)),
         ),
+        short="Settings",
         first_screen=True,
     )
+
+
+def _accuracies(rows: list[SettingMetrics]) -> tuple[Chart, ...]:
+    marks = [
+        Mark(row.setting, row.accuracy, KINDS[row.kind], stands_out=row.setting == BASELINE)
+        for row in rows
+        if row.accuracy.defined
+    ]
+    chart = Chart(
+        "boundary-accuracy",
+        "Accuracy by setting",
+        "Share of questions answered right, with 95 % intervals (P3, figure 5).",
+        lambda style: charts.intervals(marks, style, rows="setting"),
+    )
+    return (chart,) if marks else ()
 
 
 def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
@@ -155,12 +187,15 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
         charts=(
             Chart(
                 f"boundary-outputs-{kind}",
-                "Output rate",
-                "Share of each form among all replies that came.",
-                lambda style: charts.intervals(marks, style, axis="share of replies"),
+                f"Output rate, {KINDS[kind]}",
+                "Share of each form among all replies that came; ticks: of an unbiased model (P3, figure 5).",
+                lambda style: charts.intervals(
+                    marks, style, rows="setting", axis="share of replies", expected="share of questions it is right for"
+                ),
             ),
         ),
         tables=(table,),
+        short=f"Forms, {_BRIEF[kind]}",
     )
 
 
@@ -170,9 +205,10 @@ def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
         for row in rows
     ]
     id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
-    chart = Chart(id, "SR and GR", both, lambda style: charts.dumbbells(pairs, style))
+    chart = Chart(id, f"SR and GR, {KINDS[kind]}", both, lambda style: charts.dumbbells(pairs, style, rows="setting"))
     explanation = "A large gap means that the score reflects a preference for one answer form, not knowledge."
-    return Panel(id, f"Usual and unusual answers, {KINDS[kind]}", explanation, (chart,))
+    title = f"Usual and unusual answers, {KINDS[kind]}"
+    return Panel(id, title, explanation, (chart,), short=f"SR and GR, {_BRIEF[kind]}")
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
@@ -181,13 +217,13 @@ def _disturbing(metrics: BoundaryMetrics) -> Panel:
     chart = Chart(
         "boundary-disturbing",
         "Accuracy by number of wrong options",
-        "Same questions.",
+        "The same questions, with 95 % intervals (P3, figure 5).",
         lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
     )
     columns = (Column("wrong options"), Column.of("settings.accuracy"))
     table = Table("boundary-disturbing-table", "Accuracy", columns, rows, folded=True)
     explanation = "The right option among a growing number of wrong ones."
-    return Panel("boundary-disturbing", "Disturbing options", explanation, (chart,), (table,))
+    return Panel("boundary-disturbing", "Disturbing options", explanation, (chart,), (table,), short="Wrong options")
 
 
 def _temperatures(study: BoundaryStudy) -> Panel:
@@ -210,7 +246,7 @@ def _temperatures(study: BoundaryStudy) -> Panel:
                 "boundary-temperatures",
                 "Output rate of unusual forms, by temperature",
                 "Share of none, several and Unknown among all replies that came.",
-                lambda style: charts.intervals(marks, style, axis="share of replies"),
+                lambda style: charts.intervals(marks, style, rows="setting", axis="share of replies"),
             ),
         ),
         tables=(
@@ -222,6 +258,7 @@ def _temperatures(study: BoundaryStudy) -> Panel:
                 names=3,
             ),
         ),
+        short="Temperature",
     )
 
 
@@ -232,4 +269,4 @@ def _statuses(study: BoundaryStudy) -> Panel:
     rows = tuple((row.setting, KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
     table = Table("boundary-statuses-table", "Share of replies", columns, rows, names=2)
     explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
-    return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,))
+    return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,), short="No answer")

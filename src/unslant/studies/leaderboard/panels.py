@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, with_interval
 from unslant.studies.provenance import settings_rows, with_admissions
@@ -28,6 +28,7 @@ def page(result: Leaderboard) -> Page:
         about=f"{count(len(result.models), 'model')} on {', '.join(sets)}",
         headline=_headline(result),
         lead=_lead(result.models),
+        tiles=_tiles(result),
         panels=(
             _ranking(result.models),
             _neighbours(result),
@@ -45,6 +46,7 @@ def page(result: Leaderboard) -> Page:
             }
         ),
         name="leaderboard",
+        compared=tuple(one.model for one in result.models),
     )
 
 
@@ -61,6 +63,18 @@ def _headline(result: Leaderboard) -> str:
     return "; ".join(
         [said, *[told] * bool(result.neighbours), f"{moved} of {count(len(ranked), 'rank')} differ from the published"]
     )
+
+
+def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
+    ranked = [one for one in result.models if one.rank is not None]
+    ends = {one.model: one for one in ranked[:1] + ranked[-1:]}
+    nearest = [
+        ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
+    ]
+    scores = [("expected_accuracy", one.expected_accuracy, f"mean over orders, {name}") for name, one in ends.items()]
+    first = result.audits[0]
+    chance = ("chance", first.metrics.means.chance, f"chance, {first.meta.get('questions', 'questions')}")
+    return Tile.row(*scores, *nearest, chance)
 
 
 def _lead(models: Sequence[Standing]) -> str:
@@ -81,6 +95,7 @@ def _ranking(models: Sequence[Standing]) -> Panel:
         for one in models
         if one.rank is not None and one.published_rank is not None
     ]
+    n = min((mark.estimate.n for mark in marks if mark.estimate.defined), default=0)
     rows: list[tuple[Cell, ...]] = [
         (
             one.model,
@@ -110,13 +125,13 @@ def _ranking(models: Sequence[Standing]) -> Panel:
         "leaderboard-scores",
         "Scores as published and whatever the order",
         "Points with 95 % intervals, means over the sets.",
-        lambda style: charts.intervals(marks, style),
+        lambda style: charts.intervals(marks, style, rows="model"),
     )
     slopes = Chart(
         "leaderboard-ranks",
         "From the published rank to the rank whatever the order",
         "One line a model, the best at the top; those that change rank are highlighted.",
-        lambda style: charts.slopes(moves, style, ends=_ENDS),
+        lambda style: charts.slopes(moves, style, ends=_ENDS, n=n),
     )
     return Panel(
         "leaderboard",
@@ -174,7 +189,7 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         draw = partial(charts.scatter, points, under="PBM", beside="accuracy, mean over orders", how=METRICS["pbm"])
         title = f"PBM against accuracy, {way}: {said}"
         explanation = "Each point is a model on a set. PBM needs no right answers."
-        drawn.append(Chart(f"leaderboard-pbm-{found.elicitation}", title, explanation, draw))
+        drawn.append(Chart(f"leaderboard-pbm-{found.elicitation}", title, explanation, draw, "questions a set"))
     names = ("pearson", "pearson_p", "spearman", "spearman_p")
     columns = (
         Column("over"),
@@ -204,7 +219,7 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         tuple(drawn),
         (Table("leaderboard-pbm", "PBM against accuracy", columns, tuple(rows), names=2),),
         tuple(undefined),
-        short="PBM and accuracy",
+        short="PBM",
     )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics import METRICS, Association, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Style, Table
-from unslant.reports.numbers import Cell, count, listed, number
+from unslant.metrics import METRICS, Association
+from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
+from unslant.reports.charts import Mark
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.provenance import settings_rows
 from unslant.studies.unbiased.panels import associations
 
 if TYPE_CHECKING:
     from unslant.studies.probe.result import ProbeResult
 
+MOST_TILES = 6
 CHARTS = {
     "ocr": ("Over-confidence", "accepts"),
     "ucr": ("Under-confidence", "rejects"),
@@ -22,13 +24,16 @@ CHARTS = {
 
 def page(result: ProbeResult) -> Page:
     """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
+    first = list(result.models.items())[:MOST_TILES]
     judged = count(len(result.table.ids), "question")
     return Page(
         about=f"{listed(list(result.models))} on {judged}",
         headline=_headline(result),
+        tiles=Tile.row(*(("ocr", bias.rates[max(bias.rates)].ocr, f"OCR, {name}") for name, bias in first)),
         panels=(_model_bias(result), _data_bias(result)),
         settings=settings_rows(result.meta),
         name=", ".join(result.models),
+        compared=tuple(result.models),
     )
 
 
@@ -37,7 +42,7 @@ def _headline(result: ProbeResult) -> str:
     for name, bias in result.models.items():
         before, after = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
         if after.defined and before.defined and after.low > before.value:
-            rises.append(f"{name} {number(before, METRICS['ocr'])} to {number(after, METRICS['ocr'])}")
+            rises.append(f"{name} {number(before, METRICS['ocr'])} to {with_interval(after, METRICS['ocr'])}")
     if rises:
         return f"Over-confidence in its own questions grows with strength: {listed(rises)}"
     return f"No model of {listed(list(result.models))} grows clearly over-confident in its own questions"
@@ -60,13 +65,14 @@ def _model_bias(result: ProbeResult) -> Panel:
             Chart(
                 f"probe-{key}",
                 f"{word} rate against strength",
-                f"A line that rises: the model {does} its own questions more often than the others do.",
+                f"A line that rises: the model {does} its own questions more often than the others do (P4, figure 2).",
                 partial(_lines, result, key),
             )
             for key, (word, does) in CHARTS.items()
         ),
         tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows), names=3), *_by_subject(result)),
         notes=(note,) if result.table.missing else (),
+        short="Model bias",
         first_screen=True,
     )
 
@@ -81,6 +87,7 @@ def _data_bias(result: ProbeResult) -> Panel:
         "Are questions better where the model is better?",
         "Accuracy by subject against consensus errors by subject; a strong negative correlation is data bias.",
         tables=(associations("probe-data-bias", "Data bias", rows, "model", "questions"),),
+        short="Data bias",
         first_screen=True,
         notes=tuple(f"No correlation: {note}." for note in notes),
     )
@@ -97,26 +104,10 @@ def _by_subject(result: ProbeResult) -> tuple[Table, ...]:
 
 
 def _lines(result: ProbeResult, key: str, style: Style) -> Any:
-    import altair as alt
-
-    records = []
-    for name, bias in result.models.items():
-        for kind, rates in (("rephrased", bias.rates), ("BOAT", bias.boat_rates)):
-            for p, found in rates.items():
-                rate: Estimate = getattr(found, key)
-                if rate.defined:
-                    values = {"strength": p, "value": rate.value, "n": rate.n}
-                    records.append({"model": name, "questions": kind, **values})
-    names = list(result.models)
-    colours = [style.series[i % len(style.series)] for i in range(len(names))]
-    return (
-        alt.Chart(alt.Data(values=records), width=style.width, height=220)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("strength:Q", title="strength"),
-            y=alt.Y("value:Q", title="rate", scale=alt.Scale(zero=True)),
-            color=alt.Color("model:N", scale=alt.Scale(domain=names, range=colours)),
-            strokeDash=alt.StrokeDash("questions:N"),
-            tooltip=["model:N", "questions:N", "strength:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
-        )
-    )
+    marks = [
+        Mark(f"{p:g}", getattr(found, key), name, dash=kind)
+        for name, bias in result.models.items()
+        for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates))
+        for p, found in rates.items()
+    ]
+    return charts.lines(marks, style, under="strength", beside="rate", zero=True)

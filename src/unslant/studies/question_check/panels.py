@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unslant.metrics.chance import LEVEL
-from unslant.reports import Column, Page, Panel, Table
+from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.numbers import Cell, count, listed, p_words, percent, with_interval
 
 if TYPE_CHECKING:
@@ -74,8 +74,17 @@ def _positions(found: QuestionCheck) -> Panel:
             f"The longest option is right in {with_interval(found.longest)} of {count(found.longest.n, 'question')}, a "
             f"random one in {found.longest_chance:.3f}: a difference of {with_interval(found.longest_excess)}."
         )
+    names = [chr(ord("A") + i) for i in range(len(at.counts))]
+    chart = Chart(
+        "positions",
+        "Right options by position",
+        "Number of questions whose right option stands in each position of the file.",
+        lambda style: charts.counts(names, list(at.counts), [False] * len(names), style, under="position"),
+    )
     about = "A model that prefers a position, or the longest option, scores by it where right options have that trait."
-    return Panel("positions", "Where right options stand", about, tables=tables, notes=tuple(notes), first_screen=True)
+    drawn = (chart,) if rows else ()
+    title = "Where right options stand"
+    return Panel("positions", title, about, drawn, tables, tuple(notes), short="Positions", first_screen=True)
 
 
 def _first(found: QuestionCheck) -> tuple[str, ...]:

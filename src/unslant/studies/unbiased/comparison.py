@@ -10,13 +10,13 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.metrics import METRICS, Association, agreement
 from unslant.presentations.interventions import NAMES
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number
-from unslant.studies.provenance import settings_rows, with_admissions
+from unslant.reports.numbers import Cell, count, number, with_interval
+from unslant.studies.provenance import settings_rows
 from unslant.studies.ranking import unmatched
 from unslant.studies.result import StudyResult, requests_of_all, write_each
-from unslant.studies.unbiased.panels import associations, notes, unread, unreadable
+from unslant.studies.unbiased.panels import PARTS, associations, confusion_charts, notes, unread, unreadable
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 
 
@@ -55,13 +55,16 @@ class UnbiasedComparison(StudyResult):
         """Every number, JSON-able."""
         return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}
 
-    def page(self) -> Page:
+    def described(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
         first, *others = self.results
         names = ", ".join(result.model for result in self.results)
-        said = f"{first.model} is best under interventions ({number(first.metrics.ours, METRICS['ours'])})"
+        chance = f", chance {number(first.metrics.ours_chance)}" * first.metrics.ours_chance.defined
+        said = (
+            f"{first.model} is best under interventions: {with_interval(first.metrics.ours, METRICS['ours'])}{chance}"
+        )
+        worst = max(self.results, key=lambda result: result.metrics.drop.value)
         if others:
-            worst = max(self.results, key=lambda result: result.metrics.drop.value)
             said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, METRICS['drop'].digits)})"
         keys = ("vanilla", "ours", "run_std", "drop")
         more, cells = unreadable(self.results)
@@ -76,15 +79,24 @@ class UnbiasedComparison(StudyResult):
             {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement},
             "score",
         )
-        page = Page(
+        words, more_unread = unread(*self.results)
+        return Page(
             about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
-            headline=said + unread(*self.results),
+            headline=said + words,
+            lead=more_unread,
+            tiles=Tile.row(
+                ("ours", first.metrics.ours, f"under interventions, {first.model}"),
+                ("ours_chance", first.metrics.ours_chance, "chance"),
+                *((("drop", worst.metrics.drop, f"largest drop, {worst.model}"),) if others else ()),
+            ),
             panels=(
                 Panel(
                     "unbiased-models",
                     "Which models keep their score?",
                     "Accuracy as published and under interventions, the best under interventions first.",
+                    charts=_scores(self.results),
                     tables=(Table("unbiased-models", "Models", columns, tuple(rows)),),
+                    short="Score",
                     first_screen=True,
                 ),
                 Panel(
@@ -93,6 +105,7 @@ class UnbiasedComparison(StudyResult):
                     "Correlation of the models' scores with an external one (P4, table 4).",
                     tables=(agreed,) if agreed.rows else (),
                     notes=tuple(unmatched([one.model for one in self.results], self.ranking) if self.ranking else ()),
+                    short="Other ranking",
                     first_screen=True,
                 ),
                 _alone(self.results),
@@ -101,8 +114,8 @@ class UnbiasedComparison(StudyResult):
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
             settings=settings_rows({**first.meta, "model": names}),
             name=names,
+            compared=tuple(result.model for result in self.results),
         )
-        return with_admissions(page, self.meta)
 
 
 def compare_models(
@@ -130,6 +143,32 @@ def compare_models(
     return UnbiasedComparison(ranked, vanilla, ours, dict(external))
 
 
+def _scores(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
+    """Both scores of every model, and by number of weights where it is known (P4, figure 5)."""
+    keys = ("vanilla", "ours")
+    marks = [
+        Mark(one.model, getattr(one.metrics, key), METRICS[key].label, getattr(one.metrics, f"{key}_chance").value)
+        for one in results
+        for key in keys
+    ]
+    sized = [(float(size), one) for one in results if (size := one.meta.get("parameters"))]
+    weights = [
+        Mark(repr(size), getattr(one.metrics, key), METRICS[key].label)
+        for key in keys
+        for size, one in sorted(sized, key=lambda each: each[0])
+    ]
+    both = "As published and under interventions, with 95 % intervals"
+    found = Chart(
+        "unbiased-models", "Score of every model", f"{both}; ticks: chance.",
+        lambda style: charts.intervals(marks, style, rows="model", expected="chance"),
+    )  # fmt: skip
+    by_size = Chart(
+        "unbiased-sizes", "Score by number of weights", f"{both} (P4, figure 5).",
+        lambda style: charts.lines(weights, style, under="weights (logarithmic axis)", beside="accuracy", ratio=True),
+    )  # fmt: skip
+    return (found, *[by_size] * (len({size for size, _ in sized}) > 1))
+
+
 def _alone(results: Sequence[UnbiasedResult]) -> Panel:
     """Every model under each single intervention (P4, fig. 6)."""
     codes = list(dict.fromkeys(code for result in results for code in result.metrics.alone))
@@ -152,36 +191,26 @@ def _alone(results: Sequence[UnbiasedResult]) -> Panel:
         "Which change costs which model most?",
         "Each intervention alone, on the questions that can take it (P4, figure 6).",
         charts=(
-            Chart("unbiased-alone", "Accuracy under one intervention alone", "One point for each model.",
-                  lambda style: charts.intervals(marks, style)),
+            Chart("unbiased-alone", "Accuracy under one intervention alone", "One point for each model (P4, figure 6).",
+                  lambda style: charts.intervals(marks, style, rows="intervention")),
         ),
         tables=(Table("unbiased-alone", "Change against the same questions as published", columns, tuple(rows)),),
+        short="One change",
         first_screen=True,
     )  # fmt: skip
 
 
 def _confusion(results: Sequence[UnbiasedResult]) -> Panel:
     """Whose answers do not survive (P4, fig. 4)."""
-    parts = {"both": "right in both", "lost": "lost", "gained": "gained", "neither": "right in neither"}
-    shares = [[getattr(result.metrics.confusion, part) for part in parts] for result in results]
-    marks = [
-        Mark(result.model, share, series=name)
-        for result, row in zip(results, shares, strict=True)
-        for name, share in zip(parts.values(), row, strict=True)
-        if share.defined
-    ]
-    if not marks:
-        return Panel("unbiased-confusion", "", "")
-    rows = tuple((result.model, *row) for result, row in zip(results, shares, strict=True))
-    columns = (Column("model"), *(Column.of(f"confusion.{part}", name) for part, name in parts.items()))
+    drawn = confusion_charts(results)
+    rows = tuple((one.model, *(getattr(one.metrics.confusion, part) for part in PARTS)) for one in results)
+    columns = (Column("model"), *(Column.of(f"confusion.{part}", name) for part, name in PARTS.items()))
     return Panel(
         "unbiased-confusion",
         "Whose answers do not survive?",
         "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
         "only (P4, figure 4).",
-        charts=(
-            Chart("unbiased-confusion", "Question by question", "Right as published and under interventions.",
-                  lambda style: charts.intervals(marks, style, axis="share of pairs")),
-        ),
-        tables=(Table("unbiased-confusion", "Question by question", columns, rows),),
-    )  # fmt: skip
+        charts=drawn,
+        tables=(Table("unbiased-confusion", "Question by question", columns, rows),) if drawn else (),
+        short="Answers",
+    )

@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS, Association
 from unslant.presentations.interventions import NAMES
-from unslant.reports import Column, Page, Panel, Table, Tile
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
+from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines
+from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
+
+PARTS = {"both": "right in both", "lost": "lost", "gained": "gained", "neither": "right in neither"}
+"""Fields of :class:`~unslant.studies.unbiased.metrics.Confusion`, and what they are called in charts."""
 
 
 def page(result: UnbiasedResult) -> Page:
     """Score, single interventions, who loses what, subjects, and what was composed."""
     metrics = result.metrics
+    words, more = unread(result)
     return Page(
         about=asked_about(result.meta, count(len(result.outcomes.ids), "question")),
-        headline=_headline(result),
-        tiles=Tile.row(("vanilla", metrics.vanilla), ("ours", metrics.ours), ("drop", metrics.drop)),
+        headline=_drop(result) + words,
+        lead=more,
+        tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop", "ours_chance"))),
         panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
         notes=tuple(notes(result)),
         settings=settings_rows(result.meta),
@@ -44,19 +50,19 @@ def notes(result: UnbiasedResult) -> list[str]:
     ]
 
 
-def unread(*results: UnbiasedResult) -> str:
-    """Words for a headline on replies that are missing or are no answer; empty where they are :data:`FEW`."""
-    told = ""
+def unread(*results: UnbiasedResult) -> tuple[str, str]:
+    """Words on replies that are missing or are no answer, for headline and lead; empty where they are :data:`FEW`."""
+    told = []
     for result in results:
-        who = f"; {result.model}: " if len(results) > 1 else "; "
+        who = f"{result.model}: " * (len(results) > 1)
         for key, words in (("vanilla", "as published"), ("ours", "under interventions")):
             replies = result.metrics.replies[key]
-            if replies.unreadable.value > FEW:
-                told += f"{who}{percent(replies.unreadable.value)} of the replies {words} hold no answer"
-                told += f" (right among readable replies: {number(replies.readable, METRICS['readable'])})"
-            if result.outcomes.replied and replies.errors.value > FEW:
-                told += f"{who}{percent(replies.errors.value)} of the requests {words} got no reply"
-    return told
+            if (share := replies.unreadable.value) > FEW:
+                right = f"(right among readable replies: {number(replies.readable, METRICS['readable'])})"
+                told.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}"))
+            if result.outcomes.replied and (share := replies.errors.value) > FEW:
+                told.append((share, f"{who}{percent(share)} of the requests {words} got no reply"))
+    return worst_first(told)
 
 
 def unreadable(results: Sequence[UnbiasedResult]) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
@@ -73,14 +79,11 @@ def associations(id: str, title: str, found: Mapping[tuple[str, ...], Associatio
     return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows, names=len(heads))
 
 
-def _headline(result: UnbiasedResult) -> str:
-    return _drop(result) + unread(result)
-
-
 def _drop(result: UnbiasedResult) -> str:
     drop, how = result.metrics.drop, METRICS["vanilla"]
     vanilla, ours = (number(getattr(result.metrics, key), how) for key in ("vanilla", "ours"))
-    said = f"{result.model}: {vanilla} as published, {ours} under interventions"
+    chance = f" (chance {number(result.metrics.ours_chance)})" * result.metrics.ours_chance.defined
+    said = f"{result.model}: {vanilla} as published, {ours} under interventions{chance}"
     if not drop.defined:
         return said
     if not drop.excludes(0.0):
@@ -95,6 +98,10 @@ def _score(result: UnbiasedResult) -> Panel:
     keys = ("vanilla", "ours", "drop", "vanilla_chance", "ours_chance", "none_found", "none_invented", "items")
     values: dict[str, Cell] = {key: getattr(metrics, key) for key in (*keys, "run_mean", "run_std")}
     runs = ", ".join(number(value, METRICS["runs"]) for value in metrics.runs)
+    marks = [
+        Mark(METRICS[key].label, getattr(metrics, key), expected=getattr(metrics, f"{key}_chance").value)
+        for key in ("vanilla", "ours")
+    ]
     told = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
     tables = [Table.of_metrics("unbiased-score", "Score", {"value": values})]
     if result.outcomes.replied:
@@ -105,6 +112,14 @@ def _score(result: UnbiasedResult) -> Panel:
         "unbiased-score",
         "Does the score survive a change of presentation?",
         "Every question as published, and under randomly composed changes that do not change what is asked.",
+        charts=(
+            Chart(
+                "unbiased-score",
+                "As published and under interventions",
+                "Points with 95 % intervals; ticks: chance.",
+                lambda style: charts.intervals(marks, style, rows="presentation", step=40, expected="chance"),
+            ),
+        ),
         tables=tuple(tables),
         notes=(f"Runs: {runs}; {told}.",) if runs else (),
         short="Score",
@@ -121,12 +136,24 @@ def _alone(result: UnbiasedResult) -> Panel:
         (" + ".join(NAMES[code] for code in codes.split("+")), *(getattr(alone, key) for key in keys))
         for codes, alone in result.metrics.alone.items()
     )
+    marks = [
+        Mark(str(row[0]), found, name)
+        for row, alone in zip(rows, result.metrics.alone.values(), strict=True)
+        for found, name in ((alone.vanilla, "as published"), (alone.accuracy, "under interventions"))
+    ]
+    chart = Chart(
+        "unbiased-alone",
+        "Accuracy under one intervention alone",
+        "The same questions as published and under that intervention (P4, figure 6).",
+        lambda style: charts.intervals(marks, style, rows="intervention"),
+    )
     return Panel(
         "unbiased-alone",
         "Which change costs most?",
         "Each intervention alone, on the questions that can take it, beside the same questions as published.",
+        charts=(chart,) if rows else (),
         tables=(Table("unbiased-alone", "One intervention alone", tuple(columns), rows),) if rows else (),
-        short="Alone",
+        short="One change",
         first_screen=True,
     )
 
@@ -138,10 +165,29 @@ def _confusion(result: UnbiasedResult) -> Panel:
         "unbiased-confusion",
         "Which answers do not survive?",
         "Shares of all pairs of question and run.",
+        charts=confusion_charts([result]) if table.rows else (),
         tables=(table,) if table.rows else (),
         short="Answers",
         first_screen=True,
     )
+
+
+def confusion_charts(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
+    """Right or wrong as published against under interventions, one bar a model (P4, figure 4); none if undefined."""
+    marks = [
+        Mark(result.model, share, series=name)
+        for result in results
+        for key, name in PARTS.items()
+        if (share := getattr(result.metrics.confusion, key)).defined
+    ]
+    chart = Chart(
+        "unbiased-confusion",
+        "Question by question",
+        "Shares of pairs of question and run; lost: right as published only; gained: right under interventions only "
+        "(P4, figure 4).",
+        lambda style: charts.stacked(marks, style, rows="model", axis="share of pairs"),
+    )
+    return (chart,) if marks else ()
 
 
 def _subjects(result: UnbiasedResult) -> Panel:
@@ -151,10 +197,22 @@ def _subjects(result: UnbiasedResult) -> Panel:
     ]
     rows.sort(key=lambda row: math.inf if math.isnan(row[3]) else -row[3])
     columns = (Column("subject"), *map(Column.of, ("vanilla", "ours", "drop")))
+    drawn = [
+        (name, [Mark("", found[key], METRICS[key].label) for key in ("vanilla", "ours")])
+        for name, found in ((row[0], result.metrics.by_subject[row[0]]) for row in rows[:MOST_ROWS])
+    ]
+    chart = Chart(
+        "unbiased-subjects",
+        f"Accuracy by subject{first_rows(len(rows))}",
+        "As published and under interventions, the largest drop first.",
+        lambda style: charts.dumbbells(drawn, style, rows="subject"),
+        of="questions a subject",
+    )
     return Panel(
         "unbiased-subjects",
         "Where is the drop?",
         "Accuracy by subject, the largest drop first.",
+        charts=(chart,) if rows else (),
         tables=(Table("unbiased-subjects", "Subjects", columns, tuple(rows), folded=True),) if rows else (),
         short="Subjects",
     )
