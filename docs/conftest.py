@@ -9,10 +9,10 @@
 | ``toml``, ``json``, ``jsonl``, ``csv`` | parsed; written to NAME after ``<!-- file: NAME -->`` |
 | ``text`` | no code |
 
-A comment in the line before a block changes that: ``<!-- skip: REASON -->``, ``<!-- slow -->``, ``<!-- real -->`` (with
-the real model, as ``real.gguf``) and ``<!-- code: N -->`` (the exit code of its last command). ``<!-- slow page -->`` and
-``<!-- real page -->`` go for all blocks of a page. In what is printed, ``...`` stands for anything, and times are not
-compared. ``UNSLANT_DOCS=write pytest docs`` writes into the pages what is printed now.
+A comment in the line before a block changes that: ``<!-- skip: REASON -->``, ``<!-- slow -->``, ``<!-- real -->`` (the
+real model and ARC-Challenge are there) and ``<!-- code: N -->`` (the last command's exit code). ``<!-- slow page -->``
+and ``<!-- real page -->`` go for all blocks of a page. In what is printed, ``...`` stands for anything, and times are
+not compared. ``UNSLANT_DOCS=write pytest docs`` writes into the pages what is printed now.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def _sample_files() -> None:
     """What the pages take for granted: two question files."""
     from unslant.questions import load_questions, write_questions
 
-    embedded = list(load_questions("embedded"))
-    write_questions(embedded[::33], "questions.jsonl")
-    write_questions(embedded[1::33], "other.jsonl")
+    small = [question for question in load_questions("embedded") if len(question.options) <= 4]
+    write_questions(small[::40], "questions.jsonl")
+    write_questions(small[1::40], "other.jsonl")
 
 
 def _as_on_the_hub(record: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Links to files outside ``docs/`` lead to their pages; the keys of the papers are explained; long lists are not searched."""
+    """Links to files outside ``docs/`` lead to their pages, papers are explained, long lists are not searched."""
     if page.file.src_uri == "intervention-examples.md":
         page.meta["search"] = {"exclude": True}
     for made, source in ELSEWHERE.items():
@@ -64,10 +64,10 @@ def cli() -> str:
 JSON = """# JSON, key by key
 
 Every key that `--json FILE` and `to_json` write, study by study; what all files share is described in
-[files of results](../results.md). `{...}` stands for names: subjects, labels, methods, numbers of options. `[]` is a list.
-A *number* is an object `{"value", "low", "high", "n", "method", "confidence", "note"}`: the value, its 95 % interval, how
-many questions it rests on, how the interval was made, and why it or the value is missing. This page is made from results
-of the reference models when the site is built.
+[files of results](../results.md). `{...}` stands for names: subjects, labels, methods, numbers of options. `[]` is a
+list. A *number* is an object `{"value", "low", "high", "n", "method", "confidence", "note"}`: the value, its 95 %
+interval, how many questions it rests on, how the interval was made, and why it or the value is missing. This page is
+made from results of the reference models when the site is built.
 """
 META = {
     "study": "the study's name",
@@ -86,6 +86,7 @@ META = {
     "phrase": "the preference in words",
 }
 """Keys that no dataclass has as a field."""
+KINDS: dict[type, str] = {dict: "object", list: "list", str: "text", bool: "true or false"}
 
 
 def results() -> Iterator[Any]:
@@ -112,30 +113,35 @@ def json_keys() -> str:
     for result in results():
         rows = dict(_keys(result.to_dict(), result))
         table = [f"| `{path}` | {kind} | {meaning} |" for path, (kind, meaning) in rows.items()]
-        sections += [f"## `{type(result).__name__}` (study `{result.study}`)", "| key | holds | |\n|---|---|---|", *table, ""]
-    return JSON + "\n" + "\n".join(sections).replace("`)\n|", "`)\n\n|")
+        title = f"## `{type(result).__name__}` (study `{result.study}`)"
+        sections += [title, "", "| key | holds | |", "|---|---|---|", *table, ""]
+    return JSON + "\n" + "\n".join(sections)
 
 
 def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str, str]]]:
     """Path, kind and meaning of every key of an object in JSON, and of those within it.
 
     Args:
-        of: what it was made of: a dataclass has fields, a mapping names, which are not told apart.
+        of: what it was made of: a dataclass has fields, a mapping names, which are not told apart; None where that is
+            not known. Objects with the same keys then have names.
     """
-    named = isinstance(of, Mapping)
+    alike = [value.keys() for value in shown.values() if isinstance(value, dict)]
+    named = isinstance(of, Mapping) or (
+        of is None and 1 < len(alike) == len(shown) and all(a == alike[0] for a in alike)
+    )
     for key, value in list(shown.items())[: 1 if named and path else None]:
         part = "{...}" if named and path else key
         here = f"{path}.{part}" if path else part
-        inner = of.get(key) if named else getattr(of, key, None)
+        inner = of.get(key) if isinstance(of, Mapping) else getattr(of, key, None)
         if isinstance(value, list) and value and isinstance(value[0], dict):
             here, value, inner = f"{here}[]", value[0], next(iter(inner), None) if isinstance(inner, Sequence) else None
         number = isinstance(value, dict) and {"value", "low", "high", "n"} <= set(value)
-        kind = "number" if number else {dict: "object", list: "list", str: "text", bool: "true or false"}.get(type(value), "value")
+        kind = "number" if number else KINDS.get(type(value), "value")
         meaning = _meaning(path, key, of)
         if isinstance(value, dict) and not number and key not in META:
             if meaning:
                 yield here, (kind, meaning)
-            yield from _keys(value, inner if inner is not None else value, here)
+            yield from _keys(value, inner, here)
         else:
             yield here, (kind, meaning)
 
@@ -157,6 +163,10 @@ def _attributes(of: Any) -> dict[str, str]:
     for kind in type(of).__mro__[::-1] if dataclasses.is_dataclass(of) else ():
         _, _, text = (kind.__doc__ or "").partition("Attributes:\n")
         for names, meaning in re.findall(r"^ {8}([\w, ]+): (.*(?:\n {12}.*)*)", text, flags=re.M):
-            plain = re.sub(r":\w+:`~?\.?([^`]*)`", r"`\1`", " ".join(meaning.split())).replace("``", "`").replace("|", "\\|")
+            plain = (
+                re.sub(r":\w+:`~?\.?([^`]*)`", r"`\1`", " ".join(meaning.split()))
+                .replace("``", "`")
+                .replace("|", "\\|")
+            )
             found |= dict.fromkeys(names.split(", "), plain)
     return found
