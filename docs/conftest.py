@@ -143,14 +143,14 @@ def shell(example: Example) -> None:
     prompt, expected = block["language"] == "console", int(block["notes"].get("code") or 0)
     commands = list(commands_of(block["source"], prompt))
     assert commands, "no command"
-    now = []
+    now, write = [], WRITE and prompt and "..." not in block["source"]
     for command, shown in commands:
         code, printed = run_command(command)
         assert code == (expected if command == commands[-1][0] else 0), f"{command}\nexit code {code}\n{printed}"
         now.append(f"$ {command}\n{printed.strip()}".rstrip() + "\n")
-        if prompt and not WRITE:
+        if prompt and not write:
             assert printed_alike(shown, printed), f"{command}\nprinted:\n{printed}\nshown:\n{shown}"
-    if prompt and WRITE and "..." not in block["source"]:
+    if write:
         _rewrite(example, "\n".join(now))
 
 

@@ -52,6 +52,11 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     return f"{markdown}\n\n{PAPERS}"
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """Sphinx roles in docstrings become plain code."""
+    return re.sub(r":\w+:<code>~?\.?", "<code>", html)
+
+
 def cli() -> str:
     """Every command with its options, from the command line itself."""
     from unslant.cli import app
@@ -86,6 +91,38 @@ META = {
     "phrase": "the preference in words",
 }
 """Keys that no dataclass has as a field."""
+PLAIN = {
+    "labels": "label symbols, in their usual sequence",
+    "n_options": "options of a question",
+    "n_orders": "orders that were shown",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `generate`",
+    "method": "name of the method",
+    "note": "why a value is missing, or what to keep in mind",
+    "notes": "what to keep in mind",
+    "left_out": "what is left out, and why",
+    "presentation": "how it was shown",
+    "subject": "name of the subject",
+    "label": "label symbol",
+    "n": "how many questions",
+    "n_failed": "prompts without a score",
+    "measure": "key of the number",
+    "run": "name of the run",
+    "kind": "multiple choice or judging",
+    "setting": "name of the instruction setting",
+    "models": "names of the models",
+    "seed": "of all random choices",
+    "holds": "whether the hypothesis holds",
+    "trusted": "whether ties leave the number reliable",
+    "doubt": "why it is not trusted; empty if it is",
+    "uneven": "whether base rates differ significantly, and by enough to matter",
+    "gained": "questions right only under the setting",
+    "lost": "questions right only under vanilla",
+    "temperature": "sampling temperature",
+    "max_tokens": "longest reply",
+    "judge": "model that reads replies which the patterns cannot",
+    "polisher": "model that rewrote the instruction",
+}
+"""Keys that mean the same wherever they stand, and need no more."""
 KINDS: dict[type, str] = {dict: "object", list: "list", str: "text", bool: "true or false"}
 
 
@@ -126,9 +163,8 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
             not known. Objects with the same keys then have names.
     """
     alike = [value.keys() for value in shown.values() if isinstance(value, dict)]
-    named = isinstance(of, Mapping) or (
-        of is None and 1 < len(alike) == len(shown) and all(a == alike[0] for a in alike)
-    )
+    same = 1 < len(alike) == len(shown) and all(keys == alike[0] for keys in alike)
+    named = isinstance(of, Mapping) or (of is None and (same or path.endswith(".by_subject")))
     for key, value in list(shown.items())[: 1 if named and path else None]:
         part = "{...}" if named and path else key
         here = f"{path}.{part}" if path else part
@@ -154,7 +190,7 @@ def _meaning(path: str, key: str, of: Any) -> str:
         return found
     if record := record_of([*path.replace("[]", "").split("."), key]) if path else None:
         return f"{record.name}: {record.meaning}" if record.key.endswith(key) else ""
-    return META.get(key, "")
+    return META.get(key) or PLAIN.get(key, "")
 
 
 def _attributes(of: Any) -> dict[str, str]:
