@@ -1,12 +1,14 @@
 # These commands do everything on a fresh machine with Python 3.11+ and make:
 #   make audit    install into .venv and audit the embedded model on the embedded questions
 #   make test     install the test extras too, then lint, check types and run the tests
+#   make docs     build the documentation into site/, strictly
+#   make dist     build wheel and sdist into dist/, and check them
 #   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-slow test-real real lint types bench clean
+.PHONY: audit test test-slow test-real real lint types docs dist bench clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -40,6 +42,15 @@ real: .venv/test.stamp $(REAL)
 test-real: .venv/test.stamp $(REAL)
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m "real and not slow"
 
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
+
+dist: | .venv/bin/python
+	$(PIP) build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 bench: .venv/test.stamp
 	$(PIP) -e '.[bench]'
 	$(BIN)/python -m benchmarks.compare
@@ -52,9 +63,13 @@ bench: .venv/test.stamp
 	$(PIP) -e '.[hf,hub,figures]'
 	@touch $@
 
+.venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) -e '.[docs]'
+	@touch $@
+
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf .venv .real .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .real site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

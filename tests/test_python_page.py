@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, one after the other."""
+"""The examples of docs/python.md run, quickly; as they stand they are run by docs/conftest.py, which is slow."""
 
 from __future__ import annotations
 

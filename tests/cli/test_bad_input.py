@@ -12,6 +12,7 @@ import pytest
 
 from tests.command_line import Ran
 from unslant.errors import OutputError
+from unslant.studies.outputs import check_folder
 
 Run = Callable[..., Ran]
 
@@ -85,6 +86,11 @@ def test_help_is_quick_to_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert b"audit" in done.stdout
+
+
+def test_the_store_may_be_in_the_folder_where_the_outputs_are_made(tmp_path: Path) -> None:
+    (tmp_path / ".unslant").mkdir()
+    check_folder(tmp_path / "results")
 
 
 def test_an_output_that_cannot_be_written_is_code_5_and_the_others_are_there(

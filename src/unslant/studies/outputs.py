@@ -49,7 +49,7 @@ def check_folder(*paths: Path | None) -> None:
         there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if folder.exists())
         if not there.is_dir():
             raise InputError.at(path, f"cannot be made: {there} is a file")
-        check_file(there / ".unslant")
+        check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
 
 def check_outputs(options: ReportOptions) -> None:

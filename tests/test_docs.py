@@ -1,0 +1,59 @@
+"""What the pages list is what there is. Their code blocks are run by docs/conftest.py."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from unslant.cli import EXIT_STATUS, app
+from unslant.studies.commands import EXIT_CODES
+from unslant.studies.readers import STUDIES, TOP
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "intervention-examples.md")  # prompts, no code
+FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w*)$", re.MULTILINE)
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def test_the_exit_codes_are_those_of_the_command_line() -> None:
+    listed = [int(code) for code in re.findall(r"^\| (\d+) \|", page("exit-codes.md"), re.MULTILINE)]
+    assert listed == [int(code) for code in re.findall(r"\b\d+\b", EXIT_CODES)]
+    assert set(EXIT_STATUS.values()) < set(listed)
+
+
+def test_every_command_is_on_the_page_of_commands() -> None:
+    listed = page("commands.md")
+    for name in app:
+        if not name.startswith("-") and name != "study":
+            assert f"unslant {name}" in listed, name
+    for name, study in STUDIES.items():
+        if name not in (*TOP, "annotation"):
+            assert f"unslant study {study.commands[0]}" in listed, name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_every_block_says_what_it_is(path: Path) -> None:
+    """Opening and closing fences alternate; an opening one has a language, and a skipped block a reason."""
+    for notes, language in FENCE.findall(path.read_text("utf-8"))[::2]:
+        assert language, f"a block without a language in {path.name}"
+        assert "skip" not in notes or re.search(r"<!-- skip: .{8,} -->", notes), notes
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_papers_are_introduced_where_they_are_named(path: Path) -> None:
+    """The first P1 to P5 in running text leads to the paper's page."""
+    if path.name in ("papers.md", "index.md") or path.parent.name == "papers":
+        return
+    text = re.sub(
+        r"^```.*?^```$|`[^`\n]*`|^#[^\n]*$|<!-- metrics: generated.*", "", path.read_text("utf-8"), flags=re.S | re.M
+    )
+    for key in sorted(set(re.findall(r"\bP[1-5]\b", text))):
+        first = re.search(rf"\[?\b{key}\b", text)
+        assert first, key
+        assert first[0] == f"[{key}", f"{path.name}: {key} is not a link where it stands first"
