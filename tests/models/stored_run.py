@@ -28,7 +28,7 @@ from unslant.presentations import present
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.responses.table import Responses
 from unslant.store import Store
-from unslant.studies.audit.study import audit_presentations
+from unslant.studies.audit.presented import audit_presentations
 
 LABELS = tuple("ABCDEFGHIJ")
 

@@ -20,8 +20,8 @@ from unslant.questions import load_questions
 from unslant.responses import Response, Responses
 from unslant.responses.importers import load_logs
 from unslant.studies.audit.logs import audit_logs
+from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit_presentations
 
 TIME = "2026-11-21T10-00-00.123456"
 QUESTIONS = [("q0", "In what town does Orgoo live?", ("Fenton", "Redhill", "Millbrook"), 1),

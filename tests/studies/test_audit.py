@@ -10,8 +10,9 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import InputError, Question
+from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit, audit_presentations
+from unslant.studies.audit.study import audit
 
 QUESTIONS = [
     Question(

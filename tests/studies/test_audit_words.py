@@ -18,9 +18,9 @@ from unslant.models.open import open_chat
 from unslant.responses import Responses
 from unslant.studies.audit.panels import notes
 from unslant.studies.audit.panels_replies import adaptive_lines
+from unslant.studies.audit.presented import orders_in_words
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
-from unslant.studies.audit.words import orders_in_words
 
 QUESTIONS = [
     Question(f"q{i:02}", f"Which is number {i}?", tuple(f"item {j}" for j in range(n)), frozenset({i % n}))

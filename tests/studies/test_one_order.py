@@ -19,10 +19,10 @@ from unslant.prompts import Cloze
 from unslant.responses.importers.logged import Log, Logged, joined
 from unslant.studies.audit.logs import audit_logs
 from unslant.studies.audit.matching import same_questions
-from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN
+from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.audit.study import audit_presentations
+from unslant.studies.audit.untold import CHARACTERS_A_TOKEN
 from unslant.studies.compare import compare
 
 

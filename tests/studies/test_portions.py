@@ -22,7 +22,8 @@ from unslant.models.stored import StoredModel
 from unslant.presentations import Asked
 from unslant.prompts import Cloze, Counterfactual, Prompt, Writer, load_template
 from unslant.store import Store
-from unslant.studies.audit.study import audit, audit_presentations
+from unslant.studies.audit.presented import audit_presentations
+from unslant.studies.audit.study import audit
 
 QUESTIONS = [
     Question(f"q{i}", f"Which is {i}?", tuple(f"item {j}" for j in range(n)), frozenset({i % n}), subject=f"s{i % 3}")

@@ -18,7 +18,7 @@ from unslant.questions import Question, QuestionSet
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.responses.importers.lm_eval import document_id, document_subject, document_text
-from unslant.studies.audit.study import order_presentations
+from unslant.studies.audit.presented import order_presentations
 
 
 @dataclass

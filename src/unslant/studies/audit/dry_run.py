@@ -11,8 +11,8 @@ from unslant.models.open import address_of, open_model
 from unslant.presentations import ShotChooser, parse_labels
 from unslant.prompts import Cloze, Decision, Prompt
 from unslant.reports.numbers import count
-from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN, SAMPLED
 from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.audit.untold import CHARACTERS_A_TOKEN, SAMPLED
 
 MEASURED = 1.0
 """Seconds of scoring from which the time of all is estimated."""
@@ -41,7 +41,7 @@ def estimate(
     chooser = ShotChooser(pool, settings.shots, settings.seed, alphabet=alphabet)
     length, how = _lengths(address.model if not address.scheme else "")
     if not in_words:
-        from unslant.studies.audit.study import audit_presentations
+        from unslant.studies.audit.presented import audit_presentations
 
         own_labels = address.scheme != "decision"
         elicitation = Cloze(writer) if own_labels else Decision.of(writer)

@@ -1,30 +1,15 @@
-"""What one order tells: shortcuts, the length of scored texts, and what would tell the rest."""
+"""What one order tells: shortcuts, and the length of scored texts."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unslant.metrics import Bootstrap, OrderScores
 from unslant.metrics.length_bias import LengthBias, length_bias
-from unslant.presentations import given_order, parse_labels, present
-from unslant.prompts import Cloze
-from unslant.reports.numbers import count
 from unslant.responses import Responses
-from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
-
-if TYPE_CHECKING:
-    from unslant.studies.audit.result import AuditResult
-
-CHARACTERS_A_TOKEN = 4
-"""Of English text, about, where the model's tokenizer is not at hand."""
-SAMPLED = 500
-"""Prompts whose tokens are counted, at most; the others are taken to be as long on average."""
 
 
 def scored_texts(responses: Responses) -> bool:
@@ -57,42 +42,3 @@ def length_bias_of(responses: Responses, scores: OrderScores, bootstrap: Bootstr
         if row.logprobs is not None and not row.repeat:
             logprobs[place[row.question_id], list(row.contents)] = row.logprobs
     return length_bias(logprobs, lengths, scores.answers, bootstrap)
-
-
-def untold(result: AuditResult) -> str:
-    """What an audit of one order leaves open, and the command that would tell; empty for any other."""
-    counts = result.metrics.counts
-    if counts.one_order < counts.questions:
-        return ""
-    if scored_texts(result.responses):
-        return (
-            "each option scored by itself, so that order plays no part: `unslant audit MODEL FILE` shows them together"
-        )
-    from unslant.studies.audit.study import audit_presentations
-    from unslant.studies.audit.words import orders_in_words
-
-    settings = AuditSettings().resolved(not result.scores.is_scored)
-    alphabet, cloze = parse_labels(settings.labels), Cloze(settings.writer())
-    questions = [question for question in result.responses.questions if question.movable]
-    asked: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}  # orders and prompts of a kind of question
-    tokens = []
-    for question in questions[:: max(1, len(questions) // SAMPLED)]:
-        kind = len(question.options), question.pinned
-        if kind not in asked and result.scores.is_scored:
-            shown = audit_presentations(question, settings.orders, alphabet)
-            asked[kind] = sum(presentation.kind == "order" for presentation in shown), len(shown)
-        elif kind not in asked:
-            asked[kind] = (len(orders_in_words(question, settings.orders)),) * 2
-        (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))
-        tokens.append(asked[kind][1] * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
-    told = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell"
-    if not tokens:
-        return told
-    orders = sorted({n for n, _ in asked.values()})
-    span = f"{orders[0]} to " if len(orders) > 1 else ""
-    return f"{told}, {span}{count(orders[-1], 'order')}, about {_about(fmean(tokens) * len(questions))} tokens"
-
-
-def _about(number: float) -> str:
-    """To two digits: 14,000."""
-    return f"{round(number, 1 - math.floor(math.log10(max(number, 1)))):,.0f}"

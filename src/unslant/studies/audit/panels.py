@@ -15,11 +15,11 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.decisions import decision_lines
-from unslant.studies.audit.one_order import CHARACTERS_A_TOKEN, untold
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
+from unslant.studies.audit.untold import CHARACTERS_A_TOKEN, untold
 from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
 

@@ -14,14 +14,10 @@ from unslant.presentations import (
     Presentation,
     ShotChooser,
     control_presentations,
-    given_order,
-    labels_for,
-    orders_for,
     parse_labels,
-    present,
-    reversed_order,
 )
 from unslant.questions import SKEWED, Question, QuestionSet
+from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
@@ -93,7 +89,7 @@ def prepared(
     """Worked examples, presentations of a question, and how many there are of all, where labels are scored.
 
     Args:
-        own_labels: see :func:`audit_presentations`.
+        own_labels: see :func:`~unslant.studies.audit.presented.audit_presentations`.
 
     Raises:
         InputError: if questions, labels, orders or worked examples do not go together: here, not on the way.
@@ -107,41 +103,3 @@ def prepared(
         shapes[shape] = shapes.get(shape) or len(shown(question))
         chooser.of(question)
     return chooser, shown, sum(shapes[len(question.options), question.pinned] for question in found)
-
-
-def order_presentations(
-    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
-) -> list[Presentation]:
-    """A question's order set, plus given and reversed where not already included."""
-    found = orders_for(question, orders, seed)
-    shown = [present(question, order, alphabet) for order in found]
-    for kind, order in (("given", given_order(question)), ("reverse", reversed_order(question))):
-        if order not in found:
-            shown.append(present(question, order, alphabet, kind))
-    return shown
-
-
-def audit_presentations(
-    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0, *, own_labels: bool = True
-) -> list[Presentation]:
-    """The :func:`order_presentations` of a question, and rearranged labels.
-
-    Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
-    separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
-    options are all pinned have a single order, hence no reversed one.
-
-    Args:
-        own_labels: the labels are ours; a decision endpoint has its own, which cannot be rearranged.
-    """
-    shown = order_presentations(question, orders, alphabet, seed)
-    given, reverse = given_order(question), reversed_order(question)
-    if not own_labels:
-        return shown
-    labels = labels_for(alphabet, len(question.options))
-    upside_down = labels[::-1]
-    shown.append(present(question, given, kind="labels-reversed", labels=upside_down))
-    if reverse != given:
-        shown.append(present(question, reverse, kind="both-reversed", labels=upside_down))
-    if len(labels) > 2:
-        shown.append(present(question, given, kind="labels-shifted", labels=(*labels[1:], labels[0])))
-    return shown

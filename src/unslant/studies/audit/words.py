@@ -12,11 +12,8 @@ from unslant.models import ChatModel
 from unslant.models.chat import is_local
 from unslant.models.open import opened
 from unslant.presentations import (
-    Order,
     ShotChooser,
-    cyclic_orders,
     given_order,
-    orders_for,
     parse_labels,
     present,
     reversed_order,
@@ -24,23 +21,13 @@ from unslant.presentations import (
 from unslant.presentations.seeds import question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Response, Responses
+from unslant.studies.audit.presented import orders_in_words
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
 
-MOST_ORDERS = 6
-"""Orders of a question unless asked otherwise: replies are dear."""
 FEWEST_CHECKED = 10
 """Agreeing questions that an adaptive audit asks in all orders, if there are as many."""
-
-
-def orders_in_words(question: Question, spec: str, seed: int = 0) -> list[Order]:
-    """The orders that ``--orders`` names; ``auto`` are the rotations, of more than six options six of them."""
-    if spec != "auto":
-        return orders_for(question, spec, seed)
-    turns = cyclic_orders(question)
-    few = min(len(turns), MOST_ORDERS)
-    return [turns[k * len(turns) // few] for k in range(few)]
 
 
 @dataclass(frozen=True)
