@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -262,7 +263,7 @@ def test_the_file_of_defaults_is_never_overwritten(unslant: Run) -> None:
 def test_models_and_templates_are_listed(unslant: Run) -> None:
     listed = unslant("models").out
     assert all(f"  {name} " in listed for name in (*reference_names(), WORDS))
-    assert "inspect:PROVIDER/NAME  a model behind inspect: generate" in listed
+    assert re.search("inspect:PROVIDER/NAME +a model behind inspect: generate", listed)
     listed = unslant("templates").out
     assert [line.split()[0] for line in listed.splitlines() if line[2] != " "] == template_names()
     assert tomllib.loads(unslant("templates", "plain").out)["question"]

@@ -22,7 +22,7 @@ PAPERS_OWN = {
 """Defaults that are a paper's own, where that study has another than the rest."""
 ONE_COMMAND_EACH = {
     "--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots", "--temperature",
-    "--repeats",
+    "--repeats", "--figures", "--tables",
 }  # fmt: skip
 """Options whose help says more in one command than in another; their meaning is the same."""
 
@@ -114,7 +114,7 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("audit", "--lables", "1"), "Did you mean --labels?"),
+        (("audit", "--label", "1"), "Did you mean --labels?"),
         (("audit", "--no-chat"), "--no-chat"),
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), 'convert "few" into int'),

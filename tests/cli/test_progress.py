@@ -43,7 +43,7 @@ def test_rate_and_time_left_leave_out_what_came_from_the_store() -> None:
     clock.now += 10
     view("scoring", 700, 1000)
     assert lines[-1] == "scoring: 700 of 1,000, 5/s, 1 min 00 s left"
-    model.cost = Cost(tokens=1000, tokens_plain=10_000, prompts=700)
+    model.cost = Cost(tokens=1000, tokens_plain=10_000, tokens_baqckv=5000, prompts=700)
     clock.now += 10
     view("scoring", 900, 1000)  # the tokens of 1000 prompts, 700 of which are done
     assert lines[-1] == "scoring: 900 of 1,000, 10/s, 10 s left, 7.0x fewer tokens"
@@ -57,7 +57,7 @@ def test_prompts_taken_over_save_no_tokens() -> None:
     view, lines = view_of(model, clock)
     view("scoring", 0, 1000)
     model.taken_over = 500
-    model.cost = Cost(tokens=100, tokens_plain=1000, prompts=250)
+    model.cost = Cost(tokens=100, tokens_plain=1000, tokens_baqckv=500, prompts=250)
     clock.now += 10
     view("scoring", 750, 1000)
     assert lines[-1].endswith("5.0x fewer tokens")

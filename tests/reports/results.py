@@ -25,7 +25,7 @@ from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes
 from unslant.responses import Responses
-from unslant.responses.importers.logged import Log, Logged, joined
+from unslant.responses.importers import Log, Logged, joined
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.audit.comparison import AuditComparison
 from unslant.studies.audit.result import AuditResult, result_of

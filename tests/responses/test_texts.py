@@ -46,4 +46,6 @@ def test_an_audit_keeps_its_questions_in_the_file_and_is_read_without_them(tmp_p
     bare = {key: value for key, value in table.schema.metadata.items() if key != b"unslant.questions"}
     pq.write_table(table.replace_schema_metadata(bare), path)
     assert Responses.from_parquet(path).questions == ()
-    assert AuditResult.from_parquet(path).to_dict() == result.to_dict()
+    without, whole = AuditResult.from_parquet(path).to_dict(), result.to_dict()
+    assert (without.pop("shortcuts"), bool(whole.pop("shortcuts"))) == ([], True)  # these are seen in the texts
+    assert without == whole

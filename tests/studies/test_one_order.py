@@ -16,7 +16,7 @@ from tests.reports.results import audited, logged_texts
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
-from unslant.responses.importers.logged import Log, Logged, joined
+from unslant.responses.importers import Log, Logged, joined
 from unslant.studies.audit.logs import audit_logs
 from unslant.studies.audit.matching import same_questions
 from unslant.studies.audit.presented import audit_presentations

@@ -156,14 +156,14 @@ def cost_lines(cost: Cost) -> list[str]:
     line = count(cost.prompts, "prompt") + (
         f" in {cost.seconds:.1f} s" if cost.seconds else ""
     )  # recorded files have no time
-    if cost.tokens:  # unknown for most servers
-        line += f"; {cost.tokens:,} tokens computed"
+    cached = cost.tokens_plain - cost.tokens
     if cost.tokens and cost.tokens_baqckv:
-        line += f", {_times(cost.tokens_plain, cost)} if each prompt were run alone"
+        line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
-    elif cost.tokens_plain > cost.tokens > 0:
-        cached = cost.tokens_plain - cost.tokens
+    elif cost.tokens and cached:
         line += f"; {cached:,} of {cost.tokens_plain:,} tokens from the server's prefix cache, by its own count"
+    elif cost.tokens:
+        line += f"; {cost.tokens:,} tokens computed"
     return [f"{line}."]
 
 

@@ -20,13 +20,17 @@ def scored_texts(responses: Responses) -> bool:
     return from_log or any(task["scored"] != "labels" for task in tasks)
 
 
-def shortcuts_of(responses: Responses, scores: OrderScores) -> tuple[Shortcut, ...]:
+def shortcuts_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> tuple[Shortcut, ...]:
     """Test-taking shortcuts against the answers as given; empty where the texts of questions are not known."""
     place = {name: q for q, name in enumerate(scores.ids)}
     questions = [question for question in responses.questions if question.id in place]
     rows = [place[question.id] for question in questions]
     chosen = np.where(scores.given.ok, scores.given.chosen, -1)[rows]
-    return shortcuts(questions, chosen) if any(question.answers for question in questions) else ()
+    if not any(question.answers for question in questions):
+        return ()
+    if len(questions) < len(scores):
+        return shortcuts(questions, chosen)
+    return shortcuts(questions, chosen, bootstrap=bootstrap, rows=rows)
 
 
 def length_bias_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> LengthBias | None:

@@ -82,7 +82,7 @@ def result_of(responses: Responses) -> AuditResult:
         base_rates(responses, labels=scores.labels),
         corrections(scores, metrics.questions, bootstrap),
         replies_of(responses, scores, bootstrap),
-        shortcuts_of(responses, scores),
+        shortcuts_of(responses, scores, bootstrap),
         length_bias_of(responses, scores, bootstrap),
         cost,
         meta,

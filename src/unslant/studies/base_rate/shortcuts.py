@@ -117,26 +117,38 @@ def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
 
 
 def shortcuts(
-    questions: Sequence[Question], chosen: Sequence[int | None] | Ints, *, seed: int = 0
+    questions: Sequence[Question],
+    chosen: Sequence[int | None] | Ints,
+    *,
+    seed: int = 0,
+    bootstrap: Bootstrap | None = None,
+    rows: Sequence[int] | None = None,
 ) -> tuple[Shortcut, ...]:
     """Measure every shortcut.
 
     Args:
         questions: in file order (answer runs depend on it); those without a right option are ignored.
         chosen: index of the option chosen on each question as given; ``None`` or negative if unknown.
+        bootstrap: of these questions, in which they are at ``rows``.
     """
-    bootstrap = Bootstrap(len(questions), [question.subject for question in questions], seed=seed)
+    bootstrap = bootstrap or Bootstrap(len(questions), [question.subject for question in questions], seed=seed)
     answers = [-1 if answer is None else int(answer) for answer in chosen]
     return tuple(
-        _measure(name, questions, picks, answers, bootstrap) for name, picks in shortcut_picks(questions).items()
+        _measure(name, questions, picks, answers, bootstrap, rows or range(len(questions)))
+        for name, picks in shortcut_picks(questions).items()
     )
 
 
 def _measure(
-    name: str, questions: Sequence[Question], picks: list[set[int]], chosen: list[int], bootstrap: Bootstrap
+    name: str,
+    questions: Sequence[Question],
+    picks: list[set[int]],
+    chosen: list[int],
+    bootstrap: Bootstrap,
+    rows: Sequence[int],
 ) -> Shortcut:
     score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
-    for q, (question, picked, answer) in enumerate(zip(questions, picks, chosen, strict=True)):
+    for q, question, picked, answer in zip(rows, questions, picks, chosen, strict=True):
         if not question.answers:
             continue
         applies[q] = bool(picked)
