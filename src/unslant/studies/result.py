@@ -56,7 +56,7 @@ class StudyResult:
 
         meta = getattr(self, "meta", {})
         page = with_admissions(self.described(), meta)
-        known = self.parts or not hasattr(self, "meta") or "provenance" in meta
+        known = self.parts or not hasattr(self, "meta") or {"provenance", "logged"} & meta.keys()
         return with_settings(page, self.provenance) if known else page
 
     def described(self) -> Page:
