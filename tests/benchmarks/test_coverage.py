@@ -15,10 +15,10 @@ DOCS = Path(__file__).parents[2] / "docs" / "intervals.md"
 @pytest.mark.parametrize(
     ("name", "model", "n"),
     [
-        ("4 options", "always A", 20),
-        ("4 options", "fair", 60),
+        pytest.param("4 options", "always A", 20, marks=pytest.mark.slow),
+        pytest.param("4 options", "fair", 60, marks=pytest.mark.slow),
         ("2 to 8 options", "mostly A, knows 95 %", 400),
-        ("4 options, 10 subjects", "mildly A", 60),
+        pytest.param("4 options, 10 subjects", "mildly A", 60, marks=pytest.mark.slow),
         ("4 options, 5 questions a context", "fair", 60),
     ],
 )

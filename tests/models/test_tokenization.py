@@ -43,7 +43,7 @@ def whole_ids(tokenizer, text: str) -> list[int]:
     return tokenizer(text)["input_ids"]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=TEXT)
 def test_lines_one_by_one_equal_the_whole_text(encoder: Encoder, text: str):
     assert encoder._by_line, "lines must be cached for this tokenizer, or the test shows nothing"

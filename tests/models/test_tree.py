@@ -51,7 +51,7 @@ _CANDIDATES = st.lists(
 PROMPTS = st.lists(st.builds(Encoded, _IDS, _CANDIDATES), min_size=1, max_size=12)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(
     calls=st.lists(PROMPTS, min_size=1, max_size=3),
     budget=st.sampled_from([1, 2, 5, 13, 40, 1000]),

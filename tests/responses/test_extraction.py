@@ -146,6 +146,7 @@ UNITS = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3))
 @settings(max_examples=5)
 def test_long_replies_of_any_pattern_are_read_in_time(units):

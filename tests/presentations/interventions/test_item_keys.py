@@ -143,6 +143,7 @@ CONTENT = {
 """Question -> what its letters name, read by hand: none of them is the label of an option."""
 
 
+@pytest.mark.slow
 def test_no_label_reference_is_left_free(sets):
     free = {
         question.id

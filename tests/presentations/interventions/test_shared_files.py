@@ -61,6 +61,7 @@ def test_a_hundred_thousand_random_presentations(shared_data):
     assert counts["composed"] > 0.9 * ALL
 
 
+@pytest.mark.slow
 def test_the_page_of_examples_is_what_is_composed_now(shared_data):
     assert render_examples.PAGE.read_text("utf-8") == render_examples.page(shared_data), (
         "the examples have changed: run python -m tests.presentations.interventions.render_examples and read them"
