@@ -187,19 +187,20 @@ def words(run: Run) -> Iterator[Row]:
         found = run.json(
             "audit", model, run.sets["arc"], "--elicit", "generate", "--max-tokens", "60", *store, only=third
         )
-        for key in ("accuracy", "expected_accuracy", "robust_accuracy", "vote_accuracy", "fr"):
+        for key in ("accuracy", "expected_accuracy", "robust_accuracy", "vote_accuracy"):
             yield Row.of("audit in words of arc", MEANS[key], found["metrics"]["means"][key])
         more = ("--generate", "--runs", "2", "--max-tokens", "60", *store)
         found = run.json("study", "unbiased", model, run.sets["arc"], *more, only=third)["metrics"]
         for key in ("vanilla", "ours", "drop"):
             yield Row.of("unbiased evaluation of arc, in words", key, found[key])
-        found = run.json("study", "instruction-boundary", model, "--max-tokens", "60", *store, only=4)
+        found = run.json("study", "instruction-boundary", model, "--max-tokens", "60", *store, only=8)
         yield from boundary(found)
 
 
 def boundary(found: Mapping[str, Any]) -> Iterator[Row]:
-    for name, setting in found["settings"].items():
-        yield Row.of("instruction boundary, embedded set", name, setting["accuracy"])
+    for setting in found["settings"]:
+        if setting["kind"] == "choice":
+            yield Row.of("instruction boundary, embedded set", f"{setting['setting']}: accuracy", setting["accuracy"])
 
 
 @contextmanager
@@ -241,7 +242,8 @@ def overlap(one: Row, other: Row) -> bool:
 
 def shown(row: Row) -> str:
     interval = "" if math.isnan(row.low) else f" ({row.low:.3f} to {row.high:.3f})"
-    return (f"{row.value:.1e}" if 0 < abs(row.value) < 5e-4 else f"{row.value:.3f}") + interval
+    rounded_off = abs(row.value) < 1e-12
+    return (f"{row.value:.1e}" if not rounded_off and abs(row.value) < 5e-4 else f"{row.value:.3f}") + interval
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
