@@ -8,10 +8,7 @@ none is missing, but some servers round them to two decimals.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -21,10 +18,10 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Scored
+from unslant.models.base import Scored
 from unslant.models.http import Endpoint, Refused
-from unslant.models.options import KEY_VARIABLES, Address
-from unslant.models.served import CONNECTIONS, DEADLINE, TIMEOUT
+from unslant.models.options import Address
+from unslant.models.remote import RemoteModel, remote
 from unslant.prompts.prompt import Prompt
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
@@ -38,66 +35,27 @@ _TOLERANCE = 1e-3
 _HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state="Answer the question.")
 
 
-class DecisionModel:
+class DecisionModel(RemoteModel):
     """A model behind a decision endpoint, as a scoring model that words its prompts itself.
 
     Args:
         model: name the server knows it by.
         url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
-        key_variable, timeout, deadline, retries, wait, connections, headers: see
-            :class:`~unslant.models.http.Endpoint`.
-        extra_body: added to every request.
+        connection: see :class:`~unslant.models.remote.RemoteModel`.
     """
 
     renders_prompts = True
 
-    def __init__(
-        self,
-        model: str,
-        url: str,
-        *,
-        key_variable: str = KEY_VARIABLES[-1],
-        timeout: float = TIMEOUT,
-        deadline: float = DEADLINE,
-        retries: int = 5,
-        wait: float = 0.5,
-        connections: int = CONNECTIONS,
-        headers: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, model: str, url: str, *, extra_body: Mapping[str, Any] | None = None, **connection: Any) -> None:
         base_url, _, self.format = url.rstrip("/").rpartition("/")
         if self.format not in (SYSTEM_ONE, OPENAI):
             raise ModelError(f"{url}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}")
-        self.model, self._extra = model, dict(extra_body or {})
-        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections, headers)
-        self._about = Endpoint(base_url, key_variable, timeout, deadline, 0, wait, 1, headers)
-        self._who: dict[str, str] = {}
-        self._cost = Cost()
+        super().__init__(model, base_url, extra_body=extra_body, **connection)
+        self._about = Endpoint(base_url, **{**connection, "retries": 0, "connections": 1})
 
     @property
-    def name(self) -> str:
-        return self.model
-
-    @property
-    def address(self) -> Mapping[str, str]:
-        """What is known of it without asking."""
-        more = {"extra_body": json.dumps(self._extra, sort_keys=True)} if self._extra else {}
-        return {"model": self.model, "base_url": self._url, "engine": self.format, **more}
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """The address, and what the server said of itself when it was last asked (:meth:`ask_identity`)."""
-        return {**self.address, **self._who}
-
-    @property
-    def waiting(self) -> str:
-        """What is being waited for, where a request failed for the time being; empty otherwise."""
-        return self.server.waiting
-
-    @property
-    def cost(self) -> Cost:
-        """Prompts and seconds; tokens as the server counts them (``tokens`` without those from its cache)."""
-        return self._cost
+    def _address(self) -> Mapping[str, str]:
+        return {"base_url": self._url, "engine": self.format}
 
     @property
     def _url(self) -> str:
@@ -145,14 +103,8 @@ class DecisionModel:
                 f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision "
                 "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
             )
-        started = time.monotonic()
-        try:
-            for index, (answer, _) in self.server.all(prompts, self._put):
-                self._cost.prompts += 1
-                self._cost.forwards += 1
-                yield replace(answer, index=index)
-        finally:
-            self._cost.seconds += time.monotonic() - started
+        for index, (answer, _) in self._asked(prompts, self._put):
+            yield replace(answer, index=index)
 
     async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
         """What came of a question, and who answered."""
@@ -183,17 +135,7 @@ class DecisionModel:
 
 def open_decisions(address: Address) -> DecisionModel:
     """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
-    options = address.options
-    return DecisionModel(
-        address.model,
-        str(options.base_url),
-        key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
-        timeout=options.timeout or TIMEOUT,
-        retries=options.retries,
-        connections=options.connections or CONNECTIONS,
-        headers=options.headers(),
-        extra_body=options.body(),
-    )
+    return DecisionModel(address.model, str(address.options.base_url), **remote(address.options))
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

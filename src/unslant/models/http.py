@@ -18,7 +18,14 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from unslant.errors import InputError, ModelError, without_user_info
 from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.options import KEY_VARIABLES
 
+TIMEOUT = 60.0
+"""Seconds to wait for one whole reply."""
+DEADLINE = 300.0
+"""Seconds to wait for a usable reply, all tries together."""
+CONNECTIONS = 32
+"""Requests at a time, at most; see :class:`~unslant.models.concurrent.Limit`."""
 LARGEST_REPLY = 32 << 20
 """Bytes of a reply that are read; a reply of label scores has a few thousand."""
 _LARGEST_PROBLEM = 4096
@@ -70,12 +77,13 @@ class Endpoint:
     def __init__(
         self,
         base_url: str,
-        key_variable: str,
-        timeout: float,
-        deadline: float,
-        retries: int,
-        wait: float,
-        connections: int,
+        *,
+        key_variable: str = KEY_VARIABLES[-1],
+        timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+        retries: int = 5,
+        wait: float = 0.5,
+        connections: int = CONNECTIONS,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._url = base_url.rstrip("/")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,22 +18,17 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Scored
+from unslant.models.base import Scored
 from unslant.models.first_token import Bounds, NotLogprobs
-from unslant.models.http import Endpoint, Refused
+from unslant.models.http import Refused
 from unslant.models.label_scores import LabelScores
-from unslant.models.options import KEY_VARIABLES, Address
+from unslant.models.options import Address
+from unslant.models.remote import RemoteModel, remote
 from unslant.models.servers import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
 
-TIMEOUT = 60.0
-"""Seconds to wait for one whole reply."""
-DEADLINE = 300.0
-"""Seconds to wait for a usable reply, all tries together."""
 LOOK = 5.0
 """Seconds to look what a server has below its root."""
-CONNECTIONS = 32
-"""Requests at a time, at most; see :class:`~unslant.models.concurrent.Limit`."""
 _HELLO = {"prompt": "1 + 1 =", "max_tokens": 1, "temperature": 0}
 _HELLO_CHAT = {"messages": [{"role": "user", "content": "1 + 1 ="}], "max_tokens": 1, "temperature": 0}
 _PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
@@ -43,7 +36,7 @@ _PASSING = frozenset({"created", "permission", "status", "last_used", "expires_a
 _SHOWN = 300
 
 
-class ServedModel:
+class ServedModel(RemoteModel):
     """A model behind an OpenAI-compatible server, as a scoring model.
 
     Args:
@@ -51,13 +44,8 @@ class ServedModel:
         base_url: such as ``http://127.0.0.1:8080/v1``.
         server: one of :data:`~unslant.models.servers.KINDS`; by default the server is asked.
         top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
-        headers: of every request.
-        extra_body: what is added to every request.
         max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
-        key_variable, timeout, deadline, retries, wait, connections: see :class:`~unslant.models.http.Endpoint`.
-
-    Attributes:
-        server: how it is reached.
+        connection: see :class:`~unslant.models.remote.RemoteModel`.
     """
 
     def __init__(
@@ -65,60 +53,25 @@ class ServedModel:
         model: str,
         base_url: str,
         *,
-        key_variable: str = KEY_VARIABLES[-1],
         server: str = "auto",
         top: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
         max_completion_tokens: int | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float = DEADLINE,
-        retries: int = 5,
-        wait: float = 0.5,
-        connections: int = CONNECTIONS,
+        **connection: Any,
     ) -> None:
-        self.model, self.top, self._extra = model, top, dict(extra_body or {})
-        self.server = Endpoint(base_url, key_variable, timeout, deadline, retries, wait, connections, headers)
+        super().__init__(model, base_url, **connection)
+        self.top = top
         self._kind = KINDS.get(server)
         self._scores: LabelScores | None = None
         self._max_completion_tokens = max_completion_tokens
-        self._who: dict[str, str] = {}
-        self._cost = Cost()
 
     @property
-    def name(self) -> str:
-        return self.model
-
-    @property
-    def address(self) -> Mapping[str, str]:
-        """What is known of it without asking."""
-        return {
-            "model": self.model,
-            "base_url": self.server.base_url,
-            "top_logprobs": str(self.top or "auto"),
-            "engine": "served",
-            **({"extra_body": json.dumps(self._extra, sort_keys=True)} if self._extra else {}),
-        }
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """The address, and what the server said of itself when it was last asked (:meth:`ask_identity`)."""
-        return {**self.address, **self._who}
+    def _address(self) -> Mapping[str, str]:
+        return {"base_url": self.server.base_url, "top_logprobs": str(self.top or "auto"), "engine": "served"}
 
     @property
     def facts(self) -> Mapping[str, object]:
         """See :func:`unslant.models.base.facts_of`."""
         return {"server": self._kind.name} if self._kind else {}
-
-    @property
-    def waiting(self) -> str:
-        """What is being waited for, where a request failed for the time being; empty otherwise."""
-        return self.server.waiting
-
-    @property
-    def cost(self) -> Cost:
-        """Prompts and seconds; tokens where the server says how many of them it had in its prefix cache."""
-        return self._cost
 
     def ask_identity(self) -> None:
         """Ask the server who it is: its list of models, llama.cpp's properties, the fingerprint of its system.
@@ -211,7 +164,6 @@ class ServedModel:
     def _ask(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds | str]]:
         if not prompts:
             return
-        since = time.monotonic()
         try:
             scores = self._label_scores()
         except ModelError as error:
@@ -227,12 +179,7 @@ class ServedModel:
             except ModelError as error:
                 raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
 
-        for index, found in self.server.all(prompts, ask, runs(prompts, self.server.limit.most)):
-            now = time.monotonic()
-            self._cost.prompts += 1
-            self._cost.forwards += 1
-            self._cost.seconds, since = self._cost.seconds + now - since, now
-            yield index, found
+        yield from self._asked(prompts, ask, runs(prompts, self.server.limit.most))
 
     def _label_scores(self) -> LabelScores:
         if self._scores is None:
@@ -285,13 +232,8 @@ def open_served(address: Address) -> ServedModel:
     return ServedModel(
         address.model,
         str(options.base_url),
-        key_variable=next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
         server=options.server,
         top=options.top,
-        headers=options.headers(),
-        extra_body=options.body(),
         max_completion_tokens=options.max_completion_tokens,
-        timeout=options.timeout or TIMEOUT,
-        retries=options.retries,
-        connections=options.connections or CONNECTIONS,
+        **remote(options),
     )
