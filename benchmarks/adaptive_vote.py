@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from unslant.asking import ModelAsker, RecordedAsker
 from unslant.debias import debias
 from unslant.debias.adaptive import AdaptiveVote, step_ends
+from unslant.debias.asker import ModelAsker, RecordedAsker
 from unslant.debias.vote import Vote
 from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.debias.conftest import make_questions
-from unslant.asking import Asker, ModelAsker
 from unslant.debias import METHODS, debias, method_named
+from unslant.debias.asker import Asker, ModelAsker
 from unslant.errors import InputError
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel

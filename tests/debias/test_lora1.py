@@ -12,7 +12,7 @@ import torch
 
 from tests.debias.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
-from unslant.asking import ModelAsker
+from unslant.debias.asker import ModelAsker
 from unslant.debias.lora1 import TrainSettings
 from unslant.debias.lora1.adapter import Adapted, attention_projections
 from unslant.debias.lora1.loss import content_logprobs, log_bias, loss, order_entropy

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from tests.debias.conftest import make_questions, open_model
 from tests.fakes import RuleModel
-from unslant.asking import ModelAsker, RecordedAsker
 from unslant.debias import debias, method_named
 from unslant.debias.adaptive import AdaptiveVote
 from unslant.debias.aoi import AuxiliaryOption
+from unslant.debias.asker import ModelAsker, RecordedAsker
 from unslant.debias.bnp import BiasNodePruning
 from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride

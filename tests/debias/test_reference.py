@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from training.world import TAUGHT_SOURCE, skewed
-from unslant.asking import Asker, ModelAsker, ask_orders
 from unslant.debias import debias, method_named
+from unslant.debias.asker import Asker, ModelAsker, ask_orders
 from unslant.debias.lora1 import TrainSettings
 from unslant.debias.lora1.training import train
 from unslant.metrics import pbm

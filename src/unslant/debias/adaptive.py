@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from unslant.arrays import Floats
-from unslant.asking import Asker, ask_orders
+from unslant.debias.asker import Asker, ask_orders
 from unslant.debias.base import Debiaser, Method, Outcome
 from unslant.errors import InputError
 from unslant.metrics import mean_over_orders

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.asking import Asker
+from unslant.debias.asker import Asker
 from unslant.debias.base import Method, OrderDebiaser
 from unslant.debias.model_pass import label_pass, loaded_model
 from unslant.errors import InputError

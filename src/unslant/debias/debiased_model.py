@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
-from unslant.asking import Asker, ModelAsker, Progress, elicitation_of, no_progress
+from unslant.asking import Progress, elicitation_of, no_progress
+from unslant.debias.asker import Asker, ModelAsker
 from unslant.debias.base import Method, Outcome, check_asker, with_texts
 from unslant.debias.registry import method_named
 from unslant.debias.reply_asker import ReplyAsker

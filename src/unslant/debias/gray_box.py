@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints
-from unslant.asking import Asker
+from unslant.debias.asker import Asker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.debias.pride import ask_labels, drawn_questions, sizes_without
 from unslant.presentations import Order, orders_for

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.asking import Asker, Progress, generate_all, no_progress
+from unslant.asking import Progress, generate_all, no_progress
+from unslant.debias.asker import Asker
 from unslant.errors import ModelError
 from unslant.models import ChatModel, Cost
 from unslant.presentations import ALPHABETS, Presentation

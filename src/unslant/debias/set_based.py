@@ -10,7 +10,7 @@ import torch
 from scipy.special import softmax
 
 from unslant.arrays import Floats
-from unslant.asking import Asker
+from unslant.debias.asker import Asker
 from unslant.debias.base import Debiaser, Method, Outcome
 from unslant.debias.model_pass import loaded_model
 from unslant.errors import InputError, ModelError

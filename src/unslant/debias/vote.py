@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.asking import Asker, RecordedAsker
+from unslant.debias.asker import Asker, RecordedAsker
 from unslant.debias.base import Method, OrderDebiaser, Outcome
 from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for

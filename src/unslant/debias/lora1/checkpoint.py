@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from unslant.asking import Asker
+from unslant.debias.asker import Asker
 from unslant.debias.lora1.progress import Epoch
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.errors import InputError

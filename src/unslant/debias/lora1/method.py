@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from unslant.asking import Asker
+from unslant.debias.asker import Asker
 from unslant.debias.base import Method, OrderDebiaser
 from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.settings import TrainSettings

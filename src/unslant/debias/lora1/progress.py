@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.asking import Asker, ask_orders
+from unslant.debias.asker import Asker, ask_orders
 from unslant.debias.lora1.settings import TrainSettings
 from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for

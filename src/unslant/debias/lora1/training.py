@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unslant.asking import Asker, Progress, no_progress
+from unslant.asking import Progress, no_progress
+from unslant.debias.asker import Asker
 from unslant.debias.lora1.adapter import Adapted
 from unslant.debias.lora1.checkpoint import TrainingState
 from unslant.debias.lora1.loss import content_logprobs, loss

@@ -55,7 +55,7 @@ def train(
     needed("peft", "training an adapter")
     needed("torch", "training an adapter")
 
-    from unslant.asking import ModelAsker
+    from unslant.debias.asker import ModelAsker
     from unslant.debias.lora1.method import split
     from unslant.debias.lora1.training import train as run
     from unslant.models.open import opened

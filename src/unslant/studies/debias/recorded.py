@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unslant.asking import RecordedAsker
 from unslant.debias import METHODS, Answers, Method, Outcome, method_named
+from unslant.debias.asker import RecordedAsker
 from unslant.debias.base import OrderDebiaser, check_asker, with_texts
 from unslant.debias.gray_box import GrayBox
 from unslant.debias.pride import Pride

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from unslant.asking import ModelAsker, Progress, elicitation_of, no_progress
+from unslant.asking import Progress, elicitation_of, no_progress
 from unslant.debias import Debiaser, Method, method_named
+from unslant.debias.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel, facts_of

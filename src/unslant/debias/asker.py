@@ -1,0 +1,210 @@
+"""What a method asks: a live model, or scores that were recorded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import softmax
+
+from unslant.arrays import Floats
+from unslant.asking import GENERATE, Progress, elicitation_of, no_progress, score_all
+from unslant.errors import InputError
+from unslant.metrics import OrderScores, read_scores
+from unslant.models import Cost, ScoringModel
+from unslant.presentations import ALPHABETS, Order, Presentation, present
+from unslant.prompts import Elicitation, Prompt, Writer, load_template
+from unslant.questions import Question
+from unslant.responses import Responses
+from unslant.responses.checks import NO_ANSWER
+
+
+class Asker(ABC):
+    """Asks presentations for the probabilities of their labels, and counts what that costs.
+
+    Attributes:
+        alphabet: the labels questions are shown with.
+        model, elicitation: the live model and how it is asked, if there is one.
+        in_words: answers are read from replies: probabilities are 1 for the option named, all 0 for no answer.
+        notes: what a reader of the answers should know.
+        mostly_failed: why most requests for replies failed, if they did.
+    """
+
+    alphabet: tuple[str, ...]
+    model: ScoringModel | None = None
+    elicitation: Elicitation | None = None
+    in_words = False
+    notes: tuple[str, ...] = ()
+    mostly_failed: str = ""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Running total; subtract a copy taken before."""
+
+    @abstractmethod
+    def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
+        """(n,) probability of every label of each presentation, from top to bottom, over those labels only."""
+
+    def forget(self) -> None:  # noqa: B027  # records do not change
+        """Drop all remembered scores: the model's weights are about to change."""
+
+
+class ModelAsker(Asker):
+    """Asks a live model.
+
+    Args:
+        elicitation: by default :func:`elicitation_of` the model and the ``plain`` template.
+        remember: keep every score until :meth:`forget`, so that no prompt is scored twice.
+        progress: called as scores come in.
+    """
+
+    def __init__(
+        self,
+        model: ScoringModel,
+        elicitation: Elicitation | None = None,
+        alphabet: tuple[str, ...] = ALPHABETS["A"],
+        *,
+        remember: bool = True,
+        progress: Progress = no_progress,
+    ) -> None:
+        self.model: ScoringModel = model
+        self.elicitation: Elicitation = elicitation or elicitation_of(model, Writer(load_template("plain")))
+        self.alphabet, self.remember = alphabet, remember
+        self._known: dict[Prompt, Floats] = {}
+        self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
+        self._progress = progress
+
+    @property
+    def cost(self) -> Cost:
+        return self.model.cost
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    def _prompts(self, presentation: Presentation) -> list[Prompt]:
+        """The prompts, written once for all listings of a question that look the same."""
+        shown = tuple((option.label, option.text) for option in presentation.shown)
+        key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), shown)
+        if key not in self._written:
+            self._written[key] = self.elicitation.prompts(presentation)
+        return self._written[key]
+
+    def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
+        """See :meth:`Asker.ask`. Equal prompts are scored once.
+
+        Raises:
+            ModelError: if the model cannot score a prompt.
+        """
+        wanted = [self._prompts(presentation) for presentation in presentations]
+        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in self._known))
+        if new:
+            self._known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
+        probs: list[Floats] = [
+            softmax(self.elicitation.read(presentation, [self._known[prompt] for prompt in prompts]))
+            for presentation, prompts in zip(presentations, wanted, strict=True)
+        ]
+        if not self.remember:
+            self._known.clear()
+            self._written.clear()
+        return probs
+
+
+class RecordedAsker(Asker):
+    """Answers from recorded scores; its cost counts presentations (``prompts``) only."""
+
+    def __init__(self, scores: OrderScores) -> None:
+        self.alphabet, self._cost = scores.labels, Cost()
+        self._known: dict[tuple[str, Order], Floats] = {}
+        self._orders: dict[str, list[Order]] = {}
+        for block in scores.blocks:
+            for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
+                self._orders[name] = [tuple(order) for order in contents.tolist()]
+                self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+
+    @classmethod
+    def of(cls, responses: Responses, *, answered: bool = False) -> RecordedAsker:
+        """Everything that a table has, also of questions that lack an order or a reply; of repeats, the first.
+
+        Args:
+            answered: leave out what is no answer, which otherwise has probability 0 for every label.
+        """
+        scores = read_scores(responses)
+        made = cls(replace(scores, blocks=()))
+        made.in_words = scores.elicitation == GENERATE
+        kinds, unanswered = ("order", "given", "reverse"), 0
+        for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
+            if (row.question_id, row.contents) in made._known:
+                continue
+            unanswered += row.choice < 0
+            if answered and row.choice < 0:
+                continue
+            named = np.array([float(content == row.choice) for content in row.contents])
+            probs = named if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
+            made._known[row.question_id, row.contents] = probs
+            made._orders.setdefault(row.question_id, []).append(row.contents)
+        if unanswered and not answered:
+            made.notes = (f"{unanswered:,} replies are no answer; they have no vote",)
+        return made
+
+    def has(self, question: Question, orders: Sequence[Order]) -> bool:
+        """Whether a question was recorded in all of some orders."""
+        return all((question.id, order) in self._known for order in orders)
+
+    def recorded(self, question: Question) -> bool:
+        """Whether a question was recorded in any order."""
+        return question.id in self._orders
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders of a question that were recorded.
+
+        Raises:
+            InputError: if none was.
+        """
+        if question.id not in self._orders:
+            raise InputError(f"question {question.id!r}: no orders were recorded")
+        return self._orders[question.id]
+
+    @property
+    def cost(self) -> Cost:
+        return self._cost
+
+    def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
+        """See :meth:`Asker.ask`.
+
+        Raises:
+            InputError: if a presentation was not recorded.
+        """
+        keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
+        for name, contents in keys:
+            if (name, contents) not in self._known:
+                raise InputError(
+                    f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
+                    "audit --orders ... --responses FILE), or use a live model"
+                )
+        self._cost.prompts += len(set(keys))
+        return [self._known[key] for key in keys]
+
+
+def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
+    """(n,) probability of each of the question's own options; that of other options is left out."""
+    own = np.zeros(n)
+    for content, p in zip(presentation.contents, probs, strict=True):
+        if content >= 0:
+            own[content] = p
+    return own
+
+
+def ask_orders(asker: Asker, questions: Sequence[Question], orders: Sequence[Sequence[Order]]) -> list[Floats]:
+    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one call."""
+    shown = [
+        [present(question, order, asker.alphabet) for order in own]
+        for question, own in zip(questions, orders, strict=True)
+    ]
+    answers = iter(asker.ask([presentation for own in shown for presentation in own]))
+    return [
+        np.stack([by_content(presentation, next(answers), len(question.options)) for presentation in own])
+        for question, own in zip(questions, shown, strict=True)
+    ]
