@@ -20,8 +20,8 @@ import numpy as np
 from unslant.errors import ModelError
 from unslant.models.base import Scored
 from unslant.models.http import Endpoint, Refused
+from unslant.models.http_model import HttpModel, connection_of
 from unslant.models.options import Address
-from unslant.models.remote import RemoteModel, remote
 from unslant.prompts.prompt import Prompt
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
@@ -35,13 +35,13 @@ _TOLERANCE = 1e-3
 _HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state="Answer the question.")
 
 
-class DecisionModel(RemoteModel):
+class DecisionModel(HttpModel):
     """A model behind a decision endpoint, as a scoring model that words its prompts itself.
 
     Args:
         model: name the server knows it by.
         url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
-        connection: see :class:`~unslant.models.remote.RemoteModel`.
+        connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
 
     renders_prompts = True
@@ -135,7 +135,7 @@ class DecisionModel(RemoteModel):
 
 def open_decisions(address: Address) -> DecisionModel:
     """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
-    return DecisionModel(address.model, str(address.options.base_url), **remote(address.options))
+    return DecisionModel(address.model, str(address.options.base_url), **connection_of(address.options))
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

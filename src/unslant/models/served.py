@@ -21,9 +21,9 @@ from unslant.errors import ModelError
 from unslant.models.base import Scored
 from unslant.models.first_token import Bounds, NotLogprobs
 from unslant.models.http import Refused
+from unslant.models.http_model import HttpModel, connection_of
 from unslant.models.label_scores import LabelScores
 from unslant.models.options import Address
-from unslant.models.remote import RemoteModel, remote
 from unslant.models.servers import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
 
@@ -36,7 +36,7 @@ _PASSING = frozenset({"created", "permission", "status", "last_used", "expires_a
 _SHOWN = 300
 
 
-class ServedModel(RemoteModel):
+class ServedModel(HttpModel):
     """A model behind an OpenAI-compatible server, as a scoring model.
 
     Args:
@@ -45,7 +45,7 @@ class ServedModel(RemoteModel):
         server: one of :data:`~unslant.models.servers.KINDS`; by default the server is asked.
         top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
         max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
-        connection: see :class:`~unslant.models.remote.RemoteModel`.
+        connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
 
     def __init__(
@@ -235,5 +235,5 @@ def open_served(address: Address) -> ServedModel:
         server=options.server,
         top=options.top,
         max_completion_tokens=options.max_completion_tokens,
-        **remote(options),
+        **connection_of(options),
     )

@@ -19,7 +19,7 @@ from unslant.prompts.prompt import Prompt
 _Found = TypeVar("_Found")
 
 
-class RemoteModel(ABC):
+class HttpModel(ABC):
     """A scoring model behind a server.
 
     Args:
@@ -86,8 +86,8 @@ class RemoteModel(ABC):
             yield index, found
 
 
-def remote(options: ModelOptions) -> dict[str, Any]:
-    """What a user's options say to every :class:`RemoteModel`, with the key that the environment has for it."""
+def connection_of(options: ModelOptions) -> dict[str, Any]:
+    """What a user's options say to every :class:`HttpModel`, with the key that the environment has for it."""
     return {
         "key_variable": next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
         "headers": options.headers(),
