@@ -17,6 +17,8 @@ from unslant.presentations import (
     parse_labels,
 )
 from unslant.questions import SKEWED, Question, QuestionSet
+from unslant.responses import Responses
+from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
@@ -51,13 +53,26 @@ def audit(
         InputError: if questions, labels, orders, template or a keyword are invalid.
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
+    return result_of(audit_responses(model, questions, settings, progress=progress, **options))
+
+
+def audit_responses(
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
+    questions: Any = SKEWED,
+    settings: AuditSettings | None = None,
+    *,
+    shards: ShardOptions = WHOLE,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Responses:
+    """What :func:`audit` measures: the answers to all questions, or to those of a shard."""
     chosen = with_options(AuditSettings, settings, options)
     chosen = chosen.resolved(gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate")
     found = chosen.sampled(chosen.load(questions))
     if chosen.elicit == "generate":
         from unslant.studies.audit.words import audit_in_words
 
-        return audit_in_words(model, found, chosen, progress=progress)
+        return audit_in_words(model, found, chosen, shards=shards, progress=progress)
     alphabet, seed, writer = parse_labels(chosen.labels), chosen.seed, chosen.writer()
     chooser, shown, about_all = prepared(found, chosen)
     asker = opened(model)
@@ -73,14 +88,17 @@ def audit(
         for n in sorted({len(question.options) for question in found} if own_labels else ()):
             yield from control_presentations(n, alphabet, seed=seed)
 
+    share = shards.share("audit", found, chosen.recorded(), [elicitation], asked, progress)
     before = asker.cost.copy()
-    responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
+    about_all = share.presentations or about_all
+    responses = ask(asker, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
     first = next(asked(), None)
     meta = {
         **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
+        **share.meta,
     }
-    return result_of(with_meta(responses, meta, found))
+    return with_meta(responses, meta, share.own(found))
 
 
 def prepared(
