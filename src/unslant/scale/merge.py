@@ -132,7 +132,7 @@ def _digests(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _short(value: object) -> str:
-    return str(value)[:12] or "none"
+    return str(value or "none")[:12]
 
 
 def _check_complete(files: Sequence[_File]) -> None:
