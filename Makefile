@@ -6,15 +6,20 @@
 #   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-slow test-real real lint types docs dist bench clean
+.PHONY: audit test test-thorough test-slow test-real real lint types docs dist bench clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 3 --dist loadfile
+	$(PYTEST) -m "not thorough and not slow and not real"
+
+# the tests that take seconds each, and the properties with eight times as many examples
+test-thorough: .venv/test.stamp
+	$(PYTEST) -m "(thorough or hypothesis) and not slow and not real" --hypothesis-profile=thorough
 
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
