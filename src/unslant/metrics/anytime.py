@@ -11,7 +11,8 @@ from unslant.metrics.estimate import CONFIDENCE
 
 _MOST_STAKED = 0.75
 """Share of the capital that is risked on one question at most."""
-_HALVINGS = 30
+_PRECISION = 1e-7
+"""Of the ends of an interval, as a share of the range."""
 
 
 class ConfidenceSequence:
@@ -84,13 +85,9 @@ class ConfidenceSequence:
 
     def _edge(self, y: Floats) -> float:
         """The greatest m that was won against; 0 if none was. The capital falls with m."""
-        below, above = 0.0, 1.0
-        if not len(y) or self._gains(y, 0.0).sum() < self.target:
-            return 0.0
-        for _ in range(_HALVINGS):
-            middle = (below + above) / 2
-            if self._gains(y, middle).sum() >= self.target:
-                below = middle
-            else:
-                above = middle
-        return below
+        from scipy.optimize import brentq
+
+        def ahead(m: float) -> float:
+            return float(self._gains(y, m).sum()) - self.target
+
+        return float(brentq(ahead, 0.0, 1.0, xtol=_PRECISION)) if len(y) and ahead(0.0) > 0 else 0.0

@@ -307,9 +307,7 @@ def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Mad
 
 def ranked(questions: Sequence[AnyQuestion], seed: int) -> list[int]:
     """Places of the questions in random order, by ``seed`` and each question's id: samples are its first ones."""
-    return sorted(
-        range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest()
-    )
+    return sorted(range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest())
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:

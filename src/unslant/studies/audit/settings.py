@@ -48,6 +48,6 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """See :meth:`Options.recorded`; only what applies to this way of asking."""
-        others = ("to_end",) if self.elicit == "generate" else ("elicit", *_OF_REPLIES)
-        others += ("until",) if self.until is None else ()
+        others = ["to_end"] if self.elicit == "generate" else ["elicit", *_OF_REPLIES]
+        others += ["until"] * (self.until is None)
         return super().recorded(*others, *left_out) | {"template": self.template or "plain"}

@@ -17,7 +17,7 @@ Values = Mapping[str, Floats]
 """Number -> (n,) value of each question asked, in the order asked; nan where it has none."""
 
 BOUNDS = {"accuracy": SHARE, "expected_accuracy": SHARE, "order_advantage": DIFFERENCE, "pbm": (0.0, 1 / 3)}
-"""The numbers whose intervals are to be narrow. PBM estimated from some rounds can be 1/n, with n = 3 or more options."""
+"""The numbers whose intervals are to be narrow. PBM estimated from some rounds can be 1/n, with n >= 3 options."""
 WITH_ORDERS = ("expected_accuracy", "order_advantage")
 """Those of them that more orders make more precise by much."""
 LEAST_ROUNDS = 2
@@ -55,12 +55,12 @@ class Search:
     def __init__(self, width: float, sizes: Ints, rounds: Ints, cost: Callable[[int], float]) -> None:
         self.width, self.cost = width, cost
         self._ends, self._all_rounds = np.cumsum(sizes), rounds
-        self._sequences = {name: ConfidenceSequence(bounds) for name, bounds in BOUNDS.items()}
+        self.sequences = {name: ConfidenceSequence(bounds) for name, bounds in BOUNDS.items()}
         self._seen = 0
         self.most_rounds = int(rounds.max())
         self.rounds = min(LEAST_ROUNDS, self.most_rounds)
         self.draws = min(FIRST, len(sizes))
-        target = next(iter(self._sequences.values())).target
+        target = next(iter(self.sequences.values())).target
         self._horizon = min(len(sizes), 2 * target * _USUAL_VARIANCE / width**2)
 
     @property
@@ -81,7 +81,7 @@ class Search:
         starts = np.concatenate([[0], self._ends])[self._seen : self.draws]
         largest = float(np.diff(self._ends, prepend=0).max())
         found = {}
-        for name, sequence in self._sequences.items():
+        for name, sequence in self.sequences.items():
             known = ~np.isnan(values[name])
             if len(starts):
                 totals = np.add.reduceat(np.where(known, values[name], 0.0), starts) / largest
@@ -108,9 +108,14 @@ class Search:
         half = {name: (high - low) / 2 for name, (low, high) in intervals.items()}
         if half and max(half.values()) <= self.width:
             return "width"
-        narrower = {
-            r: {name: self._variance_ratio(name, r, values, noise) for name in half}
-            for r in range(self.rounds, self.most_rounds + 1)
+        variance = {name: float(np.nanvar(values[name])) for name in half}
+        removed = {r: self._removed(r, noise) for r in range(self.rounds, self.most_rounds + 1)}
+        narrower = {  # the variance of a question's value in r rounds over that in the rounds asked
+            r: {
+                name: max(0.0, 1 - less / variance[name]) if name in WITH_ORDERS and variance[name] > 0 else 1.0
+                for name in half
+            }
+            for r, less in removed.items()
         }
         if not self.complete:
             needed = {
@@ -135,11 +140,7 @@ class Search:
         self.rounds = rounds[0]
         return ""
 
-    def _variance_ratio(self, name: str, r: int, values: Values, noise: Floats) -> float:
-        """Variance of a question's value in r rounds over that in the rounds asked."""
-        if name not in WITH_ORDERS:
-            return 1.0
+    def _removed(self, r: int, noise: Floats) -> float:
+        """How much less a question's mean over orders would vary in r rounds."""
         rounds = self._all_rounds[: len(noise)]
-        left = {k: float((noise * (1 / np.minimum(k, rounds) - 1 / rounds)).mean()) for k in (r, self.rounds)}
-        now = float(np.nanvar(values[name]))
-        return max(0.0, now - left[self.rounds] + left[r]) / now if now > 0 else 1.0
+        return float((noise * (1 / np.minimum(self.rounds, rounds) - 1 / np.minimum(r, rounds))).mean())
