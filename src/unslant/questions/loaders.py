@@ -301,10 +301,12 @@ def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Mad
     """At most ``limit`` questions, chosen by ``seed`` and each question's id, in their order."""
     if limit is None or limit >= len(questions):
         return tuple(questions)
-    ranked = sorted(
-        range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest()
-    )
-    return tuple(questions[i] for i in sorted(ranked[:limit]))
+    return tuple(questions[i] for i in sorted(ranked(questions, seed)[:limit]))
+
+
+def ranked(questions: Sequence[AnyQuestion], seed: int) -> list[int]:
+    """Places of the questions in random order, by ``seed`` and each question's id: samples are its first ones."""
+    return sorted(range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest())
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:

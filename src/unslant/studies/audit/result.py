@@ -23,6 +23,7 @@ from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
 from unslant.studies.audit.replies import Replies, replies_of
+from unslant.studies.audit.until import with_anytime
 from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.result import RecordedResult
 
@@ -74,7 +75,7 @@ def result_of(responses: Responses) -> AuditResult:
     if scored_texts(responses):
         scores = replace(scores, label_mass=None)
     bootstrap = Bootstrap.of(scores)
-    metrics = compute(scores, bootstrap)
+    metrics = with_anytime(compute(scores, bootstrap), meta)
     return AuditResult(
         responses,
         metrics,

@@ -70,17 +70,27 @@ def audit(
             examples = chooser.of(question)
             for presentation in shown(question):
                 yield question, presentation.with_shots(examples)
-        for n in sorted({len(question.options) for question in found} if own_labels else ()):
-            yield from control_presentations(n, alphabet, seed=seed)
+        yield from controls
 
-    before = asker.cost.copy()
-    responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [asked for n in sizes for asked in control_presentations(n, alphabet, seed=seed)]
+    before, texts, told = asker.cost.copy(), found, {}
+    if chosen.until is None:
+        responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
+    else:
+        from unslant.studies.audit.until import ask_until
+
+        responses, texts, until = ask_until(
+            asker, found, chosen, elicitation, chooser, controls, own_labels=own_labels, progress=progress
+        )
+        told = {"until": until}
     first = next(asked(), None)
     meta = {
         **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
+        **told,
     }
-    return result_of(with_meta(responses, meta, found))
+    return result_of(with_meta(responses, meta, texts))
 
 
 def prepared(
