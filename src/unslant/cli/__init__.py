@@ -30,6 +30,7 @@ COMMANDS = {
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "replies": "unslant.cli.replies:replies",
+    "merge": "unslant.cli.merge:merge",
     "rerun": "unslant.cli.rerun:rerun",
     "report": "unslant.cli.report:report",
     "models": "unslant.cli.listing:models",

@@ -73,6 +73,8 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
     beside, notes = [], request_lines(meta)
     if meta.get("offline"):
         beside.append("offline: scores are from the store, the server was not asked")
+    if (shard := meta.get("shard")) and shard["of"] > 1:
+        beside.append(f"shard {shard['index']} of {shard['of']} only")
     if meta.get("incomplete"):
         beside.append("the model lacks weights")
         notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
