@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
-from unslant.models import ChatModel, ScoringModel
+from unslant.models import ChatModel, Cost, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
@@ -17,6 +17,7 @@ from unslant.presentations import (
     parse_labels,
 )
 from unslant.questions import SKEWED, Question, QuestionSet
+from unslant.studies.audit.ordinary import ordinary_cost
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
@@ -65,13 +66,15 @@ def audit(
     if not own_labels:
         chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [one for n in sizes for one in control_presentations(n, alphabet, seed=seed)]
+
     def asked() -> Iterator[Asked]:
         for question in found:
             examples = chooser.of(question)
             for presentation in shown(question):
                 yield question, presentation.with_shots(examples)
-        for n in sorted({len(question.options) for question in found} if own_labels else ()):
-            yield from control_presentations(n, alphabet, seed=seed)
+        yield from controls
 
     before = asker.cost.copy()
     responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
@@ -80,6 +83,9 @@ def audit(
         **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
     }
+    meta["cost"] |= ordinary_cost(
+        asker, Cost.of(meta["cost"]), found.questions, elicitation, shown, chooser, chosen.orders, controls
+    )
     return result_of(with_meta(responses, meta, found))
 
 
