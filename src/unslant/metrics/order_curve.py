@@ -180,10 +180,9 @@ class _Whole:
             )
         accuracy, vote, bias, differ = (np.concatenate(found) for found in zip(*apart, strict=True))
         size = len(self.right)
-        distances = [_distance(values, size) for values in (accuracy, vote, bias)]
-        if pool.shape[1] == 1:
-            distances[2] = math.nan
-        return OrderPoint(name, pool.shape[1], *distances, float(differ.mean()), runs)
+        mean, voted, moved = (_distance(values, size) for values in (accuracy, vote, bias))
+        k = pool.shape[1]
+        return OrderPoint(name, k, mean, voted, moved if k > 1 else math.nan, float(differ.mean()), runs)
 
 
 def _voted(block: Block, content: Ints, right: Floats) -> Floats:

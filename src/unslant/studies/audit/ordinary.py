@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 from unslant.metrics.order_curve import set_names
 from unslant.models import Cost, ScoringModel
@@ -32,8 +31,8 @@ def ordinary_cost(
     chooser: ShotChooser,
     orders: str,
     controls: Iterable[Asked] = (),
-) -> dict[str, Any]:
-    """What is recorded with the cost of an audit; nothing is run.
+) -> tuple[int, dict[str, float]]:
+    """What an ordinary run costs, and in such runs an audit in other sets of orders; nothing is run.
 
     Args:
         spent: its cost so far.
@@ -42,32 +41,32 @@ def ordinary_cost(
 
     Returns:
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
-        model, the published order is taken to have as many tokens as the mean prompt. ``by_orders``: ordinary runs of
-        an audit in ``orders`` and in smaller sets, from :data:`SAMPLED` questions of the commonest number of options;
-        empty where tokens cannot be counted.
+        model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
+        in ``orders`` and in every smaller set, from :data:`SAMPLED` questions of the commonest number of options; empty
+        where tokens cannot be counted.
     """
     local = unwrapped(model)
     if not is_resumable(local):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
-        return {"tokens_ordinary": round(mean * len(questions)), "by_orders": {}}
+        return round(mean * len(questions)), {}
     counter = _Counter(local, elicitation, shown, chooser)
     ordinary, rest = 0, iter(questions)
     while portion := list(islice(rest, _AT_ONCE)):
         ordinary += counter.whole(portion)
     kinds = Counter((len(question.options), question.pinned) for question in questions if question.movable)
     if not kinds:
-        return {"tokens_ordinary": ordinary, "by_orders": {}}
+        return ordinary, {}
     kind = kinds.most_common(1)[0][0]
     alike = [question for question in questions if (len(question.options), question.pinned) == kind]
     sample = alike[:: -(-len(alike) // SAMPLED)]
-    once = counter.distinct([presentation for _, presentation in controls])
+    once = counter.beside(sample, [presentation for _, presentation in controls])
     names = [*set_names(len(alike[0].movable), len(orders_for(alike[0], orders))), orders]
     each, runs = counter.whole(sample) / len(sample), {}
     for name in names:
         computed, shared = counter.tree(sample, name)
         total = (computed - shared) * len(questions) / len(sample) + shared + once
         runs[name] = round(total / (each * len(questions)), 4)
-    return {"tokens_ordinary": ordinary, "by_orders": runs}
+    return ordinary, runs
 
 
 class _Counter:
@@ -86,14 +85,18 @@ class _Counter:
     def tree(self, questions: Sequence[Question], orders: str) -> tuple[int, int]:
         """Distinct tokens of an audit's prompts, and how many of them begin every prompt."""
         from unslant.models.hf.tokenization import common_prefix
+        from unslant.models.hf.tree import node_count
 
         encoded = self._encoded([one for question in questions for one in self._presented(question, orders)])
         first = encoded[0].context
-        return _nodes(encoded), min(common_prefix(first, item.context) for item in encoded)
+        return node_count(encoded), min(common_prefix(first, item.context) for item in encoded)
 
-    def distinct(self, presentations: Sequence[Presentation]) -> int:
-        """Distinct tokens of presentations as they are."""
-        return _nodes(self._encoded(presentations)) if presentations else 0
+    def beside(self, questions: Sequence[Question], presentations: Sequence[Presentation]) -> int:
+        """Distinct tokens that presentations, taken as they are, add to those of questions."""
+        from unslant.models.hf.tree import node_count
+
+        encoded = self._encoded([self._presented(question, "given")[0] for question in questions])
+        return node_count([*encoded, *self._encoded(presentations)]) - node_count(encoded)
 
     def _presented(self, question: Question, orders: str) -> list[Presentation]:
         examples = self.chooser.of(question)
@@ -101,9 +104,3 @@ class _Counter:
 
     def _encoded(self, presentations: Iterable[Presentation]) -> list[Encoded]:
         return self.model.encode([prompt for one in presentations for prompt in self.elicitation.prompts(one)])
-
-
-def _nodes(encoded: Sequence[Encoded]) -> int:
-    from unslant.models.hf.tree import node_count
-
-    return node_count(encoded)

@@ -72,7 +72,7 @@ class AuditResult(RecordedResult):
 
 
 def result_of(responses: Responses) -> AuditResult:
-    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
+    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "order_costs", "study")}
     cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
     if scored_texts(responses):
@@ -96,6 +96,6 @@ def result_of(responses: Responses) -> AuditResult:
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    settings = responses.meta.get("settings")
-    orders = str(settings.get("orders", "auto")) if isinstance(settings, Mapping) else "auto"
-    return order_curve(scores, orders, (responses.meta.get("cost") or {}).get("by_orders"))
+    settings = responses.meta.get("settings")  # once a list
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
+    return order_curve(scores, str(orders), responses.meta.get("order_costs"))

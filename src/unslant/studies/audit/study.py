@@ -83,7 +83,7 @@ def audit(
         **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
     }
-    meta["cost"] |= ordinary_cost(
+    meta["cost"]["tokens_ordinary"], meta["order_costs"] = ordinary_cost(
         asker, Cost.of(meta["cost"]), found.questions, elicitation, shown, chooser, chosen.orders, controls
     )
     return result_of(with_meta(responses, meta, found))
