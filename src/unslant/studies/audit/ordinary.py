@@ -49,7 +49,7 @@ def ordinary_cost(
     if not is_resumable(local):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
         return round(mean * len(questions)), {}
-    counter = _Counter(local, elicitation, shown, chooser)
+    counter = TokenCounter(local, elicitation, shown, chooser)
     ordinary, rest = 0, iter(questions)
     while portion := list(islice(rest, _AT_ONCE)):
         ordinary += counter.whole(portion)
@@ -69,8 +69,8 @@ def ordinary_cost(
     return ordinary, runs
 
 
-class _Counter:
-    """Counts the tokens of questions under sets of orders."""
+class TokenCounter:
+    """Counts the tokens of questions under sets of orders, as an audit would compute them; runs nothing."""
 
     def __init__(self, model: ResumableModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
         self.model, self.elicitation, self.shown, self.chooser = model, elicitation, shown, chooser
