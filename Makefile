@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-thorough test-slow test-real real lint types docs dist bench clean
+.PHONY: audit test test-thorough test-slow test-real real lint types docs dist bench bench-compare clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -56,9 +56,16 @@ dist: | .venv/bin/python
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# BENCH="--sizes 20M --questions 2 --repeats 2" for a quick look; --sizes real needs the model of make real.
 bench: .venv/test.stamp
 	$(PIP) -e '.[bench]'
-	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.compare $(BENCH)
+
+# The committed results against a run of now, which is left in .bench/.
+bench-compare: .venv/test.stamp
+	$(PIP) -e '.[bench]'
+	$(BIN)/python -m benchmarks.compare --out .bench $(BENCH)
+	$(BIN)/python -m benchmarks.changes benchmarks/results.json .bench/results.json
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("unslant needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -77,4 +84,4 @@ bench: .venv/test.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .real site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .real .bench site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 _CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
 """Endings of what earlier versions of transformers saved though it is no weight."""
 _LISTED = 12
+LARGE = 50_000_000
+"""Weights from which the number type decides the time."""
 
 
 def load_model(
@@ -40,7 +43,8 @@ def load_model(
     Args:
         name: a reference model (``fair``, ``prefers-a``, ...), a folder, a GGUF file or a folder with one (its weights
             are dequantized), or a Hub id.
-        dtype: ``auto`` is float32 on a CPU, and the type the weights are stored in elsewhere.
+        dtype: ``auto`` is float32 on a CPU (with a word about bfloat16 where the processor has it and the model is
+            large), and the type the weights are stored in elsewhere.
         device: ``auto`` is cuda, then mps, then cpu. ``cuda:1`` and the like are allowed.
         adapter: folder or Hub id of a ``peft`` adapter.
         engine, token_budget: see :class:`~unslant.models.hf.model.TransformersModel`.
@@ -86,6 +90,8 @@ def load_model(
     if getattr(model, "hf_quantizer", None) and is_gguf(source):  # dense by now, and can be saved and trained as such
         model.hf_quantizer.remove_quantization_config(model)
     incomplete = [_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)]
+    if dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
+        _tell_of_bfloat16()
     shown = name
     if adapter:
         model, also = with_adapter(model, adapter, allow_missing=allow_missing)
@@ -100,6 +106,23 @@ def load_model(
         adapter=adapter or "",
         incomplete="; ".join(filter(None, incomplete)),
     )
+
+
+@cache
+def _tell_of_bfloat16() -> None:
+    """Say once what ``--dtype bfloat16`` saves; ``auto`` stays with the numbers that need no comparison."""
+    warnings.warn(
+        "scored in float32, though this processor computes natively in bfloat16: --dtype bfloat16 takes about a third "
+        "of the time and half the memory, moves means over orders by a few thousandths and changes a few answers in a "
+        "hundred; results then say how far they agree with float32",
+        stacklevel=3,
+    )
+
+
+def _native_bfloat16(torch: Any) -> bool:
+    """Whether the processor has instructions for bfloat16; what torch does not tell counts as no."""
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def open_local(address: Address) -> TransformersModel:

@@ -17,6 +17,7 @@ from unslant.studies.audit.browser import browser
 from unslant.studies.audit.decisions import decision_lines
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
+from unslant.studies.audit.panels_orders import enough_line, order_curve_panel
 from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
 from unslant.studies.audit.panels_until import partial, until_headline, until_lines, until_panel
@@ -58,6 +59,7 @@ def page(result: AuditResult) -> Page:
             published_panel(result),
             length_panel(result),
             orders_panel(result),
+            order_curve_panel(result),
             *([] if one_order(result) else [labels_panel({result.name: result})]),
             priors_panel(result),
             replies_panel(result.replies),
@@ -187,6 +189,7 @@ def notes(result: AuditResult) -> list[str]:
         *skipped_lines(result.meta),
         *until_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
+        *enough_line(result.order_curve),
         *cost_lines(result.cost),
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
 from unslant.errors import InputError
-from unslant.models import ChatModel, ScoringModel
+from unslant.models import ChatModel, Cost, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
@@ -20,6 +20,7 @@ from unslant.presentations import (
 from unslant.questions import SKEWED, Question, QuestionSet
 from unslant.responses import Responses
 from unslant.scale.options import WHOLE, ShardOptions
+from unslant.studies.audit.ordinary import ordinary_cost
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
@@ -83,6 +84,9 @@ def audit_responses(
     if not own_labels:
         chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [one for n in sizes for one in control_presentations(n, alphabet, seed=seed)]
+
     def asked() -> Iterator[Asked]:
         for question in found:
             examples = chooser.of(question)
@@ -111,6 +115,9 @@ def audit_responses(
         **told,
         **share.meta,
     }
+    meta["cost"]["tokens_ordinary"], meta["order_costs"] = ordinary_cost(
+        asker, Cost.of(meta["cost"]), share.own(found), elicitation, shown, chooser, chosen.orders, controls, found
+    )
     return with_meta(responses, meta, texts)
 
 

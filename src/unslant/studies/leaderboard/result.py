@@ -221,7 +221,7 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
         ]
     plain = float(cost.tokens_plain)
     ways = {
-        ONE: plain * questions / cost.prompts,
+        ONE: float(cost.tokens_ordinary) or plain * questions / cost.prompts,
         PLAIN: plain,
         CACHED: float(cost.tokens_baqckv),
         TREE: float(cost.tokens),
