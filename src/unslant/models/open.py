@@ -41,6 +41,7 @@ class Backend:
         openers: what it can do -> ``module:function`` that opens an :class:`Address` for it; the function for
             ``generate`` takes :class:`GenerateOptions` as its second argument.
         options: names of the :class:`ModelOptions` that apply.
+        copies: ``module:function`` that opens one to ``score`` in several copies, where ``ModelOptions.ray`` is given.
         open_weights: whether its attention can be read and its weights trained.
     """
 
@@ -48,6 +49,7 @@ class Backend:
     example: str
     openers: dict[str, str]
     options: frozenset[str]
+    copies: str = ""
     open_weights: bool = False
 
     @property
@@ -55,29 +57,32 @@ class Backend:
         """What these models can do."""
         return (*self.openers, *(("attend", "train") if self.open_weights else ()))
 
-    def open(self, to: str, *arguments: Any) -> Any:
+    def open(self, to: str, address: Address, *arguments: Any) -> Any:
         """A model that can ``score`` or ``generate``."""
-        module, _, function = self.openers[to].partition(":")
-        return getattr(import_module(module), function)(*arguments)
+        place = self.openers[to] if address.options.ray is None else self.copies
+        module, _, function = place.partition(":")
+        return getattr(import_module(module), function)(address, *arguments)
 
 
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
-_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"})
+_RAY = frozenset({"ray", "ray_actors", "ray_gpus"})
+_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}),
+        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}) | _RAY,
+        copies="unslant.scale.ray:open_ray",
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | _OF_SCORES | {"base_url", "header", "extra_body"},
+        _REMOTE | (_OF_SCORES - _RAY) | {"base_url", "header", "extra_body"},
     ),
     "decision": Backend(
         "a decision endpoint",
@@ -128,6 +133,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
+    if options.ray is not None and (inside := [need for need in needs if need in ("attend", "train")]):
+        raise InputError(f"--ray: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out --ray")
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in BACKENDS.values() if need in other.can]

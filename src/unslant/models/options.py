@@ -43,6 +43,12 @@ class ModelOptions:
     """Run model code that comes with the weights."""
     allow_missing: bool = False
     """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
+    ray: str | None = None
+    """Score with copies of a local model on the Ray cluster at this address; auto: one that runs, or started here."""
+    ray_actors: int | None = None
+    """Copies of the model; by default one for each GPU of the cluster, without any one for each machine."""
+    ray_gpus: float | None = None
+    """GPUs of each copy; by default 1, or none where the cluster has none."""
     server: str = "auto"
     """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
     top: int | None = None
@@ -61,11 +67,15 @@ class ModelOptions:
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
-        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1}
+        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
         for name, least in least_of.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} {value}: give {least} or more")
+        if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
+            raise InputError("--ray-actors and --ray-gpus are about --ray: give it too")
+        if self.ray_gpus is not None and self.ray_gpus < 0:
+            raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
         if self.server not in ("auto", *SERVERS):
             raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
         if self.header:

@@ -43,6 +43,9 @@ class TransformersModel:
         adapter: where its adapter came from.
         incomplete: what the checkpoint lacked or had too many of; stated wherever results are.
 
+    Attributes:
+        sample: a few of the prompts asked, on which half precision is compared with float32.
+
     Raises:
         ModelError: with ``engine="tree"``, if the self-check fails.
     """
@@ -67,7 +70,7 @@ class TransformersModel:
         self.cost = Cost()
         told = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
         self._identify = Identifier(model, tokenizer, told)
-        self._sample: list[Encoded] = []
+        self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
@@ -90,6 +93,11 @@ class TransformersModel:
     def engine(self) -> str:
         """``tree`` or ``plain``: what scores this model."""
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens per forward pass."""
+        return self._engine.token_budget
 
     @property
     def parameters(self) -> int:
@@ -116,15 +124,16 @@ class TransformersModel:
             found["revision"] = str(revision)
         if spelling := sorted(self.encoder.spelling):
             found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
-        if self.model.dtype in (torch.bfloat16, torch.float16) and self._sample:
-            found["half_precision"] = (measured := agreement(self.model, self._sample)) and asdict(measured)
+        if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
+            found["half_precision"] = (measured := agreement(self.model, self.sample)) and asdict(measured)
         return found
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.ScoringModel.score`."""
-        started = time.perf_counter()
-        encoded = self.encode(prompts)
-        self.cost.seconds += time.perf_counter() - started
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        """See :meth:`unslant.models.base.TokenizingModel.score`."""
+        if encoded is None:
+            started = time.perf_counter()
+            encoded = self.encode(prompts)
+            self.cost.seconds += time.perf_counter() - started
         return self.score_encoded(prompts, encoded)
 
     def score_encoded(
@@ -202,7 +211,7 @@ class TransformersModel:
             ModelError: naming the group of a prompt that is too long.
         """
         encoded = self.encoder.encode(prompts)
-        self._sample += spread(encoded, PROMPTS - len(self._sample))
+        self.sample += spread(encoded, PROMPTS - len(self.sample))
         rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
             if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
