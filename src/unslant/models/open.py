@@ -120,10 +120,16 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
-    if options.base_url and (not options.base_url.startswith(_WEB) or not urlsplit(options.base_url).hostname):
+    for url in options.addresses:
+        if not url.startswith(_WEB) or not urlsplit(url).hostname:
+            raise InputError(
+                f"--base-url {url}: is no web address; write it with its scheme and host, such as "
+                "http://127.0.0.1:8080/v1"
+            )
+    if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
-            f"--base-url {options.base_url}: is no web address; write it with its scheme and host, such as "
-            "http://127.0.0.1:8080/v1"
+            "--base-url is given several times: servers can share the scoring of labels, all in the same way; replies "
+            "are asked of one"
         )
     backend = BACKENDS[scheme]
     if not model:
@@ -173,10 +179,14 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
 
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     if options.base_url or name.startswith(_WEB):
-        address = options.base_url or name.partition("#")[0]
-        return ("decision" if address.rstrip("/").endswith(_DECISIONS) else "http"), name if options.base_url else ""
+        address = next(iter(options.addresses), name.partition("#")[0])
+        return _speaks(address), name if options.base_url else ""
     scheme, colon, rest = name.partition(":")
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
+
+
+def _speaks(url: str) -> str:
+    return "decision" if url.rstrip("/").endswith(_DECISIONS) else "http"
 
 
 def open_model(

@@ -31,8 +31,9 @@ _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    base_url: str | None = None
-    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY)."""
+    base_url: tuple[str, ...] | str | None = None
+    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY). For scores
+    several times: servers of the same model, which share the work."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"
@@ -67,6 +68,8 @@ class ModelOptions:
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
+        several = dict.fromkeys(self.addresses)
+        object.__setattr__(self, "base_url", tuple(several) if len(several) > 1 else next(iter(several), None))
         least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
         for name, least in least_of.items():
             value = getattr(self, name)
@@ -82,6 +85,11 @@ class ModelOptions:
             self.headers()
         if taken := sorted(self.body().keys() & _SET_BY_US):
             raise InputError(f"--extra-body: {taken[0]!r} is set by unslant; leave it out")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What ``base_url`` says, as several."""
+        return (self.base_url,) if isinstance(self.base_url, str) else tuple(self.base_url or ())
 
     def headers(self) -> dict[str, str]:
         """What ``header`` says, with the values of variables.

@@ -91,16 +91,14 @@ class Replica:
             with warnings.catch_warnings(record=True) as warned:
                 self._model = open_local(address)
             self._warned = tuple(str(warning.message) for warning in warned)
-        except UnslantError as error:  # told by the next call: Ray hands on no more than the text of what is raised here
+        except UnslantError as error:  # told when it is asked: of what is raised here, Ray keeps the text
             self._failed = error
 
     def about(self) -> About:
         if self._failed:
             raise self._failed
         model = self._model
-        return About(
-            model.name, dict(model.identity), model.engine, model.parameters, model.token_budget, self._warned
-        )
+        return About(model.name, dict(model.identity), model.engine, model.parameters, model.token_budget, self._warned)
 
     def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
         """The model's facts, as if it alone had been asked."""
@@ -204,9 +202,7 @@ class Pool:
                 last = _reason(error)
         raise ModelError(f"{self._model}: {DEATHS} actors of Ray died, one after the other ({last})")
 
-    def run(
-        self, units: Sequence[Unit], ask: Callable[[Any, Unit], Any], prompts: Sequence[Prompt]
-    ) -> Iterator[Part]:
+    def run(self, units: Sequence[Unit], ask: Callable[[Any, Unit], Any], prompts: Sequence[Prompt]) -> Iterator[Part]:
         """Do all of the work; yields what comes, as it comes, with positions among all prompts.
 
         Args:
@@ -417,9 +413,7 @@ def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[
     return list(found.values())
 
 
-def cut(
-    questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], actors: int, least: int
-) -> list[Unit]:
+def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], actors: int, least: int) -> list[Unit]:
     """Units of whole questions, in their order, each a part of what is then left, so that they get smaller.
 
     Args:
