@@ -67,6 +67,8 @@ class Backend:
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
+_LOADED = frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code"})
+_LARGE = frozenset({"revision", "device_map", "bits"})
 _RAY = frozenset({"ray", "ray_actors", "ray_gpus"})
 _OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY
 BACKENDS: dict[str, Backend] = {
@@ -74,7 +76,7 @@ BACKENDS: dict[str, Backend] = {
         "a local model",
         "NAME_OR_FOLDER",
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}) | _RAY,
+        _LOADED | _LARGE | _RAY | {"connections"},
         copies="unslant.scale.ray:open_ray",
         open_weights=True,
     ),
@@ -141,6 +143,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
     if options.ray is not None and (inside := [need for need in needs if need in ("attend", "train")]):
         raise InputError(f"--ray: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out --ray")
+    if options.bits and "train" in needs:
+        raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in BACKENDS.values() if need in other.can]

@@ -40,6 +40,12 @@ class ModelOptions:
     """auto, cpu, cuda or mps."""
     dtype: str = "auto"
     """auto, float32, bfloat16 or float16."""
+    revision: str | None = None
+    """Branch, tag or commit of a model of the Hub."""
+    device_map: str | None = None
+    """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
+    bits: int | None = None
+    """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
     trust_remote_code: bool = False
     """Run model code that comes with the weights."""
     allow_missing: bool = False
@@ -79,6 +85,10 @@ class ModelOptions:
             raise InputError("--ray-actors and --ray-gpus are about --ray: give it too")
         if self.ray_gpus is not None and self.ray_gpus < 0:
             raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
+        if self.bits not in (None, 4, 8):
+            raise InputError(f"bits {self.bits}: give 4 or 8")
+        if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:
+            raise InputError(f"--ray-gpus {self.ray_gpus:g}: a model uses one, unless --device-map spreads it")
         if self.server not in ("auto", *SERVERS):
             raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
         if self.header:

@@ -23,6 +23,8 @@ from unslant.prompts.prompt import Prompt
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
+INT8_TOLERANCE = 1e-1
+"""The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 
 _MIN_BUDGET = 16
 _UNLIMITED = 1 << 30
@@ -113,7 +115,8 @@ class TransformersModel:
     def facts(self) -> dict[str, object]:
         """What every result must tell of this model beside its identity.
 
-        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``half_precision``, if
+        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``quantization``: how
+        its weights are packed, if they are. ``half_precision``, if
         the model is in bfloat16 or float16: its
         :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
         where there is no memory for a copy. ``special_tokens``, if prompts spelled any: what became of them (``text``
@@ -122,6 +125,8 @@ class TransformersModel:
         found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
         if revision := getattr(self.model.config, "_commit_hash", None):
             found["revision"] = str(revision)
+        if getattr(self.model, "is_quantized", False):
+            found["quantization"] = _packing(self.model.config.quantization_config)
         if spelling := sorted(self.encoder.spelling):
             found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
@@ -254,9 +259,20 @@ class TransformersModel:
             return f"{type(error).__name__}: {error}".split("\n")[0]
         worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
         scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
-        if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
+        tolerance = TOLERANCE.get(self.dtype, 6e-2)
+        if getattr(self.model, "is_loaded_in_8bit", False):
+            tolerance = max(tolerance, INT8_TOLERANCE)
+        if not worst <= tolerance * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
+
+
+def _packing(config: Any) -> str:
+    """``bitsandbytes, 4 bits``; other methods by their name."""
+    told = config if isinstance(config, dict) else config.to_dict()
+    bits = 4 if told.get("load_in_4bit") else 8 if told.get("load_in_8bit") else told.get("bits")
+    method = getattr(told.get("quant_method"), "value", told.get("quant_method"))
+    return f"{method}, {bits} bits" if bits else str(method)
 
 
 def _probe(vocabulary: int, longest: int) -> list[Encoded]:
