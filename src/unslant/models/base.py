@@ -170,12 +170,20 @@ class Journal(Protocol):
         ...
 
 
-class ResumableModel(ScoringModel, Protocol):
-    """A model that tokenizes by itself and can go on where another process was stopped, bit for bit."""
+class TokenizingModel(ScoringModel, Protocol):
+    """A model that tokenizes by itself, so that a prompt is known by its tokens."""
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of the prompts."""
         ...
+
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        """As of any model; ``encoded`` is what :meth:`encode` gave, where it was called before."""
+        ...
+
+
+class ResumableModel(TokenizingModel, Protocol):
+    """A model that can go on where another process was stopped, bit for bit."""
 
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
@@ -193,6 +201,11 @@ def renders_prompts(model: object) -> bool:
 def is_remote(model: ScoringModel) -> TypeGuard[RemoteModel]:
     """Whether a model must be asked who it is."""
     return hasattr(type(model), "ask_identity")
+
+
+def tokenizes(model: ScoringModel) -> TypeGuard[TokenizingModel]:
+    """Whether a model tokenizes by itself."""
+    return hasattr(type(model), "encode")
 
 
 def is_resumable(model: ScoringModel) -> TypeGuard[ResumableModel]:
