@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.extras import missing
 from unslant.metrics import Estimate
+from unslant.reports.browser import QuestionBrowser
 from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
@@ -72,7 +73,7 @@ def render(pages: Sequence[Page]) -> str:
             charts=Markup(island({id: drawn.spec for id, drawn in drawings.items()})),
             meta_name=META_NAME,
             provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
-            browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
+            browser=_browser_view(browser) if browser else None,
         )
     )
 
@@ -116,6 +117,13 @@ def _policy(scripts: Iterable[str], style: str) -> str:
         f"default-src 'none'; script-src {allowed(scripts)}; style-src {allowed([style])}; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _browser_view(browser: QuestionBrowser) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    packed, shown = browser.packed()
+    return {"explanation": browser.told(shown), "data": Markup(packed)}
 
 
 def tile_view(tile: Tile) -> dict[str, str]:
