@@ -170,14 +170,14 @@ def test_many_questions_are_sampled_into_the_page_and_it_says_so(result: AuditRe
     data = unpacked(packed)
     assert sum(len(run["at"]) for run in data["runs"]) == len(data["questions"]) == shown
     full = unpacked(whole.packed()[0])
-    for run, everything, audit in zip(data["runs"], full["runs"], (result, other), strict=True):
+    for run, everything, own in zip(data["runs"], full["runs"], (result, other), strict=True):
         ids = [data["questions"][at]["id"] for at in run["at"]]
-        rows = [audit.scores.ids.index(name) for name in ids]
-        assert run["measures"]["pbm"] == [everything["measures"]["pbm"][row] for row in rows]
+        at = [own.scores.ids.index(name) for name in ids]
+        assert run["measures"]["pbm"] == [everything["measures"]["pbm"][row] for row in at]
         (raw,) = run["blocks"]
         assert raw["index"] == list(range(len(ids)))
         probs = np.frombuffer(base64.b64decode(raw["probs"]), "<u2").reshape(len(ids), raw["k"], raw["n"])
-        assert np.abs(probs / LEVELS - audit.scores.blocks[0].probs[rows]).max() < 1 / LEVELS
+        assert np.abs(probs / LEVELS - own.scores.blocks[0].probs[at]).max() < 1 / LEVELS
 
 
 def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def browser(runs: Mapping[str, AuditResult], sets: Mapping[str, str] | None = No
         dict.fromkeys(
             (of, key)
             for _, of, result in named
-            for key in (*(question.id for question in result.responses.questions), *result.scores.ids)
+            for key in [*(question.id for question in result.responses.questions), *result.scores.ids]
         )
     )
     most = MOST_BYTES_COMPARED if len(runs) > 1 else MOST_BYTES
@@ -73,14 +73,12 @@ def browser(runs: Mapping[str, AuditResult], sets: Mapping[str, str] | None = No
     return QuestionBrowser(EXPLANATION, METRICS["pbm"], FILTERS, SORTS, data, len(keys), most)
 
 
-def _questions(
-    named: Sequence[tuple[str, str, AuditResult]], place: Mapping[Key, int]
-) -> list[dict[str, Any]]:
+def _questions(named: Sequence[tuple[str, str, AuditResult]], place: Mapping[Key, int]) -> list[dict[str, Any]]:
     found: dict[Key, dict[str, Any]] = {}
     for _, of, result in named:
         for question in result.responses.questions:
             if (key := (of, question.id)) in place and key not in found:
-                record = {"id": question.id, "s": question.stem, "o": list(question.options)}
+                record: dict[str, Any] = {"id": question.id, "s": question.stem, "o": list(question.options)}
                 record |= {"a": sorted(question.answers), "u": question.subject, "p": list(question.pinned)}
                 found[key] = record | ({"c": question.context} if question.context else {})
     for _, of, result in named:
