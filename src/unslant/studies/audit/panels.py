@@ -35,7 +35,7 @@ MANY_FAILED = 0.05
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
-TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
+TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm", "label_mass")
 
 
 def page(result: AuditResult) -> Page:
@@ -198,9 +198,13 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     """The reported score beside the order-free ones, for one audit or several."""
     several = len(runs) > 1
     found = {name: whole_set(result.metrics) for name, result in runs.items()}
-    keys = (*SCORES, "over_orders.worst", "over_orders.best")
+    many = len(runs) > charts.MOST_SERIES  # runs are rows, and the scores series
+    keys = SCORES[:2] if many else (*SCORES, "over_orders.worst", "over_orders.best")
     marks = [
-        Mark(METRICS[key].label, value, name * several, stands_out=key == "accuracy")
+        Mark(
+            *((name, value, METRICS[key].label) if many else (METRICS[key].label, value, name * several)),
+            stands_out=key == "accuracy",
+        )
         for key in keys
         for name, values in found.items()
         if isinstance(value := values[key], Estimate) and value.defined
@@ -213,7 +217,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "score",
         "Scores of each run" if several else "One model, several scores",
         f"Points with 95 % intervals; {explanation}.",
-        lambda style: charts.intervals(marks, style, rows="score", line=chance),
+        lambda style: charts.intervals(marks, style, rows="run" if many else "score", line=chance),
     )
     return Panel(
         "score",

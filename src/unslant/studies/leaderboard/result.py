@@ -84,6 +84,7 @@ class Leaderboard(StudyResult):
     Attributes:
         audits: of every model on every set.
         models: best first; on the sets that all models have, and their questions that all have answers to.
+        chance: score of guessing, the mean over sets.
         neighbours: of each model and the next, whether they can be told apart.
         left_out: sets that not all models have; they count in ``entries`` only.
         unpaired: model -> questions without an answer in every order; nobody's score includes them.
@@ -94,6 +95,7 @@ class Leaderboard(StudyResult):
 
     audits: tuple[AuditResult, ...]
     models: tuple[Standing, ...]
+    chance: Estimate
     neighbours: tuple[Neighbours, ...]
     entries: tuple[Entry, ...]
     pbm_accuracy: tuple[PbmAccuracy, ...]
@@ -128,6 +130,7 @@ class Leaderboard(StudyResult):
         return cls(
             found,
             models,
+            pool.chance,
             neighbours(pool, models),
             tuple(entries),
             _correlations(entries),
@@ -140,6 +143,18 @@ class Leaderboard(StudyResult):
     @property
     def parts(self) -> Sequence[AuditResult]:
         return self.audits
+
+    @property
+    def runs(self) -> dict[str, AuditResult]:
+        """Every audit by its model; by model and set, where there are several sets."""
+        several = len({set_of(audit) for audit in self.audits}) > 1
+        named = zip(_names(self.audits), self.audits, strict=True)
+        return {f"{model}, {set_of(audit)}" if several else model: audit for model, audit in named}
+
+    @property
+    def sets_of_runs(self) -> dict[str, str]:
+        """The question set of each of :attr:`runs`."""
+        return {name: set_of(audit) for name, audit in self.runs.items()}
 
     @property
     def meta(self) -> dict[str, Any]:
