@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ PAPERS = """
 *[P5]: The Base-Rate Effect on LLM Benchmark Performance (Nvr-X)
 """
 """Shown where the pointer rests on a paper's key."""
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """The address of the project, where it has one, is the one of the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    config.repo_url = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"] or None
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
