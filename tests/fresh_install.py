@@ -2,7 +2,7 @@
 
     python -m tests.fresh_install dist/unslant-VERSION-py3-none-any.whl [PYTHON ...]
 
-once for each interpreter PYTHON, by default that which runs this. Ends with code 1 where anything differs from the page.
+once for each interpreter PYTHON, by default this one. Ends with code 1 where anything differs from the page.
 """
 
 from __future__ import annotations
