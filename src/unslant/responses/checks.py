@@ -77,6 +77,9 @@ class _Logged(_Part):
     right_by_first_tokens: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
 
 
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class ShardHeader(_Part):
     """What the table of a shard says of itself.
 
@@ -108,7 +111,8 @@ class _About(_Part):
     log_dir: str = ""
     example_prompt: str = ""
     seed: int = 0
-    cost: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    cost: dict[str, _Number] = {}
+    order_costs: dict[str, _Number] = {}
     settings: dict[str, Any] | list[str] = {}
     counts: _Composed = _Composed()
     loading: _Loading = _Loading()

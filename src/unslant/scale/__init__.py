@@ -1,1 +1,1 @@
-"""More than one machine: what all of them ask, the share of one, and one table from the tables of all."""
+"""More than one machine: shards of a run and one table from them, and a cluster that scores for one run."""

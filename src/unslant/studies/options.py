@@ -403,7 +403,9 @@ class UnknownOptionError(InputError, TypeError):
 def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
     """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
     start: Any = settings if settings is not None else kind()
-    known = sorted(f.name for f in dataclasses.fields(start))
+    known = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
+    if not isinstance(start, cast(Any, kind)):
+        raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(known)}")
     for name in options:
         if name not in known:
             raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")

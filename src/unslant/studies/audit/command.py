@@ -31,6 +31,8 @@ def audit(
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
     question in its rotations, at most 6. --dry-run tells the cost before; --adaptive asks most questions twice only.
 
+    With --until 0.02, questions come in random order, in some of their orders, until the score is known to +-0.02.
+
     With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
     your own) in place of asking a model; files of one model and the same questions in several orders belong together.
 
@@ -42,6 +44,8 @@ def audit(
     from unslant.models.open import gives_replies
 
     if log:
+        if settings.until is not None:
+            raise InputError("--until stops asking early, but with --log nothing is asked: leave it out")
         from unslant.studies.audit.logs import audit_logs
         from unslant.studies.outputs import check_outputs, write_outputs
 
