@@ -145,14 +145,14 @@ class Interrupted(RuleModel):
 
 def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_path: Path) -> None:
     asked = QUESTIONS[:100]
-    unbroken = audit(RuleModel(unsure), asked, until=0.2)
+    unbroken = audit(RuleModel(unsure), asked, until=0.15)
     prompts = unbroken.meta["until"]["prompts"]
     with Store(tmp_path / "s.sqlite3") as store:
         with pytest.raises(KeyboardInterrupt):
-            audit(StoredModel(Interrupted(450), store), asked, until=0.2)
+            audit(StoredModel(Interrupted(600), store), asked, until=0.15)
         rest = Interrupted(np.inf)
-        resumed = audit(StoredModel(rest, store), asked, until=0.2)
-        assert len(rest.seen) == prompts - 450
+        resumed = audit(StoredModel(rest, store), asked, until=0.15)
+        assert len(rest.seen) == prompts - 600
         assert resumed.metrics.to_dict() == unbroken.metrics.to_dict()
         assert resumed.meta["until"]["path"] == unbroken.meta["until"]["path"]
         later = Interrupted(np.inf)
@@ -162,7 +162,7 @@ def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_p
 
 def test_passages_are_drawn_whole() -> None:
     asked = [replace(q, context=f"passage {i // 5}") for i, q in enumerate(QUESTIONS)]
-    result = audit(RuleModel(knowing), asked, until=0.2)
+    result = audit(RuleModel(knowing), asked, until=0.15)
     passages = [int(name[1:]) // 5 for name in result.scores.ids]
     assert result.meta["until"]["reached"]
     assert {passages.count(one) for one in set(passages)} == {5}
@@ -185,7 +185,7 @@ def test_questions_of_several_sizes_and_pinned_options() -> None:
         for i, q in enumerate(QUESTIONS)
     ]  # fmt: skip
     model = RuleModel(lambda stem, labels, texts: [1 + (text == "red") for text in texts])
-    result = audit(model, asked, until=0.2)
+    result = audit(model, asked, until=0.15)
     assert result.meta["until"]["reached"]
     assert result.meta["until"]["whole"] == {"2": 2, "3": 6, "4": 24}
     assert result.metrics.counts.incomplete == 0
