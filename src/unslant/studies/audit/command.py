@@ -22,6 +22,7 @@ def audit(
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
+    shards: o.Shards = o.ShardOptions(),
 ) -> None:
     """Ask every question in many orders and measure how much of the score is bias.
 
@@ -57,12 +58,16 @@ def audit(
         raise InputError(
             "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
         )
+    if dry_run and shards.shard:
+        raise InputError("--dry-run is about the whole run: leave out --shard")
     if dry_run:
         from unslant.studies.audit.dry_run import estimate
 
         print("\n".join(estimate(model, questions, chosen, models, generate)))
         return
     from unslant.studies.audit.study import audit as run
+    from unslant.studies.audit.study import audit_responses
     from unslant.studies.recording import run_study
 
-    run_study(run, [model], questions, chosen, models, outputs, store, generate if in_words else None)
+    replies = generate if in_words else None
+    run_study(run, [model], questions, chosen, models, outputs, store, replies, part=(audit_responses, shards))
