@@ -42,7 +42,8 @@ def audit(
     A model that gives only replies is audited by these (:mod:`unslant.studies.audit.words`), as is any other with
     ``elicit="generate"``. Of others, labels are scored: every question is also shown as given, reversed, with labels
     reversed, with both reversed, and with labels shifted by one; a question without content is shown once per label
-    order and number of options. All results come from these scores.
+    order and number of options. All results come from these scores. With ``until``, no more is asked than it takes to
+    know the score so well (:mod:`unslant.studies.audit.until`).
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
