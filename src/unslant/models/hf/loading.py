@@ -121,7 +121,7 @@ def _tell_of_bfloat16() -> None:
 
 def _native_bfloat16(torch: Any) -> bool:
     """Whether the processor has instructions for bfloat16; what torch does not tell counts as no."""
-    known = getattr(torch.cpu, "get_capabilities", dict)()
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 

@@ -96,6 +96,6 @@ def result_of(responses: Responses) -> AuditResult:
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    settings = responses.meta.get("settings")  # once a list
-    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
-    return order_curve(scores, str(orders), responses.meta.get("order_costs"))
+    settings, runs = (responses.meta.get(name) for name in ("settings", "order_costs"))
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"  # once a list
+    return order_curve(scores, str(orders), runs if isinstance(runs, Mapping) else None)
