@@ -32,8 +32,7 @@ class ModelOptions:
     """Where a model is found and how it is run."""
 
     base_url: tuple[str, ...] | str | None = None
-    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY). For scores
-    several times: servers of the same model, which share the work."""
+    """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"
