@@ -25,6 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 
 from benchmarks.random_models import random_model, tokenizer
 from benchmarks.scaling import prompts_of
@@ -47,8 +48,15 @@ def seconds(model: Any, prompts: Sequence[Prompt]) -> float:
     return time.perf_counter() - begun
 
 
-def side_by_side(folder: str, prompts: Sequence[Prompt], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each contender in each repeat; contenders take turns."""
+def processor_seconds() -> float:
+    """Of this process and of all replicas so far."""
+    own = psutil.Process()
+    every = [own, *(one for one in own.children(recursive=True) if one.name().startswith("ray::"))]
+    return sum(sum(one.cpu_times()[:2]) for one in every)
+
+
+def side_by_side(folder: str, prompts: Sequence[Prompt], repeats: int) -> dict[str, list[tuple[float, float]]]:
+    """Wall-clock and processor seconds of each contender in each repeat; contenders take turns."""
     import torch
 
     cores = len(os.sched_getaffinity(0))
@@ -59,13 +67,15 @@ def side_by_side(folder: str, prompts: Sequence[Prompt], repeats: int) -> dict[s
         models[f"{actors} actor{'s' * (actors > 1)}, {cores // actors} threads each"] = open_model(
             folder, ray="local", ray_actors=actors
         )
-    found: dict[str, list[float]] = {name: [] for name in models}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in models}
     for model in models.values():  # start, load, warm up
         while sum(1 for _ in model.score(prompts[:ORDERS])) < ORDERS or not _all_there(model):
             time.sleep(0.5)
     for repeat in range(repeats):
         for name in sorted(models, reverse=bool(repeat % 2)):
-            found[name].append(seconds(models[name], prompts))
+            before = processor_seconds()
+            wall = seconds(models[name], prompts)
+            found[name].append((wall, processor_seconds() - before))
     return found
 
 
@@ -173,7 +183,7 @@ def _handover(folder: str, prompts: Sequence[Prompt]) -> float:
 
 
 def _report(
-    size: str, questions: int, measured: dict[str, list[float]], times: Sequence[float], handover: float
+    size: str, questions: int, measured: dict[str, list[tuple[float, float]]], times: Sequence[float], handover: float
 ) -> str:
     load = os.getloadavg()[0]
     first = next(iter(measured.values()))
@@ -189,15 +199,19 @@ def _report(
         f"{len(first)} repeats in turns on {len(os.sched_getaffinity(0))} cores; load average at the end {load:.1f}"
         f"{' (other work was running)' * (load > 3)}.",
         "",
-        "| | seconds, median | least | most | against one process |",
-        "|---|---|---|---|---|",
+        "| | wall-clock seconds: median, least to most | processor seconds: median | one process's wall-clock seconds, "
+        "as a multiple |",
+        "|---|---|---|---|",
     ]
     for name, found in measured.items():
-        ratio = median(other / own for other, own in zip(first, found, strict=True))
-        lines.append(f"| {name} | {median(found):.1f} | {min(found):.1f} | {max(found):.1f} | {ratio:.2f} |")
+        wall, processor = zip(*found, strict=True)
+        ratio = median(other[0] / own[0] for other, own in zip(first, found, strict=True))
+        spread = f"{median(wall):.1f}, {min(wall):.1f} to {max(wall):.1f}"
+        lines.append(f"| {name} | {spread} | {median(processor):.1f} | {ratio:.2f} |")
     lines += [
         "",
-        "The last column is the median over repeats of (seconds of one process / seconds), taken in the same repeat.",
+        "The last column is the median over repeats of (one process's seconds / seconds) in the same repeat. Where "
+        "other work takes turns on the same cores, processor seconds tell more.",
         "",
         f"## Simulated: MMLU's {MMLU:,} questions in {ORDERS} orders",
         "",

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "benchmarks.md": "benchmarks/RESULTS.md",
     "benchmarks-how.md": "benchmarks/README.md",
     "benchmarks-store.md": "benchmarks/STORE.md",
+    "benchmarks-ray.md": "benchmarks/RAY.md",
 }
 """Page -> file outside ``docs/``."""
 PAPERS = """

@@ -38,7 +38,8 @@ def about(made: str) -> Any:
 
 
 def group(*servers: FaultServer) -> Any:
-    return open_model("words", base_url=tuple(server.url for server in servers), retries=0, server="openai", connections=4)
+    urls = tuple(server.url for server in servers)
+    return open_model("words", base_url=urls, retries=0, server="openai", connections=4)
 
 
 def scores(model: Any, prompts: list[Prompt] = PROMPTS) -> list[list[float]]:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 
@@ -26,12 +26,17 @@ SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
 """Kinds of servers that are known, see :mod:`unslant.models.servers`."""
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
+if TYPE_CHECKING:
+    Addresses = tuple[str, ...] | str | None
+else:  # as flags
+    Addresses = tuple[str, ...] | None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    base_url: tuple[str, ...] | str | None = None
+    base_url: Addresses = None
     """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
