@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-slow test-real real lint types docs dist bench clean
+.PHONY: audit test test-slow test-ray test-real real lint types docs dist bench clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -18,6 +18,10 @@ test: lint types
 
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+
+test-ray: .venv/test.stamp
+	$(PIP) -e '.[ray]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/scale/test_ray.py
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
