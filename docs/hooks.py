@@ -18,6 +18,7 @@ ELSEWHERE = {
     "benchmarks-how.md": "benchmarks/README.md",
     "benchmarks-store.md": "benchmarks/STORE.md",
     "benchmarks-shards.md": "benchmarks/SHARDS.md",
+    "benchmarks-ray.md": "benchmarks/RAY.md",
 }
 """Page -> file outside ``docs/``."""
 PAPERS = """
