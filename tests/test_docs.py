@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from docs.count import DOCS, PAGES
+from docs.json_reference import sections
 from unslant.cli import EXIT_STATUS, app
 from unslant.studies.commands import EXIT_CODES
 from unslant.studies.readers import STUDIES, TOP
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "intervention-examples.md")  # prompts, no code
 FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w*)$", re.MULTILINE)
 
 
@@ -57,3 +56,11 @@ def test_papers_are_introduced_where_they_are_named(path: Path) -> None:
         first = re.search(rf"\[?\b{key}\b", text)
         assert first, key
         assert first[0] == f"[{key}", f"{path.name}: {key} is not a link where it stands first"
+
+
+@pytest.mark.slow
+def test_every_key_of_the_json_is_described() -> None:
+    """The page on JSON is made from results; a key that nothing describes would have an empty cell there."""
+    found = sections()
+    assert {study for _, study in found} >= set(STUDIES)
+    assert not [f"{name}: {path}" for (name, _), rows in found.items() for path, (_, said) in rows.items() if not said]

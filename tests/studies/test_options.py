@@ -25,6 +25,11 @@ def test_an_unknown_keyword_is_named_with_what_it_may_have_meant() -> None:
     assert model.seen == []
 
 
+def test_settings_that_are_no_settings_are_told_the_options() -> None:
+    with pytest.raises(unslant.InputError, match=r"settings=\['all'\]: give options by name: .*limit"):
+        with_options(AuditSettings, ["all"], {})  # type: ignore[type-var]
+
+
 def test_numbers_out_of_range_are_refused_by_name() -> None:
     with pytest.raises(unslant.InputError, match="shots -1: give 0 or more"):
         AuditSettings(shots=-1)

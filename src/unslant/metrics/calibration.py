@@ -17,7 +17,14 @@ _DRAWS, _AT_ONCE = 1000, 2_000_000
 
 @dataclass(frozen=True)
 class CalibrationBin(Jsonable):
-    """The answers whose confidence is more than ``above`` and at most ``to`` (in the first bin it can be 0)."""
+    """Answers of similar confidence.
+
+    Attributes:
+        above, to: their confidence is more than the one (in the first bin it can be 0) and at most the other.
+        replies: how many answers these are.
+        confidence: mean confidence.
+        right: share that is right.
+    """
 
     above: float
     to: float

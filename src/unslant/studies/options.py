@@ -31,6 +31,7 @@ from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
+from unslant.scale.options import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
     from unslant.prompts import Writer
@@ -348,6 +349,7 @@ Length = Annotated[LengthOptions, flags("Replies", 3)]
 Outputs = Annotated[OutputOptions, flags("Output", 4)]
 Reports = Annotated[ReportOptions, flags("Output", 4)]
 Stores = Annotated[StoreOptions, flags("Store", 5)]
+Shards = Annotated[ShardOptions, flags("Several machines", 6)]
 Logs = Annotated[
     tuple[Path, ...],
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
@@ -401,7 +403,9 @@ class UnknownOptionError(InputError, TypeError):
 def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
     """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
     start: Any = settings if settings is not None else kind()
-    known = sorted(f.name for f in dataclasses.fields(start))
+    known = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
+    if not isinstance(start, cast(Any, kind)):
+        raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(known)}")
     for name in options:
         if name not in known:
             raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")

@@ -28,6 +28,7 @@ class OrderReplies(Jsonable):
 
     Attributes:
         order: the option at each place, from the top; empty for all orders together.
+        replies: all that came.
         answered: naming one option; none_or_several: naming none or several of them.
         failed: requests that got no reply.
     """

@@ -150,9 +150,13 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
 
 @dataclass(frozen=True)
 class Hypothesis(Jsonable):
-    """One of the paper's hypotheses and its outcome, in ``words`` with its numbers.
+    """One of P5's hypotheses and its outcome.
 
-    ``name`` is ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by ours (``H3, own base rates``).
+    Attributes:
+        name: ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by unslant's (``H3, own base rates``).
+        claim: what it says.
+        verdict: whether it holds.
+        words: why, with its numbers.
     """
 
     name: str

@@ -95,6 +95,7 @@ class PooledCorrelation:
         p: two-sided, assuming independent pairs. With only n distinct base rates it is too small when labels differ in
             accuracy for any reason, hence ``assignment_p``.
         assignment_p: share of the assignments of base rates to labels with r at least as high; never below 1/n!.
+        pairs: of subject and label.
     """
 
     r: Estimate

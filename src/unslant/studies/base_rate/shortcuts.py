@@ -81,6 +81,8 @@ class Shortcut:
         follow_chance: expected ``follow`` if wrong answers were random.
         excess: ``follow`` minus ``follow_chance``, paired by question.
         applies: share of questions with a pick.
+        earns: whether the shortcut alone scores above guessing.
+        followed: whether wrong answers follow it more often than by chance.
     """
 
     name: str

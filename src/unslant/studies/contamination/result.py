@@ -15,9 +15,14 @@ from unslant.studies.unbiased.result import UnbiasedResult
 
 @dataclass(frozen=True)
 class ContaminationResult(StudyResult):
-    """The clean model (``before``) and the suspected one (``after``) on the same questions.
+    """The clean model and the suspected one on the same questions.
 
-    Gains are after minus before, paired by question; ``excess`` is what the published form gained beyond what survives.
+    Attributes:
+        before, after: the clean and the suspected model.
+        vanilla_gain, ours_gain: as published and under interventions, after minus before, paired by question.
+        excess: what the published form gained beyond what survives interventions.
+        trained: what fine-tuning did: epochs run, share answered right during the last, questions; None without any.
+        training: its settings; None without any.
     """
 
     study = "contamination"

@@ -39,6 +39,8 @@ class Entry(Jsonable):
 
     Attributes:
         fitted_on: name of the set; empty if it needs no fit.
+        transferred: whether that is another set than the one measured.
+        spent: tokens, presentations and seconds a question, and once for fitting.
         measures: :data:`MEASURES` and raw ``ckld``.
         change: of :data:`MEASURES` from the undebiased model, on the same questions.
         constructed: measures that are 0 by construction: the answer is the same however options are listed.

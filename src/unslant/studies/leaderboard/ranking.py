@@ -47,6 +47,7 @@ class Neighbours(Jsonable):
     """A model and the next in rank.
 
     Attributes:
+        higher, lower: names of the models.
         difference: of their order-free scores, paired by question.
         p: of "they are equally good", corrected for the number of pairs (Holm 1979).
         told_apart: whether ``p`` is below 0.05 and the interval of the difference excludes 0.

@@ -60,6 +60,7 @@ class Way(Jsonable):
     One order is the published score; the others vote over all orders, so that their PBM is 0 by construction.
 
     Attributes:
+        way: ``one order``, or how the vote over all orders is computed.
         tokens: that go through the model; None where the server does not tell. For one order, those of each prompt
             alone by the mean length of a prompt.
         saved: share of the tokens of all orders, each prompt alone; None for one order.
@@ -86,6 +87,7 @@ class Leaderboard(StudyResult):
         models: best first; on the sets that all models have, and their questions that all have answers to.
         chance: score of guessing, the mean over sets.
         neighbours: of each model and the next, whether they can be told apart.
+        sets: set -> questions that count.
         left_out: sets that not all models have; they count in ``entries`` only.
         unpaired: model -> questions without an answer in every order; nobody's score includes them.
     """
@@ -236,7 +238,7 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
         ]
     plain = float(cost.tokens_plain)
     ways = {
-        ONE: plain * questions / cost.prompts,
+        ONE: float(cost.tokens_ordinary) or plain * questions / cost.prompts,
         PLAIN: plain,
         CACHED: float(cost.tokens_baqckv),
         TREE: float(cost.tokens),

@@ -34,7 +34,13 @@ class ModelBias:
 
 @dataclass(frozen=True)
 class ProbeResult(StudyResult):
-    """The bias of every model, and the confidences and accuracies (model -> subject -> accuracy) it rests on."""
+    """The bias of every model, and what it rests on.
+
+    Attributes:
+        table: every model's confidence in every question.
+        accuracy: model -> subject -> accuracy.
+        models: model -> its bias.
+    """
 
     study = "probe"
     unwritten = ("table", "meta")

@@ -33,7 +33,13 @@ _SPECIAL = re.compile(
 
 @dataclass(frozen=True)
 class ColumnUse(Jsonable):
-    """One column: the field it became (empty: none), and its first values, shortened."""
+    """One column.
+
+    Attributes:
+        column: its name.
+        field: what it became; empty: nothing.
+        examples: its first values, shortened.
+    """
 
     column: str
     field: str
@@ -42,7 +48,14 @@ class ColumnUse(Jsonable):
 
 @dataclass(frozen=True)
 class Oddity(Jsonable):
-    """Something to look at: how many questions or records have it, the first one's id or place, and what follows."""
+    """Something to look at.
+
+    Attributes:
+        name: what is odd.
+        count: how many questions or records have it.
+        first: id or place of the first one.
+        meaning: what follows from it.
+    """
 
     name: str
     count: int
