@@ -135,7 +135,7 @@ def attention_over_orders(
         raise ModelError(f"{asked.name}: only models that transformers runs here show their attention")
     elicitation = Cloze(chosen.writer())
     found = last_token_attention(asked, [elicitation.prompts(one)[0] for one in shown])
-    return _of(asked.name, question, [one.contents for one in shown], found)
+    return _of(asked.name.rstrip("/").split("/")[-1], question, [one.contents for one in shown], found)
 
 
 def _of(
