@@ -1,4 +1,4 @@
-"""The page on JSON, written from small results of every study when the site is built."""
+"""Pages that are written when the site is built: the command line, and the JSON from small results of every study."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+
+def cli() -> str:
+    """Every command with its options, from the command line itself."""
+    from unslant.cli import app
+
+    def inherit(group: Any) -> None:  # which the generator does not do
+        for name in group:
+            if not name.startswith("-"):
+                group[name].default_parameter = app.default_parameter
+                group[name].group_parameters = app.group_parameters
+                inherit(group[name])
+
+    inherit(app)
+    text = app.generate_docs(heading_level=1)
+    text = re.sub(r"^# unslant$", "# Command line", text, count=1, flags=re.M)
+    return re.sub(r"\n## Table of Contents\n.*?(?=\n\*\*Commands)", "", text, count=1, flags=re.S)
+
 
 JSON = """# JSON, key by key
 
