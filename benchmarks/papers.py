@@ -232,7 +232,7 @@ def p5() -> Blocks:
             apart = max(apart, *(abs(cell.difference) for cell in cells))
             rows.append((f"{model}, {kind}", *(f"{cell.published:.3f} / {cell.ours.value:.3f}" for cell in cells)))
         found = [one.by_subject for one in result.found.values()]
-        medians.append((model, *(f"{one.median.value:.2f}" if one else "–" for one in found)))
+        medians.append((model, *(f"{one.median.value:.2f}".replace("-", "−") if one else "–" for one in found)))
         if model != "LLaMa2-7B":
             for part, of in (
                 ("base-rates", "base rates"),
