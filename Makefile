@@ -6,15 +6,20 @@
 #   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-slow test-real real lint types docs dist bench clean
+.PHONY: audit test test-thorough test-slow test-real real lint types docs dist bench bench-compare clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not real" -n 3 --dist loadfile
+	$(PYTEST) -m "not thorough and not slow and not real"
+
+# the tests that take seconds each, and the properties with eight times as many examples
+test-thorough: .venv/test.stamp
+	$(PYTEST) -m "(thorough or hypothesis) and not slow and not real" --hypothesis-profile=thorough
 
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
@@ -51,9 +56,16 @@ dist: | .venv/bin/python
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# BENCH="--sizes 20M --questions 2 --repeats 2" for a quick look; --sizes real needs the model of make real.
 bench: .venv/test.stamp
 	$(PIP) -e '.[bench]'
-	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.compare $(BENCH)
+
+# The committed results against a run of now, which is left in .bench/.
+bench-compare: .venv/test.stamp
+	$(PIP) -e '.[bench]'
+	$(BIN)/python -m benchmarks.compare --out .bench $(BENCH)
+	$(BIN)/python -m benchmarks.changes benchmarks/results.json .bench/results.json
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("unslant needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -72,4 +84,4 @@ bench: .venv/test.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .real site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .real .bench site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,7 +29,8 @@ class LlamaCpp:
         settings.n_ctx, settings.n_parallel, settings.warmup = 4096, 1, False
         settings.n_batch = settings.n_ubatch = 2048
         settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
-        settings.cache_ram_mib = 0  # or prompts of earlier runs would be found again
+        # Only the prompt before is reused: no store of earlier prompts, no checkpoints, none kept of an idle slot.
+        settings.cache_ram_mib, settings.n_ctx_checkpoints, settings.cache_idle_slots = 0, 0, False
         settings.verbosity = -1
         self._server = xllamacpp.Server(settings)
         self._tokenizer = tokenizer

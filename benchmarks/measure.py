@@ -80,9 +80,15 @@ def machine() -> dict[str, str]:
         "processor": f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores",
         "threads": str(torch.get_num_threads()),
         "memory": f"{memory:.0f} GiB",
+        "load": load(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": ", ".join(versions),
     }
+
+
+def load() -> str:
+    """Processes that want to run, mean of the last minute; more than one run's own threads are others."""
+    return f"{os.getloadavg()[0]:.1f}"
 
 
 def _version(name: str) -> str:

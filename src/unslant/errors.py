@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
@@ -91,6 +91,18 @@ def first_line(error: BaseException) -> str:
 def without_user_info(text: str) -> str:
     """A message, or a word of a command, without the user and password that an address in it may hold."""
     return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)
+
+
+def without_options(words: Iterable[str], options: Collection[str], switches: Collection[str] = ()) -> list[str]:
+    """The words of a command without some ``options`` and their values, and without some ``switches``."""
+    found, skips = [], False
+    for word in words:
+        option, sign, _ = word.partition("=")
+        option = option.replace("_", "-")
+        if not skips and option not in switches and option not in options:
+            found.append(word)
+        skips = not skips and option in options and not sign
+    return found
 
 
 def recordable(command: Iterable[str]) -> list[str]:

@@ -23,6 +23,8 @@ EXTRAS = {
     "openai": "unslant[inspect]",
     "openpyxl": "unslant[excel]",
     "pandas": "pandas",
+    "ray": "unslant[ray]",
+    "bitsandbytes": "bitsandbytes",
 }
 """Module -> what installs it."""
 

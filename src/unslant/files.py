@@ -42,17 +42,30 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
         InputError: if it cannot be read, is damaged, or is larger than ``limit``.
     """
     try:
-        status = os.stat(path)
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError.at(path, "is a folder; give the file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError.at(path, "is not a regular file; copy its content to one first")
-        if status.st_size > limit:
-            raise InputError.at(path, f"has {_mb(status.st_size)}; at most {_mb(limit)} are read, so split it")
+        size_of(path, limit)
         content = path.read_bytes()
     except (OSError, ValueError) as error:
         raise InputError.at(path, _reason(error)) from None
     return _unpacked(content, path, limit) if path.suffix.lower() == ".gz" else content
+
+
+def size_of(path: Path, limit: int = sys.maxsize) -> int:
+    """Size of a regular file in bytes.
+
+    Raises:
+        InputError: if it is none, or is larger than ``limit``.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise InputError.at(path, _reason(error)) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError.at(path, "is a folder; give the file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError.at(path, "is not a regular file; copy its content to one first")
+    if status.st_size > limit:
+        raise InputError.at(path, f"has {_mb(status.st_size)}; at most {_mb(limit)} are read, so split it")
+    return status.st_size
 
 
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
@@ -118,20 +131,21 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {error}"
 
 
-def check_parquet(file: Any, size: int, most: int = MAX_VALUES) -> None:
+def check_parquet(file: Any, size: int, most: int = MAX_VALUES, most_bytes: int = MAX_BYTES) -> None:
     """Refuse a Parquet file whose few bytes stand for more than can be held.
 
     Args:
         file: pyarrow's ``ParquetFile``.
         size: of the file, in bytes.
         most: values it may hold.
+        most_bytes: bytes that these may take.
 
     Raises:
         ValueError: saying what is too much.
         Exception: any other that pyarrow raises for a damaged file.
     """
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    if sum(group.total_byte_size for group in groups) > most_unpacked(size, MAX_BYTES):
+    if sum(group.total_byte_size for group in groups) > most_unpacked(size, most_bytes):
         raise ValueError("unpacks to more than can be read; split it")
     file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]
@@ -146,17 +160,48 @@ def read_parquet(path: Path) -> Any:
         InputError: if it is none, is damaged, or holds too much.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     content = read_bytes(path)
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content), MAX_CELLS)
         table = file.read()
         table.validate(full=True)
+    return table
+
+
+def parquet_batches(path: Path, rows: int) -> Iterator[Any]:
+    """The tables that a Parquet file of any size consists of, at most ``rows`` each, as :func:`read_parquet` gives all.
+
+    Raises:
+        InputError: if it is none, or is damaged.
+    """
+    import pyarrow as pa
+
+    with opened_parquet(path) as file:
+        check_parquet(file, size_of(path), sys.maxsize, sys.maxsize)
+        for batch in file.iter_batches(rows):
+            table = pa.Table.from_batches([batch])
+            table.validate(full=True)
+            yield table
+
+
+@contextmanager
+def opened_parquet(path: Path, source: Any = None) -> Iterator[Any]:
+    """pyarrow's ``ParquetFile``; what fails in it becomes an InputError that names the file.
+
+    Args:
+        source: the file's content; by default the file itself, which may be larger than memory.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        size_of(path)
+        with pq.ParquetFile(source if source is not None else path, page_checksum_verification=True) as file:
+            yield file
+    except InputError:
+        raise
     except Exception as error:  # a damaged file fails in the library in many ways
         raise InputError.at(path, f"not a Parquet file that can be read: {first_line(error)}") from None
-    return table
 
 
 # JSON

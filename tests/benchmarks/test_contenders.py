@@ -11,7 +11,7 @@ from benchmarks.measure import measured
 from benchmarks.random_models import Shape, random_model, tokenizer
 from benchmarks.results import geometric_mean, speedups
 from benchmarks.workloads import WORKLOADS
-from unslant.models.hf.tokenization import Encoder
+from unslant.models.hf.tokenization import Encoder, common_prefix
 from unslant.models.hf.tree import other_costs
 
 pytestmark = pytest.mark.slow
@@ -84,3 +84,22 @@ def test_speedups_pair_the_repeats():
     cell = {"runs": {"unslant": done(1.0, 2.0, 4.0), "plain": done(3.0, 8.0)}}
     assert speedups(cell, "plain", "seconds") == [3.0, 4.0]
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+
+
+def test_llamacpp_remembers_only_the_prompt_before(model, words, tmp_path):
+    """Every repeat computes what the one before did: each prompt but the beginning it shares with the last one."""
+    pytest.importorskip("xllamacpp", reason="xllamacpp is in the extra 'bench'")
+    from benchmarks.llamacpp import LlamaCpp
+
+    random_models.write_gguf(model, words, tmp_path / "model.gguf")
+    contender = LlamaCpp(tmp_path / "model.gguf", words, 1)
+    prompts = WORKLOADS[0].make(2)
+    contexts = [item.context for item in Encoder(words).encode(prompts)]
+    shared = [common_prefix(a, b) for a, b in zip([np.zeros(1, np.int32), *contexts], contexts, strict=False)]
+    expected = sum(len(ids) - min(own, len(ids) - 1) for ids, own in zip(contexts, shared, strict=True))
+    spent = []
+    for _ in range(3):
+        contender.prepare()
+        contender.score(prompts)
+        spent.append(contender.tokens)
+    assert spent == [expected + len(prompts)] * 3  # the server counts one token more a prompt

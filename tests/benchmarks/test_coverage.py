@@ -12,6 +12,7 @@ from benchmarks.coverage import END, MODELS, SETS, START, Coverage, Number, cove
 DOCS = Path(__file__).parents[2] / "docs" / "intervals.md"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "model", "n"),
     [

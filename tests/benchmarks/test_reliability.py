@@ -13,6 +13,7 @@ from benchmarks.reliability.readers import READERS
 from unslant.models.stored import StoredModel
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_refused(tmp_path: Path, name: str):
     outcomes = [one(READERS[name], seed=20, case=case, folder=tmp_path) for case in range(25)]

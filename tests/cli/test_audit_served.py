@@ -19,6 +19,7 @@ pytest.importorskip("gguf", reason="serving tests need the test extra: pip insta
 pytest.importorskip("xllamacpp", reason="serving tests need the test extra: pip install 'unslant[test]'")
 
 
+@pytest.mark.thorough
 def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran], tmp_path: Path) -> None:
     from training.export_gguf import export_gguf
 

@@ -329,6 +329,7 @@ def slow() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         yield start
 
 
+@pytest.mark.thorough
 def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions, slow) -> None:
     for command in (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN")):
         process = slow(*(run_ids(unslant)[0] if word == "RUN" else word for word in command))

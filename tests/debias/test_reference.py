@@ -37,6 +37,7 @@ def right(questions: list[Question], method: str, model: str, fit: list[Question
     return float(np.mean([o.choice in q.answers for q, o in zip(questions, answers.outcomes, strict=True)]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["embedded", "b"])
 def test_vote_lifts_half_learned_facts(name: str) -> None:
     questions = list(sets(limit=120)[name])

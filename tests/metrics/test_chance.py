@@ -26,6 +26,7 @@ def test_answers_by_hand() -> None:
     assert found.excess.value == pytest.approx((right - chance).mean())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(4,), (2, 3, 4, 5, 6, 7, 8)])
 @pytest.mark.parametrize("count", [20, 100])
 def test_a_random_model_is_rarely_above_chance(sizes: tuple[int, ...], count: int) -> None:

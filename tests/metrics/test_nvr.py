@@ -50,6 +50,7 @@ def _never_first(rng: np.random.Generator, n: int) -> int:
     return int(rng.integers(1, n))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", range(2, 7))
 @pytest.mark.parametrize(
     ("choice", "expected"), [(_guess, guess_score), (_first, lambda n: 0.0), (_never_first, never_score)]

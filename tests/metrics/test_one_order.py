@@ -67,6 +67,7 @@ def test_few_questions_are_tested_exactly() -> None:
     assert chi2_contingency(np.array([right, counts - right]), correction=False).pvalue < exact / 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [24, 60])
 def test_the_test_of_places_holds_its_level_and_v_is_0_for_a_fair_model(size: int) -> None:
     """Right answers of a model that knows 90 %: so few are wrong that chi-squared's distribution is no guide."""

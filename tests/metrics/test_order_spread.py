@@ -32,6 +32,7 @@ def test_orders_that_never_decide_do_not_differ() -> None:
     assert (found.q, found.p) == (0, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "questions"),
     [(Planted(knows=0), 100), (Planted(label=at(0, 60), knows=0), 100), (Planted(label=at(0, 60), knows=0), 400)],
@@ -68,6 +69,7 @@ def test_the_corrected_value_is_the_planted_spread() -> None:
     assert np.mean([f.acc_std_corrected.value for f in found]) == pytest.approx(0.125, rel=0.08)
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 10**6), st.sampled_from([(4,), (2, 3, 5), (6,)]))
 def test_worst_mean_best(seed: int, sizes: tuple[int, ...]) -> None:
     metrics = compute(planted_scores(Planted(), 12, sizes, seed=seed))

@@ -57,6 +57,7 @@ def phrases(model: Planted, count: int = 400, seeds: int = SEEDS, **how: object)
     return Counter(preference(planted_scores(model, count, seed=s, **how)).phrase for s in range(seeds))  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("model", "four", "mixed"), HABITS, ids=[f"{i} {h[1]}" for i, h in enumerate(HABITS)])
 @pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
 def test_what_is_planted_is_said(model: Planted, four: str, mixed: str, sizes: tuple[int, ...]) -> None:
@@ -239,6 +240,7 @@ def test_from_a_table_of_responses(answerer: Answerer, named: str, sizes: tuple[
     assert row.p < 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(2,), (4,), MIXED], ids=["two options", "four options", "mixed"])
 def test_fair_guessers_are_not_accused(sizes: tuple[int, ...]) -> None:
     for seed in range(8):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
@@ -75,7 +75,6 @@ def test_reversed_labels_are_kept_apart_from_positions() -> None:
     assert scores.both_reversed.labels[0].tolist() == [0, 1, 2, 3]
 
 
-@settings(max_examples=40)
 @given(st.integers(2, 7).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=n))))
 def test_reversal_keeps_pinned_options(case: tuple[int, set[int]]) -> None:
     n, pinned = case

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.metrics import OrderScores, measure, read_scores, vote
@@ -26,7 +26,6 @@ def page_model(coarse: bool):
     return answer
 
 
-@settings(max_examples=60)
 @given(
     st.integers(2, 6).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.booleans(), st.integers(0, 10**6))),
     st.sampled_from(["all", "cyclic", "7", "balanced:24"]),

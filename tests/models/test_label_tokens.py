@@ -33,6 +33,7 @@ def prompts(labels: str, *, template: str = "plain", chat: bool = False, to_end:
     return elicitation.prompts(present(TEN, alphabet=parse_labels(labels)))
 
 
+@pytest.mark.thorough
 def test_ten_numbers_are_refused_where_digits_are_tokens_before_anything_is_scored(zoo_model: ZooFolder) -> None:
     model = load(zoo_model("llama"))
     with pytest.raises(ModelError, match=r"labels '1' and '10'.*can never be the more probable one; use --labels A"):
@@ -42,6 +43,7 @@ def test_ten_numbers_are_refused_where_digits_are_tokens_before_anything_is_scor
     assert unslant.audit(model, few, labels="1", orders="given").responses
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "works"), [("llama", "A"), ("gpt-neox", "A"), ("phi3", "A")])
 @pytest.mark.parametrize(
     "template", ["plain", *(pytest.param(n, marks=pytest.mark.slow) for n in ("arc", "qasc", "teleqna"))]
@@ -80,6 +82,7 @@ def test_a_label_begun_by_another_can_win_when_scored_to_its_end(zoo_model: ZooF
     assert found[0][9] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_in_a_chat_the_end_is_that_of_the_turn(zoo_model: ZooFolder) -> None:
     encoder = encoder_of(zoo_model("llama-chat"))
     (item,) = encoder.encode(prompts("1", chat=True, to_end=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import sys
+import warnings
 
 import pytest
 import torch
@@ -208,3 +209,26 @@ def test_context_limit_is_read_from_every_spelling():
     assert _context_limit(AutoConfig.for_model("gpt2", n_positions=77)) == 77
     assert _context_limit(AutoConfig.for_model("llama", max_position_embeddings=99)) == 99
     assert _context_limit(AutoConfig.for_model("mamba")) > 1_000_000
+
+
+def test_bfloat16_is_offered_once_where_the_processor_has_it_and_the_model_is_large(
+    zoo_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(zoo_model("llama", small=True))
+    monkeypatch.setattr(loading, "LARGE", 1)
+
+    def told(has: bool, **options: str) -> list[str]:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has}, raising=False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            load_model(folder, **options)
+        return [str(one.message) for one in caught if "--dtype bfloat16" in str(one.message)]
+
+    loading._tell_of_bfloat16.cache_clear()
+    assert not told(False)
+    assert not told(True, dtype="float32")
+    assert len(told(True)) == 1
+    assert not told(True)
+    loading._tell_of_bfloat16.cache_clear()
+    monkeypatch.setattr(loading, "LARGE", 1 << 40)
+    assert not told(True)

@@ -227,6 +227,7 @@ def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
             assert json.loads(reply.read())["tokens"] == tokenizer.encode(text, add_special_tokens=False).ids
 
 
+@pytest.mark.thorough
 def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
     from unslant.models import load_model
     from unslant.studies.audit.study import audit

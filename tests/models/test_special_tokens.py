@@ -46,6 +46,7 @@ def encoded(encoder: Encoder, prompt: Prompt) -> list[list[int]]:
     return [[*found.context.tolist(), *ids.tolist()] for ids in found.candidates]
 
 
+@pytest.mark.thorough
 def test_a_question_cannot_end_its_turn(encoder):
     tokenizer = encoder.tokenizer
     encoder.spelling.clear()
@@ -82,7 +83,7 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
 @pytest.mark.parametrize("encoder", SOME, indirect=True)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(contents=st.lists(pieces, min_size=1, max_size=3), begun=pieces)
 def test_the_template_alone_decides_on_control_tokens(encoder, contents, begun):
     messages = tuple(Message("user", content) for content in contents)
@@ -92,7 +93,7 @@ def test_the_template_alone_decides_on_control_tokens(encoder, contents, begun):
 
 
 @pytest.mark.parametrize("encoder", SOME, indirect=True)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text(max_size=30))
 def test_what_spells_nothing_is_what_transformers_makes_of_it(encoder, text):
     text, tokenizer = f"Q: {text}\nA:", encoder.tokenizer

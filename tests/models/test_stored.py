@@ -119,6 +119,7 @@ def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, p
     assert counts(again.cost) == counts(first.cost)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("written_at_once")
 @pytest.mark.parametrize("ahead", [25, 35, None])
 def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: Store, prompts, ahead) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,12 +32,13 @@ TEXT = st.lists(
 ).map(lambda lines: "".join(line + end for line, end in lines))
 
 _encoders: dict[str, Encoder] = {}
+_tokenizer = cache(AutoTokenizer.from_pretrained)
 
 
 @pytest.fixture(params=[variant(name) for name in NAMES])
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
-        _encoders[request.param] = Encoder(AutoTokenizer.from_pretrained(zoo_model(request.param)), "allow")
+        _encoders[request.param] = Encoder(_tokenizer(zoo_model(request.param)), "allow")
     return _encoders[request.param]
 
 
@@ -43,7 +46,7 @@ def whole_ids(tokenizer, text: str) -> list[int]:
     return tokenizer(text)["input_ids"]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=TEXT)
 def test_lines_one_by_one_equal_the_whole_text(encoder: Encoder, text: str):
     assert encoder._by_line, "lines must be cached for this tokenizer, or the test shows nothing"
@@ -92,7 +95,7 @@ def test_tokenizers_that_may_join_lines_are_used_on_whole_texts(why):
 
 
 def test_a_tokenizer_found_to_join_lines_is_used_on_whole_texts(zoo_model):
-    encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("llama")))
+    encoder = Encoder(_tokenizer(zoo_model("llama")))
     encoder._pieces["", "One line.\n"] = np.array([5, 6, 7], dtype=np.int32)
     (encoded,) = encoder.encode([Prompt("One line.\nAnswer:", (" A", " B"))])
     assert not encoder._by_line
@@ -113,7 +116,7 @@ def test_a_tokenizer_found_to_join_lines_is_used_on_whole_texts(zoo_model):
     ],
 )
 def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text, labels):
-    encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model(name)))
+    encoder = Encoder(_tokenizer(zoo_model(name)))
     text = "Question: which?\nA. one\nB. two\n" + text
     encoded = encoder._encode_one(Prompt(text, tuple(labels)), text)  # as it is before any set of labels is refused
     for ids, label in zip(encoded.candidates, labels, strict=True):
@@ -125,7 +128,7 @@ def test_context_and_candidates_are_the_whole_tokenization(zoo_model, name, text
 
 
 def test_a_label_that_begins_another_keeps_a_token_of_its_own(zoo_model):
-    encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("llama")))
+    encoder = Encoder(_tokenizer(zoo_model("llama")))
     encoded = encoder._encode_one(Prompt("Answer: ", ("1", "10")), "Answer: ")
     one, ten = encoded.candidates
     assert len(one) == 1
@@ -134,7 +137,7 @@ def test_a_label_that_begins_another_keeps_a_token_of_its_own(zoo_model):
 
 
 def test_chat_template_writes_its_own_special_tokens(zoo_model):
-    tokenizer = AutoTokenizer.from_pretrained(zoo_model("phi3"))
+    tokenizer = _tokenizer(zoo_model("phi3"))
     encoder = Encoder(tokenizer)
     messages = (Message("user", "Which gas?\nA. one\nB. two"), Message("assistant", "A"), Message("user", "And?\nA. x"))
     (encoded,) = encoder.encode([Prompt("The answer is", (" A", " B"), messages)])
@@ -145,7 +148,7 @@ def test_chat_template_writes_its_own_special_tokens(zoo_model):
 
 
 def test_special_tokens_in_a_question_are_read_as_transformers_reads_them_where_allowed(zoo_model):
-    tokenizer = AutoTokenizer.from_pretrained(zoo_model("llama"))
+    tokenizer = _tokenizer(zoo_model("llama"))
     (encoded,) = Encoder(tokenizer, special_tokens="allow").encode(
         [Prompt("Which tag ends it?\nA. </s>\nB. <s>\nAnswer:", (" A", " B"))]
     )
@@ -155,20 +158,20 @@ def test_special_tokens_in_a_question_are_read_as_transformers_reads_them_where_
 
 @pytest.mark.parametrize("text", ["Answer:", ""])
 def test_an_empty_answer_is_refused_with_its_question(zoo_model, text):
-    encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("gpt2")))
+    encoder = Encoder(_tokenizer(zoo_model("gpt2")))
     continuations = ("", "A") if text else ("A", "B")
     with pytest.raises(ModelError, match="'q17'"):
         encoder.encode([Prompt(text, continuations, group="q17")])
 
 
 def test_chat_without_a_template_is_refused(zoo_model):
-    encoder = Encoder(AutoTokenizer.from_pretrained(zoo_model("gpt2")))
+    encoder = Encoder(_tokenizer(zoo_model("gpt2")))
     with pytest.raises(ModelError, match="no chat template"):
         encoder.encode([Prompt("", ("A", "B"), (Message("user", "Which?"),))])
 
 
 def test_a_chat_the_template_refuses_is_an_error_with_its_words(zoo_model):
-    tokenizer = AutoTokenizer.from_pretrained(zoo_model("gpt2"))
+    tokenizer = _tokenizer(zoo_model("gpt2"))
     tokenizer.chat_template = "{{ raise_exception('system messages are not for me') }}"
     with pytest.raises(ModelError, match="system messages are not for me"):
         Encoder(tokenizer).encode([Prompt("", ("A", "B"), (Message("user", "Which?"),))])

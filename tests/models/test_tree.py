@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
@@ -51,7 +51,6 @@ _CANDIDATES = st.lists(
 PROMPTS = st.lists(st.builds(Encoded, _IDS, _CANDIDATES), min_size=1, max_size=12)
 
 
-@settings(max_examples=60)
 @given(
     calls=st.lists(PROMPTS, min_size=1, max_size=3),
     budget=st.sampled_from([1, 2, 5, 13, 40, 1000]),

@@ -18,6 +18,7 @@ TEXT = (
 ONLY_SLIDING = {"mistral-sliding", "phi3-sliding"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [variant(name) for name in sorted(ZOO)])
 def test_loads_and_every_token_matters(zoo_model, name):
     folder = zoo_model(name)

@@ -35,6 +35,7 @@ def cases(name: str) -> list[tuple[str, list[int]]]:
     return [(text, [int(i) for i in line.split()]) for text, line in zip(texts, lines, strict=True)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n == "deepseek-llm" else n for n in REFERENCED]
 )

@@ -49,6 +49,7 @@ def run_inspect(tmp_path, url, *arguments, inspect=INSPECT):
     )
 
 
+@pytest.mark.thorough
 def test_inspect_eval_runs_the_task_and_its_log_becomes_responses(tmp_path):
     def answer(request):
         return Fault(body=completion("True" if "Statement:" in request["messages"][-1]["content"] else "none"))

@@ -232,11 +232,11 @@ def test_mixed_labels_are_recorded_by_place(both: Callable[[str], Both]) -> None
 
 def test_all_orders_cost_little_more_than_lm_evals_one(folder: Path) -> None:
     result = audit_tasks(MODEL, "own_fewshot", include_path=TASKS)
-    about = result.meta["lm_eval"]
-    assert about["orders"] == 24
-    assert result.cost.tokens < 5 * about["tokens_published"]
-    assert result.cost.tokens_plain >= 24 * about["tokens_published"]
-    assert f"lm-eval computes {about['tokens_published']:,}" in result.summary(details=True)
+    one = result.cost.tokens_ordinary
+    assert result.meta["lm_eval"]["orders"] == 24
+    assert result.cost.tokens < 5 * one
+    assert result.cost.tokens_plain >= 24 * one > 0
+    assert f"({result.cost.ordinary_runs:.3g} ordinary runs: " in result.summary(details=True)
 
 
 def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

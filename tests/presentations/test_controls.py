@@ -7,7 +7,7 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
@@ -77,7 +77,6 @@ def test_all_fitting_orders_are_equally_likely() -> None:
     assert max(abs(count - 200) for count in counts.values()) < 5 * math.sqrt(200)
 
 
-@settings(max_examples=50)
 @given(st.permutations(range(4)), st.integers(0, 3), st.integers(0, 5))
 def test_what_is_shown_does_not_depend_on_the_order_in_the_file(place: list[int], x: int, seed: int) -> None:
     texts = ("red", "green", "blue", "white")

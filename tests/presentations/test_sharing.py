@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.presentations import orders_for
-from unslant.presentations.sharing import balanced_rounds, option_segments, sharing_orders
+from unslant.presentations.sharing import anchored_orders, balanced_rounds, option_segments, sharing_orders
 from unslant.questions import Question
 
 
@@ -46,12 +46,31 @@ def fewest(m: int, left: int) -> float:
 @pytest.mark.parametrize("n", range(5, 11))
 @pytest.mark.parametrize("k", [5, 24, 25, 60])
 def test_shared_orders_are_balanced_distinct_and_share_as_much_as_balance_allows(n: int, k: int) -> None:
-    orders = sharing_orders(question(n), k)
     m = math.ceil(k / n)
-    assert len(set(orders)) == len(orders) == m * n
-    assert set(counts(orders).values()) == {m}
-    # balance makes every option lead m orders, and orders that begin differently share nothing
-    assert option_segments(orders) == n * (1 + fewest(m, n - 1))
+    for orders in (sharing_orders(question(n), k), around := anchored_orders(question(n), k)):
+        assert len(set(orders)) == len(orders) == m * n
+        assert set(counts(orders).values()) == {m}
+        # balance makes every option lead m orders, and orders that begin differently share nothing
+        assert option_segments(orders) == n * (1 + fewest(m, n - 1))
+    assert around[0] == tuple(range(n))
+    assert n % 2 or around[0][::-1] in around
+
+
+def test_eight_orders_of_four_options_around_the_given_one() -> None:
+    shown = {"".join("ABCD"[i] for i in order) for order in orders_for(question(4), "given:8")}
+    assert shown == {"ABCD", "ABDC", "BACD", "BADC", "CDAB", "CDBA", "DCAB", "DCBA"}
+    fixed = orders_for(question(5, pinned=(4,)), "given:8")
+    assert len(fixed) == 8
+    assert {order[4] for order in fixed} == {4}
+
+
+def test_cyclic_sets_are_the_first_of_auto() -> None:
+    auto = orders_for(question(5), "auto")
+    for spec, size in {"cyclic:1": 5, "cyclic:6": 10, "cyclic:25": 25, "cyclic:99": 25}.items():
+        assert orders_for(question(5), spec) == auto[:size]
+    assert set(orders_for(question(4), "cyclic:8")) == {
+        (0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (3, 2, 1, 0), (2, 1, 0, 3), (1, 0, 3, 2), (0, 3, 2, 1)
+    }  # fmt: skip
 
 
 def test_24_of_8_options() -> None:
@@ -84,7 +103,7 @@ def test_texts_shown_do_not_depend_on_the_file(kind: str, listing: list[int], se
     assert shown == {tuple(plain.options[i] for i in order) for order in orders_for(plain, f"{kind}:24", seed)}
 
 
-@pytest.mark.parametrize("kind", ["shared", "balanced"])
+@pytest.mark.parametrize("kind", ["shared", "balanced", "given", "cyclic"])
 def test_pinned_options_stay(kind: str) -> None:
     orders = orders_for(question(7, pinned=(2, 6)), f"{kind}:24")
     assert all(order[2] == 2 and order[6] == 6 for order in orders)

@@ -60,6 +60,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path, name: str
 LONG = ("A) " * 250_000, "(a) " * 200_000, "a and b, " * 80_000, "[" * 700_000, "[" + "-" * 700_000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", LONG, ids=lambda text: text[:9])
 @pytest.mark.parametrize("where", ["question", "options", "answer"])
 def test_long_texts_take_no_more_than_their_length(tmp_path: Path, text: str, where: str) -> None:
@@ -96,6 +97,7 @@ def test_cells_of_parquet_that_python_cannot_hold_are_named(tmp_path: Path) -> N
     assert load_questions(path)[0].context == "1970-01-02"
 
 
+@pytest.mark.thorough
 def test_few_bytes_of_parquet_cannot_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "q.parquet"
     one_row = pa.ListArray.from_arrays(pa.array([0, 30_000_000], pa.int32()), pa.repeat(1, 30_000_000))

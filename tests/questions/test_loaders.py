@@ -467,7 +467,7 @@ def question_sets(draw: st.DrawFn) -> list[Question]:
     return questions
 
 
-FAST = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FAST

@@ -46,6 +46,7 @@ def test_no_file_is_forgotten(shared_data: Path) -> None:
     assert present == {*FILES, "gsm8k_test.jsonl", "gsm8k_train.jsonl"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FILES)
 def test_the_questions_are_those_of_the_file(shared_data: Path, name: str) -> None:
     loaded, pinned, numbered = FILES[name]

@@ -110,6 +110,7 @@ def _page(rows: int, notes: int = 0, words: int = 1) -> Page:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [0, 1, 3, 8, 9, 10, 11, 12, 40, 500])
 @pytest.mark.parametrize("notes", [0, 1, 5, 60])
 @pytest.mark.parametrize("words", [1, 30])

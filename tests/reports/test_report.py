@@ -138,7 +138,7 @@ def test_a_heading_is_text_whatever_the_names_say(tmp_path: Path) -> None:
 
 def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed: AuditResult) -> None:
     for found in (result, mixed):
-        data = unpacked(browser({"run": found}).packed())
+        data = unpacked(browser({"run": found}).packed()[0])
         (given,) = data["runs"]
         assert [data["questions"][at]["id"] for at in given["at"]] == list(found.scores.ids)
         for raw, block in zip(given["blocks"], found.scores.blocks, strict=True):
@@ -155,9 +155,34 @@ def test_probabilities_reach_the_browser_as_they_were(result: AuditResult, mixed
             assert (np.sort(contents, axis=1) == np.arange(contents.shape[1])).all()
 
 
+def test_many_questions_are_sampled_into_the_page_and_it_says_so(result: AuditResult) -> None:
+    other = synthetic_audit(synthetic_questions(30, seed=1), model="other", seed=1)
+    whole = browser({"one": result, "two": other}, {"one": "a", "two": "b"})  # the same ids in two sets
+    assert whole.size == 70
+    packed, shown = whole.packed()
+    assert shown == 70
+    assert whole.told(shown) == whole.explanation
+    few = replace(whole, most_bytes=len(packed) // 2)
+    packed, shown = few.packed()
+    assert len(packed) <= few.most_bytes
+    assert 20 < shown < 70
+    assert f"holds {shown} of the 70 questions" in few.told(shown)
+    data = unpacked(packed)
+    assert sum(len(run["at"]) for run in data["runs"]) == len(data["questions"]) == shown
+    full = unpacked(whole.packed()[0])
+    for run, everything, own in zip(data["runs"], full["runs"], (result, other), strict=True):
+        ids = [data["questions"][at]["id"] for at in run["at"]]
+        at = [own.scores.ids.index(name) for name in ids]
+        assert run["measures"]["pbm"] == [everything["measures"]["pbm"][row] for row in at]
+        (raw,) = run["blocks"]
+        assert raw["index"] == list(range(len(ids)))
+        probs = np.frombuffer(base64.b64decode(raw["probs"]), "<u2").reshape(len(ids), raw["k"], raw["n"])
+        assert np.abs(probs / LEVELS - own.scores.blocks[0].probs[at]).max() < 1 / LEVELS
+
+
 def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:
     bare = result_of(replace(result.responses, questions=()))
-    data = unpacked(browser({"run": bare}).packed())
+    data = unpacked(browser({"run": bare}).packed()[0])
     assert [len(q["o"]) for q in data["questions"]] == [4] * 40
     assert {q["s"] for q in data["questions"]} == {""}
     assert [q["a"] for q in data["questions"]] == [[int(row.argmax())] for row in bare.scores.answers]

@@ -82,13 +82,13 @@ def rendered(draw):
 
 
 @given(rendered())
-@settings(max_examples=300)
 def test_any_answer_in_any_format_parses_back(case):
     labels, chosen, reply = case
     extracted = extract_labels(reply, labels)
     assert (extracted.status, extracted.labels) == ("ok", chosen), (reply, extracted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_thousands_of_generated_replies(count):
     rng = random.Random(42)
@@ -105,7 +105,6 @@ def test_thousands_of_generated_replies(count):
 
 
 @given(st.sampled_from(sorted(VERDICT_WORDS)), st.integers(0, 2), st.sampled_from(FRAMES))
-@settings(max_examples=100)
 def test_any_verdict_parses_back(verdict, i, frame):
     words = VERDICT_WORDS[verdict]
     reply = frame.format(words[i % len(words)])
@@ -113,7 +112,6 @@ def test_any_verdict_parses_back(verdict, i, frame):
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(ALPHABET)), st.integers(2, 10))
-@settings(max_examples=300)
 def test_no_text_breaks_it(reply, alphabet, n):
     labels = ALPHABET[alphabet][:n]
     extracted = extract_labels(reply, labels)
@@ -123,6 +121,7 @@ def test_no_text_breaks_it(reply, alphabet, n):
     assert extract_verdict(reply).status in ("ok", "unparsed", "refused")
 
 
+@pytest.mark.thorough
 def test_long_replies_are_read_in_time():
     """Patterns that backtrack without bound would run into the suite's time limit here."""
     for text in ("A, B, C and " * 9000, "(((" * 9000, "1 2 3 " * 9000, "none of the " * 9000, "is not " * 9000):
@@ -146,6 +145,7 @@ UNITS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3))
 @settings(max_examples=5)

@@ -99,6 +99,7 @@ def misread(asked: Sequence[tuple[str, list[str]]], per_question: int, seed: int
                 yield question, "none", labels, options, reply, extracted
 
 
+@pytest.mark.thorough
 def test_a_sample_of_all_questions_and_of_awkward_ones(shared_data):
     every = questions(shared_data)
     assert len(every) > 26_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.presentations import ALPHABETS
@@ -86,6 +86,7 @@ PIECES = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piece", PIECES)
 def test_what_is_read_of_a_long_reply_is_bounded(piece):
     """Reading is linear in what is left after cleaning; this was 13 s for a quarter of a million "A) "."""
@@ -113,7 +114,6 @@ FRAGMENTS = st.lists(
 @given(
     FRAGMENTS.map("".join), st.sampled_from(sorted(ALPHABETS)), st.lists(st.text(max_size=12), min_size=2, max_size=8)
 )
-@settings(max_examples=400, deadline=None)
 def test_no_reply_to_any_options_raises(reply, alphabet, options):
     labels = ALPHABETS[alphabet][: len(options)]
     extracted = extract_labels(reply, labels, options)

@@ -14,6 +14,7 @@ from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.charts import save_charts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"figure{suffix}"

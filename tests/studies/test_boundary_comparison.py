@@ -110,6 +110,7 @@ def test_bad_rankings_are_refused(tmp_path, text, words):
         load_ranking(tmp_path / "r.csv")
 
 
+@pytest.mark.thorough
 def test_several_models_on_the_command_line(tmp_path):
     pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 

@@ -160,6 +160,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.thorough
 def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(run, tmp_path):
     asked = asked_as(["vanilla"], 12)
     fates, misbehave = faults(asked)
@@ -512,6 +513,7 @@ def test_an_unknown_model_is_one_line(tmp_path):
         instruction_boundary("inspect:nonesuch/model", EMBEDDED, limit=4)
 
 
+@pytest.mark.thorough
 def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     """As published: a JSON list, numbered options, the answers under ``correct_answers``; asked of ``words``."""
     looked_up = []

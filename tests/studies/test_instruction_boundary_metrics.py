@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.asking import GENERATE
@@ -129,7 +129,6 @@ def test_repeated_samples_are_averaged_by_question():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["single", "several", "none"]), st.booleans()), min_size=2, max_size=40))
-@settings(max_examples=50)
 def test_rates_agree_with_each_other(questions):
     truths = {"single": {0}, "several": {0, 1}, "none": {NONE}}
     rows = [row(i, truths[form], truths[form] if right else {2}) for i, (form, right) in enumerate(questions)]

@@ -177,6 +177,7 @@ def test_a_model_that_cannot_be_opened_stops_before_any_work(tmp_path: Path) -> 
     assert not asked.seen
 
 
+@pytest.mark.thorough
 def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> None:
     places = []
     for found in SETS:

@@ -111,6 +111,7 @@ def test_what_cannot_be_asked_is_refused_before_the_model_is_loaded() -> None:
             audit(load, QUESTIONS, **settings)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("portions")
 @pytest.mark.parametrize("stops", [(40,), (1, 29, 31, 150)])
 def test_a_run_in_portions_goes_on_bit_for_bit(tmp_path: Path, stops: tuple[int, ...]) -> None:

@@ -112,6 +112,7 @@ def test_the_tables_of_an_audit() -> None:
         compared().to_pandas("responses")
 
 
+@pytest.mark.thorough
 def test_the_charts_of_every_result_can_be_plotted(result: StudyResult) -> None:
     charts = [chart for panel in result.page().sections for chart in panel.charts]
     if not charts:

@@ -52,6 +52,7 @@ def study(url):
     )
 
 
+@pytest.mark.thorough
 def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert study.statuses == {"ok": len(study.responses)}
     asked = Counter(row.item for row in study.responses.rows())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import signal
 import sys
@@ -30,6 +31,7 @@ COMMANDS = {
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
     "replies": "unslant.cli.replies:replies",
+    "merge": "unslant.cli.merge:merge",
     "rerun": "unslant.cli.rerun:rerun",
     "report": "unslant.cli.report:report",
     "models": "unslant.cli.listing:models",
@@ -153,14 +155,23 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
 
 
 def _with_dashes(words: Sequence[str]) -> list[str]:
-    """``--json -`` as ``--json=-``, for a parser that takes every word with a dash for an option."""
+    """``--json -`` as ``--json=-``, for a parser that takes every word with a dash for an option.
+
+    And ``--ray``, whose address may be left out, as ``--ray=auto`` where the next word is none.
+    """
     found: list[str] = []
     for word in words:
         if word == "-" and found and found[-1].startswith("--") and "=" not in found[-1]:
             found[-1] += "=-"
-        else:
-            found.append(word)
-    return found
+            continue
+        if found and found[-1] == "--ray" and not _CLUSTER.fullmatch(word):
+            found[-1] = "--ray=auto"
+        found.append(word)
+    return [*found[:-1], "--ray=auto"] if found and found[-1] == "--ray" else found
+
+
+_CLUSTER = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+")
+"""An address of a Ray cluster."""
 
 
 def repeat(words: Sequence[str]) -> None:

@@ -76,5 +76,5 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _option(name: str) -> str:
-    positional = {"model", "models", "questions", "file", "runs"}
+    positional = {"model", "models", "questions", "file", "runs", "merged", "shards"}
     return name.upper() if name in positional else f"--{name.replace('_', '-')}"

@@ -11,6 +11,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.metrics.accuracy import correct, correct_under_orders, vote_correct
 from unslant.metrics.permutation import consistent, flipped, normalised_pbm, pbm
+from unslant.metrics.rounds import pbm_of_all
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.ties import is_tie
 from unslant.metrics.vote import vote
@@ -103,7 +104,9 @@ def measure(scores: OrderScores) -> QuestionMeasures:
         per_order["ties"][block.index] = is_tie(block.probs).mean(axis=1)
         per_order["answered"][block.index] = (block.chosen >= 0).mean(axis=1)
         if block.k > 1:
-            per_order["pbm"][block.index] = pbm(block.probs)
+            per_order["pbm"][block.index] = (
+                pbm(block.probs) if scores.whole is None else pbm_of_all(block, scores.whole[block.index])
+            )
             per_order["normalised"][block.index] = normalised_pbm(block.probs)
             per_order["consistency"][block.index] = consistent(block.probs, block.positions)
     if not (scores.order_counts > 1).any():  # nothing was reordered: no number here says anything about orders

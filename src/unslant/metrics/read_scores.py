@@ -82,7 +82,16 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         checked=_listed(responses.meta, "checked", ids),
         n_censored=n_censored,
         n_bounds=n_bounds,
+        whole=_whole(responses.meta, scores),
     )
+
+
+def _whole(meta: Mapping[str, object], scores: OrderScores) -> Ints | None:
+    """(Q,) orders of which an audit with ``--until`` drew some, by the number of options that move; None for others."""
+    until = meta.get("until")
+    if not isinstance(until, Mapping):
+        return None
+    return np.asarray([until["whole"].get(str(n), 1) for n in scores.movable], np.int64)
 
 
 def _listed(meta: Mapping[str, object], name: str, ids: Sequence[str]) -> Bools | None:

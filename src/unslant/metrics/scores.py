@@ -189,6 +189,8 @@ class OrderScores(QuestionArrays):
         checked: (Q,) asked in all orders though these agreed, drawn at random to stand for those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
+        whole: (Q,) number of orders of which those of the order sets are random rounds (``--until``), so that PBM is
+            estimated for all of them (:func:`~unslant.metrics.rounds.pbm_of_all`); None where PBM is over those asked.
     """
 
     labels: tuple[str, ...]
@@ -208,6 +210,7 @@ class OrderScores(QuestionArrays):
     stopped: Bools | None = None
     checked: Bools | None = None
     label_mass: Floats | None = None
+    whole: Ints | None = None
 
     @property
     def is_scored(self) -> bool:

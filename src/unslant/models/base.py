@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self, TypeGuard, cast
@@ -9,7 +10,7 @@ from typing import Any, Protocol, Self, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, json_fields
 from unslant.prompts.prompt import Prompt
 
 Ids = NDArray[np.int32]
@@ -49,6 +50,8 @@ class Cost(Counts):
         tokens_plain: tokens if every prompt were run alone, whole, without padding.
         tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1);
             0 for a server.
+        tokens_ordinary: tokens of one ordinary run: the published order of every question alone, each prompt whole; 0
+            where not counted.
         prompts: prompts scored.
         forwards: forward passes made.
         seconds: wall-clock seconds inside ``score``.
@@ -60,6 +63,16 @@ class Cost(Counts):
     prompts: int = 0
     forwards: int = 0
     seconds: float = 0.0
+    tokens_ordinary: int = 0
+
+    @property
+    def ordinary_runs(self) -> float:
+        """How many ordinary runs as many tokens would make; nan where that is not known."""
+        return self.tokens / self.tokens_ordinary if self.tokens_ordinary and self.tokens else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, with :attr:`ordinary_runs`."""
+        return json_fields(self, also=("ordinary_runs",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +170,20 @@ class Journal(Protocol):
         ...
 
 
-class ResumableModel(ScoringModel, Protocol):
-    """A model that tokenizes by itself and can go on where another process was stopped, bit for bit."""
+class TokenizingModel(ScoringModel, Protocol):
+    """A model that tokenizes by itself, so that a prompt is known by its tokens."""
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of the prompts."""
         ...
+
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        """As of any model; ``encoded`` is what :meth:`encode` gave, where it was called before."""
+        ...
+
+
+class ResumableModel(TokenizingModel, Protocol):
+    """A model that can go on where another process was stopped, bit for bit."""
 
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
@@ -180,6 +201,11 @@ def renders_prompts(model: object) -> bool:
 def is_remote(model: ScoringModel) -> TypeGuard[RemoteModel]:
     """Whether a model must be asked who it is."""
     return hasattr(type(model), "ask_identity")
+
+
+def tokenizes(model: ScoringModel) -> TypeGuard[TokenizingModel]:
+    """Whether a model tokenizes by itself."""
+    return hasattr(type(model), "encode")
 
 
 def is_resumable(model: ScoringModel) -> TypeGuard[ResumableModel]:

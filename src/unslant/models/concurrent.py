@@ -12,10 +12,13 @@ import math
 import os
 import threading
 import time
+import warnings
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 _Item = TypeVar("_Item")
 _Opened = TypeVar("_Opened")
@@ -80,6 +83,28 @@ class Limit:
                 changed.set_result(None)
 
 
+@dataclass(frozen=True)
+class _Lost:
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Server(Generic[_Opened, _Item, _Found]):
+    """One of those that items are put to.
+
+    Attributes:
+        ask: puts an item to it.
+        limit: items at a time.
+        opened: what all of these share, such as a client; opened for the call.
+        is_lost: whether it cannot be asked any more, by the error that it gave.
+    """
+
+    ask: Callable[[_Opened, _Item], Awaitable[_Found]]
+    limit: Limit
+    opened: Callable[[], AbstractAsyncContextManager[_Opened]]
+    is_lost: Callable[[Exception], bool] = lambda error: False
+
+
 def as_they_come(
     items: Sequence[_Item],
     ask: Callable[[_Opened, _Item], Awaitable[_Found]],
@@ -87,50 +112,97 @@ def as_they_come(
     opened: Callable[[], AbstractAsyncContextManager[_Opened]],
     runs: Sequence[Sequence[int]] | None = None,
 ) -> Iterator[tuple[int, _Found]]:
-    """What ``ask`` finds for each item, with its index, as it comes; the first error ends it all.
+    """What ``ask`` finds for each item; see :class:`Server` and :func:`from_several`."""
+    return from_several(items, [Server(ask, limit, opened)], runs)
+
+
+def from_several(
+    items: Sequence[_Item],
+    servers: Sequence[Server[Any, _Item, _Found]],
+    runs: Sequence[Sequence[int]] | None = None,
+) -> Iterator[tuple[int, _Found]]:
+    """What is found for each item, with its index, as it comes; the first error ends it all.
 
     A connection takes its next item when the caller is done with what came of the last one, so that a process that is
-    killed loses no more answers than it has connections.
+    killed loses no more answers than it has connections. Of several servers each takes as much as it keeps up with; one
+    that is lost is named in a warning, and the others do its part.
 
     Args:
-        limit: items at a time.
-        opened: what all of them share, such as a client; opened for the call.
-        runs: indices of items that are asked one after the other; by default none wait for one another.
+        runs: indices of items that are asked one after the other of the same server; by default none wait for another.
     """
-    found: SimpleQueue[tuple[int, _Found, asyncio.Event] | BaseException | None] = SimpleQueue()
+    found: SimpleQueue[tuple[int, _Found, asyncio.Event] | _Lost | BaseException | None] = SimpleQueue()
     ended, loop = threading.Event(), _loop()
 
     async def run() -> None:
-        left = iter([[i] for i in range(len(items))] if runs is None else runs)
-        at_work = list(range(min(limit.most, len(items))))
+        left = deque([i] for i in range(len(items))) if runs is None else deque(list(own) for own in runs)
+        asked = len(servers)  # of them, those that are not lost
+        more = asyncio.Condition()  # a run has come back, or there will be none
+        unfinished = len(left)
 
-        async def work(shared: _Opened, worker: int) -> None:
-            try:
-                while True:
-                    await limit.turn(worker, at_work)
-                    if (own := next(left, None)) is None:
-                        return
-                    for index in own:
+        def is_due() -> bool:
+            return bool(left) or not unfinished
+
+        async def at(server: Server[Any, _Item, _Found]) -> None:
+            nonlocal asked, unfinished
+            limit, at_work = server.limit, list(range(min(server.limit.most, len(items))))
+
+            async def work(shared: Any, worker: int) -> None:
+                nonlocal unfinished
+                try:
+                    while True:
                         await limit.turn(worker, at_work)
-                        answer, done = await ask(shared, items[index]), asyncio.Event()
-                        found.put((index, answer, done))
-                        await done.wait()
-            finally:
-                at_work.remove(worker)
-                limit.wake()
+                        while not left:
+                            if not unfinished:
+                                return
+                            at_work.remove(worker)  # the next one's turn
+                            limit.wake()
+                            async with more:
+                                await more.wait_for(is_due)
+                            at_work.append(worker)
+                            await limit.turn(worker, at_work)
+                        own = left.popleft()
+                        try:
+                            while own:
+                                await limit.turn(worker, at_work)
+                                answer, done = await server.ask(shared, items[own[0]]), asyncio.Event()
+                                found.put((own.pop(0), answer, done))
+                                await done.wait()
+                        finally:
+                            async with more:
+                                if own:
+                                    left.appendleft(own)
+                                else:
+                                    unfinished -= 1
+                                more.notify_all()
+                finally:
+                    if worker in at_work:
+                        at_work.remove(worker)
+                    limit.wake()
 
-        try:
-            async with opened() as shared:
+            async with server.opened() as shared:
                 workers = [asyncio.ensure_future(work(shared, worker)) for worker in tuple(at_work)]
                 try:
                     await asyncio.gather(*workers)
+                except Exception as error:
+                    if not server.is_lost(error) or asked == 1:
+                        raise
+                    asked -= 1
+                    found.put(_Lost(error))
                 finally:
                     for worker in workers:
                         worker.cancel()
+                    await asyncio.gather(*workers, return_exceptions=True)
+
+        every = [asyncio.ensure_future(at(server)) for server in servers]
+        try:
+            await asyncio.gather(*every)
             found.put(None)
         except BaseException as error:  # goes on in the thread that waits
             found.put(error)
         finally:
+            for one in every:
+                one.cancel()
+            await asyncio.gather(*every, return_exceptions=True)
             ended.set()
 
     running = asyncio.run_coroutine_threadsafe(run(), loop)
@@ -144,6 +216,9 @@ def as_they_come(
                 return
             if isinstance(result, BaseException):
                 raise result
+            if isinstance(result, _Lost):
+                warnings.warn(f"{result.error}; the other servers go on without it", stacklevel=2)
+                continue
             index, answer, done = result
             yield index, answer
             loop.call_soon_threadsafe(done.set)

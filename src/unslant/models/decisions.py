@@ -9,7 +9,7 @@ none is missing, but some servers round them to two decimals.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -19,8 +19,8 @@ import numpy as np
 
 from unslant.errors import ModelError
 from unslant.models.base import Scored
-from unslant.models.http import Endpoint, Refused
-from unslant.models.http_model import HttpModel, connection_of
+from unslant.models.http import Endpoint, Refused, Unusable, is_lost
+from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
 from unslant.models.options import Address
 from unslant.prompts.prompt import Prompt
 
@@ -70,14 +70,14 @@ class DecisionModel(HttpModel):
         try:
             ((_, (answer, answered_as)),) = self.server.all([_HELLO], self._put)
         except ModelError as error:
-            raise ModelError(
+            raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self._url} does not decide: {error}; scores that are stored are used without asking "
                 "with --offline"
             ) from None
         if answer.logprobs is None and not answer.declined:
             raise ModelError(f"{self.model} at {self._url} does not decide: {answer.error}")
         ((_, listed),) = self._about.all([self.model], self._listed)
-        self._who = {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
+        self.who = {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
 
     async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
         """The texts of the model's entry in the server's list; most servers have one."""
@@ -89,22 +89,26 @@ class DecisionModel(HttpModel):
         found = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
         return {f"listed_{key}": text for entry in found for key, text in entry.items() if isinstance(text, str)}
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """Put every question to the server; one that it declines, or answers in no usable way, gets no scores.
-
-        A probability that is rounded to 0 counts as half of what it can be at most. Where rounding makes options
-        equal, the one that the server chose is above the others by :data:`BREAKS_TIE`.
+    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[tuple[Scored, str]]]:
+        """See :class:`~unslant.models.http_model.HttpModel`.
 
         Raises:
-            ModelError: if a request fails for good; it names the group. If a prompt was worded here.
+            ModelError: if a prompt was worded here.
         """
         if any(prompt.state is None for prompt in prompts):
             raise ModelError(
                 f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision "
                 "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
             )
-        for index, (answer, _) in self._asked(prompts, self._put):
-            yield replace(answer, index=index)
+        return self._put
+
+    def read(self, index: int, answer: tuple[Scored, str]) -> Scored:
+        """A question that the server declines, or answers in no usable way, gets no scores.
+
+        A probability that is rounded to 0 counts as half of what it can be at most. Where rounding makes options
+        equal, the one that the server chose is above the others by :data:`BREAKS_TIE`.
+        """
+        return replace(answer[0], index=index)
 
     async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
         """What came of a question, and who answered."""
@@ -118,9 +122,13 @@ class DecisionModel(HttpModel):
         except Refused as error:
             if error.status in _OF_THIS_REQUEST:
                 return Scored(0, None, f"{place}: {error}"), ""
-            raise ModelError(f"{self.model} at {self._url}, {place}: {error}") from None
+            raise (Unusable if is_lost(error) else ModelError)(
+                f"{self.model} at {self._url}, {place}: {error}"
+            ) from None
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self._url}, {place}: {error}") from None
+            raise (Unusable if is_lost(error) else ModelError)(
+                f"{self.model} at {self._url}, {place}: {error}"
+            ) from None
         try:
             answer, model = read_answer(self.format, reply, options), str(reply["model"])
             used, known = _tokens(reply["usage"])
@@ -133,9 +141,11 @@ class DecisionModel(HttpModel):
         return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
 
 
-def open_decisions(address: Address) -> DecisionModel:
+def open_decisions(address: Address) -> HttpModel | ServerGroup:
     """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
-    return DecisionModel(address.model, str(address.options.base_url), **connection_of(address.options))
+    return group_of(
+        [DecisionModel(address.model, url, **connection_of(address.options)) for url in address.options.addresses]
+    )
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:
@@ -153,7 +163,7 @@ def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
-    """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.score`.
+    """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.read`.
 
     Raises:
         KeyError, IndexError, TypeError, ValueError, AttributeError: if it has not the shape of the format.

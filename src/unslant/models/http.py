@@ -43,6 +43,15 @@ class Refused(ModelError):
         self.status = status
 
 
+class Unusable(ModelError):
+    """Nobody answers, or in no usable way, however often it was asked."""
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error is about the server, so that another one may do better."""
+    return isinstance(error, Unusable) or (isinstance(error, Refused) and error.status in _RETRIED)
+
+
 class _Transient(Exception):
     """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
 
@@ -154,9 +163,9 @@ class Endpoint:
         except _Transient as last:
             count = tries.statistics["attempt_number"]
             problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
-            raise (Refused(problem, last.status) if last.status else ModelError(problem)) from None
+            raise (Refused(problem, last.status) if last.status else Unusable(problem)) from None
         except TimeoutError:
-            raise ModelError(f"no usable reply within {self.deadline:g} s") from None
+            raise Unusable(f"no usable reply within {self.deadline:g} s") from None
         except Refused as problem:
             raise Refused(self.redacted(str(problem)), problem.status) from None
         finally:
@@ -188,7 +197,7 @@ class Endpoint:
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
             if self._reached:
                 raise _Transient(problem) from None
-            raise ModelError(self.redacted(f"no connection ({problem})")) from None
+            raise Unusable(self.redacted(f"no connection ({problem})")) from None
         except httpx.TransportError as error:
             raise _Transient(f"{type(error).__name__}: {error}".rstrip(": ")) from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:

@@ -232,18 +232,16 @@ def inspect_model(address: Address) -> Any:
     Raises:
         ModelError: if nobody listens at its address, or inspect is not installed or cannot load it.
     """
-    base_url = address.options.base_url
+    base_url = next(iter(address.options.addresses), None)
     if base_url and (reason := refusal(base_url)):  # told before the seconds that importing inspect takes
         raise ModelError(f"{address.model}: no connection to {without_user_info(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
-    name, options = address.model, address.options
+    name = address.model
     try:
         if address.scheme == "http":
             key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
             # inspect repeats failed requests itself, so its client must not
-            return get_model(
-                f"openai-api/unslant/{name}", base_url=options.base_url, api_key=key, max_retries=0, memoize=False
-            )
+            return get_model(f"openai-api/unslant/{name}", base_url=base_url, api_key=key, max_retries=0, memoize=False)
         return get_model(name, memoize=False)  # its connections belong to the loop that it is asked on
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals

@@ -41,6 +41,7 @@ class Backend:
         openers: what it can do -> ``module:function`` that opens an :class:`Address` for it; the function for
             ``generate`` takes :class:`GenerateOptions` as its second argument.
         options: names of the :class:`ModelOptions` that apply.
+        copies: ``module:function`` that opens one to ``score`` in several copies, where ``ModelOptions.ray`` is given.
         open_weights: whether its attention can be read and its weights trained.
     """
 
@@ -48,6 +49,7 @@ class Backend:
     example: str
     openers: dict[str, str]
     options: frozenset[str]
+    copies: str = ""
     open_weights: bool = False
 
     @property
@@ -55,29 +57,34 @@ class Backend:
         """What these models can do."""
         return (*self.openers, *(("attend", "train") if self.open_weights else ()))
 
-    def open(self, to: str, *arguments: Any) -> Any:
+    def open(self, to: str, address: Address, *arguments: Any) -> Any:
         """A model that can ``score`` or ``generate``."""
-        module, _, function = self.openers[to].partition(":")
-        return getattr(import_module(module), function)(*arguments)
+        place = self.openers[to] if address.options.ray is None else self.copies
+        module, _, function = place.partition(":")
+        return getattr(import_module(module), function)(address, *arguments)
 
 
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
-_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"})
+_LOADED = frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code"})
+_LARGE = frozenset({"revision", "device_map", "bits"})
+_RAY = frozenset({"ray", "ray_actors", "ray_gpus"})
+_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code", "connections"}),
+        _LOADED | _LARGE | _RAY | {"connections"},
+        copies="unslant.scale.ray:open_ray",
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | _OF_SCORES | {"base_url", "header", "extra_body"},
+        _REMOTE | (_OF_SCORES - _RAY) | {"base_url", "header", "extra_body"},
     ),
     "decision": Backend(
         "a decision endpoint",
@@ -115,10 +122,16 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         if not model:
             raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
-    if options.base_url and (not options.base_url.startswith(_WEB) or not urlsplit(options.base_url).hostname):
+    for url in options.addresses:
+        if not url.startswith(_WEB) or not urlsplit(url).hostname:
+            raise InputError(
+                f"--base-url {url}: is no web address; write it with its scheme and host, such as "
+                "http://127.0.0.1:8080/v1"
+            )
+    if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
-            f"--base-url {options.base_url}: is no web address; write it with its scheme and host, such as "
-            "http://127.0.0.1:8080/v1"
+            "--base-url is given several times: servers can share the scoring of labels, all in the same way; replies "
+            "are asked of one"
         )
     backend = BACKENDS[scheme]
     if not model:
@@ -128,6 +141,10 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
+    if options.ray is not None and (inside := [need for need in needs if need in ("attend", "train")]):
+        raise InputError(f"--ray: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out --ray")
+    if options.bits and "train" in needs:
+        raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in BACKENDS.values() if need in other.can]
@@ -166,10 +183,14 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
 
 def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     if options.base_url or name.startswith(_WEB):
-        address = options.base_url or name.partition("#")[0]
-        return ("decision" if address.rstrip("/").endswith(_DECISIONS) else "http"), name if options.base_url else ""
+        address = next(iter(options.addresses), name.partition("#")[0])
+        return _speaks(address), name if options.base_url else ""
     scheme, colon, rest = name.partition(":")
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
+
+
+def _speaks(url: str) -> str:
+    return "decision" if url.rstrip("/").endswith(_DECISIONS) else "http"
 
 
 def open_model(

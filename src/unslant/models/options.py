@@ -31,18 +31,31 @@ _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    base_url: str | None = None
-    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY)."""
+    base_url: tuple[str, ...] | str | None = None
+    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY). For scores
+    several times: servers of the same model, which share the work."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
     dtype: str = "auto"
     """auto, float32, bfloat16 or float16."""
+    revision: str | None = None
+    """Branch, tag or commit of a model of the Hub."""
+    device_map: str | None = None
+    """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
+    bits: int | None = None
+    """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
     trust_remote_code: bool = False
     """Run model code that comes with the weights."""
     allow_missing: bool = False
     """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
+    ray: str | None = None
+    """Score with copies of a local model on the Ray cluster at this address; auto: one that runs, or started here."""
+    ray_actors: int | None = None
+    """Copies of the model; by default one for each GPU of the cluster, without any one for each machine."""
+    ray_gpus: float | None = None
+    """GPUs of each copy; by default 1, or none where the cluster has none."""
     server: str = "auto"
     """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
     top: int | None = None
@@ -61,17 +74,32 @@ class ModelOptions:
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
-        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1}
+        several = dict.fromkeys(self.addresses)
+        object.__setattr__(self, "base_url", tuple(several) if len(several) > 1 else next(iter(several), None))
+        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
         for name, least in least_of.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"{name} {value}: give {least} or more")
+        if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
+            raise InputError("--ray-actors and --ray-gpus are about --ray: give it too")
+        if self.ray_gpus is not None and self.ray_gpus < 0:
+            raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
+        if self.bits not in (None, 4, 8):
+            raise InputError(f"bits {self.bits}: give 4 or 8")
+        if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:
+            raise InputError(f"--ray-gpus {self.ray_gpus:g}: a model uses one, unless --device-map spreads it")
         if self.server not in ("auto", *SERVERS):
             raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
         if self.header:
             self.headers()
         if taken := sorted(self.body().keys() & _SET_BY_US):
             raise InputError(f"--extra-body: {taken[0]!r} is set by unslant; leave it out")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What ``base_url`` says, as several."""
+        return (self.base_url,) if isinstance(self.base_url, str) else tuple(self.base_url or ())
 
     def headers(self) -> dict[str, str]:
         """What ``header`` says, with the values of variables.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +20,8 @@ import numpy as np
 from unslant.errors import ModelError
 from unslant.models.base import Scored
 from unslant.models.first_token import Bounds, NotLogprobs
-from unslant.models.http import Refused
-from unslant.models.http_model import HttpModel, connection_of
+from unslant.models.http import Refused, Unusable, is_lost
+from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
 from unslant.models.label_scores import LabelScores
 from unslant.models.options import Address
 from unslant.models.servers import KINDS, Kind, known_by, known_from
@@ -85,7 +85,7 @@ class ServedModel(HttpModel):
         try:
             models, props, *replies = self._all_told(routes)
         except ModelError as error:
-            raise ModelError(
+            raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
                 "used without asking with --offline"
             ) from None
@@ -95,7 +95,7 @@ class ServedModel(HttpModel):
             "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
             "system_fingerprint": sorted(prints),
         }
-        self._who = {name: _short(value) for name, value in told.items() if value}
+        self.who = {name: _short(value) for name, value in told.items() if value}
 
     def _all_told(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
         found = dict(self.server.all(asked, self._told))
@@ -130,40 +130,33 @@ class ServedModel(HttpModel):
             self._kind = known_by(dict(zip(routes, answers, strict=True)))
         return self._kind
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """Score every prompt; a continuation outside the returned tokens gets the upper end of its interval.
-
-        These are marked in :attr:`Scored.bounds`. Use :meth:`bounds` to have the intervals themselves. A reply whose
-        numbers are no log-probabilities gives an error in place of scores.
-
-        The prompts of a group are asked one after the other, in the order of the tree of their beginnings, so that each
-        finds in the server's prefix cache what it shares with the one before; several groups at a time.
-
-        Raises:
-            ModelError: if a request fails for good, no log-probabilities come back, labels cannot be told apart, or the
-                model is about to think; it names the group.
-        """
-        for index, found in self._ask(prompts):
-            if isinstance(found, Bounds):
-                marked = tuple(np.flatnonzero(~found.exact).tolist())
-                yield Scored(index, np.minimum(found.high, 0.0), bounds=marked)
-            else:
-                yield Scored(index, None, found)
-
     def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
         """Index of each prompt and what is known of its continuations, as replies come in.
 
         Raises:
             ModelError: see :meth:`score`; also if a reply's numbers are no log-probabilities.
         """
-        for index, found in self._ask(prompts):
+        for index, found in self.answers(prompts):
             if not isinstance(found, Bounds):
                 raise ModelError(found)
             yield index, found
 
-    def _ask(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds | str]]:
-        if not prompts:
-            return
+    def read(self, index: int, answer: Bounds | str) -> Scored:
+        """A continuation outside the returned tokens gets the upper end of its interval.
+
+        These are marked in :attr:`Scored.bounds`. Use :meth:`bounds` to have the intervals themselves. A reply whose
+        numbers are no log-probabilities gives an error in place of scores.
+        """
+        if isinstance(answer, str):
+            return Scored(index, None, answer)
+        return Scored(index, np.minimum(answer.high, 0.0), bounds=tuple(np.flatnonzero(~answer.exact).tolist()))
+
+    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Bounds | str]]:
+        """See :class:`~unslant.models.http_model.HttpModel`.
+
+        Raises:
+            ModelError: if no log-probabilities come back, labels cannot be told apart, or the model is about to think.
+        """
         try:
             scores = self._label_scores()
         except ModelError as error:
@@ -177,9 +170,17 @@ class ServedModel(HttpModel):
             except NotLogprobs as error:
                 return f"{place}: {error}"
             except ModelError as error:
-                raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
+                kind = Unusable if is_lost(error) else ModelError
+                raise kind(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
 
-        yield from self._asked(prompts, ask, runs(prompts, self.server.limit.most))
+        return ask
+
+    def runs(self, prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
+        """The prompts of a group, in the order of the tree of their beginnings.
+
+        So each finds in the server's prefix cache what it shares with the one before; several groups at a time.
+        """
+        return runs(prompts, at_once)
 
     def _label_scores(self) -> LabelScores:
         if self._scores is None:
@@ -226,14 +227,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def open_served(address: Address) -> ServedModel:
+def open_served(address: Address) -> HttpModel | ServerGroup:
     """A model behind a server, with the key that the environment has for it; see :mod:`unslant.models.open`."""
     options = address.options
-    return ServedModel(
-        address.model,
-        str(options.base_url),
-        server=options.server,
-        top=options.top,
-        max_completion_tokens=options.max_completion_tokens,
-        **connection_of(options),
+    return group_of(
+        [
+            ServedModel(
+                address.model,
+                url,
+                server=options.server,
+                top=options.top,
+                max_completion_tokens=options.max_completion_tokens,
+                **connection_of(options),
+            )
+            for url in options.addresses
+        ]
     )

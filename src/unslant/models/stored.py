@@ -21,6 +21,7 @@ from unslant.models.base import (
     is_remote,
     is_resumable,
     renders_prompts,
+    tokenizes,
 )
 from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store
@@ -118,7 +119,7 @@ class StoredModel:
         """
         model = self.model_asked
         identity = self._identity = self._identified()
-        if not is_resumable(model):
+        if not tokenizes(model):
             keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts), self.purpose)
             found = self.store.open_pass(Kept, identity, keys, self.run)
             if is_remote(model) and not self._still_right(found, prompts):
@@ -129,15 +130,21 @@ class StoredModel:
                         "run has used; they have been dropped: run the same command again"
                     )
                 found = self.store.open_pass(Kept, identity, keys, self.run)
-            yield from _Call(self, found).score(prompts)
+            yield from _Call(self, found).score(lambda missing: model.score([prompts[i] for i in missing]))
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
         keys = keys_of(identity, map(_token_bytes, encoded), self.purpose)
         seconds = time.perf_counter() - started
-        call = _ResumableCall(self, self.store.open_pass(Kept, identity, keys, self.run))
-        model.cost.seconds += seconds
-        yield from call.score_encoded(model, prompts, encoded)
+        found = self.store.open_pass(Kept, identity, keys, self.run)
+        if is_resumable(model):
+            call = _ResumableCall(self, found)
+            model.cost.seconds += seconds
+            yield from call.score_encoded(model, prompts, encoded)
+        else:
+            yield from _Call(self, found).score(
+                lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
+            )
 
     def _identified(self) -> Mapping[str, str]:
         """Who the model is now, under the name by which the store knows it."""
@@ -211,13 +218,14 @@ class _Call:
         owner.taken_over += self.total - len(found.planned)
         self.count()
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+    def score(self, ask: Callable[[list[int]], Iterator[Scored]]) -> Iterator[Scored]:
+        """All results; ``ask`` scores the prompts at the positions that the store does not know."""
         missing = [i for i in range(self.total) if i not in self.known]
         yield from self.recall()
         if not missing:
             return
         try:
-            for scored in self.owner.model_asked.score([prompts[i] for i in missing]):
+            for scored in ask(missing):
                 position = missing[scored.index]
                 if scored.logprobs is None:  # not kept, so that it is asked again
                     yield replace(scored, index=position)

@@ -47,9 +47,15 @@ def all_orders(question: Question) -> list[Order]:
     return [place(question, p) for p in itertools.permutations(question.movable)]
 
 
-def cyclic_orders(question: Question) -> list[Order]:
-    """The rotations of the given order: every movable option in every movable place once."""
-    return rotations(len(question.options), question.pinned)
+def cyclic_orders(question: Question, k: int = 1) -> list[Order]:
+    """The rotations of the given order: every movable option in every movable place once.
+
+    Args:
+        k: for at least so many orders, the further sets of rotations that :func:`auto_orders` has, as far as they go.
+    """
+    n = len(question.movable)
+    whole = -(-k // max(1, n)) * n
+    return rotations(len(question.options), question.pinned) if whole <= n else auto_orders(question)[:whole]
 
 
 def rotations(n: int, pinned: Collection[int] = ()) -> list[Order]:

@@ -35,12 +35,31 @@ def sharing_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     rng.shuffle(base)
     columns = list(range(n))
     rng.shuffle(columns)
+    return _groups(question, [[base[(column + group) % n] for column in columns] for group in range(n)], k)
+
+
+def anchored_orders(question: Question, k: int) -> list[Order]:
+    """As :func:`sharing_orders`, around the given order: as cheap, and not drawn but the same for all questions.
+
+    The given order is the first. Of an even number n of movable options the reversed order is there too, so that an
+    audit, which shows both, asks nothing twice: the Latin square is that of the n/2 even rotations of the given order
+    and the n/2 arrangements in reverse that put the other options first. (Of an odd number, the middle option stands in
+    the middle of both, so no Latin square holds them.) The set depends on the order in the file.
+    """
+    base = question.movable
+    n = len(base)
+    if math.factorial(n) <= k:
+        return all_orders(question)
+    turned = [[(i + turn) % n for i in range(n)] for turn in range(0, n, 1 + (n % 2 == 0))]
+    mirrored = [[(last - i) % n for i in range(n)] for last in range(n - 1, 0, -2)] if n % 2 == 0 else []
+    return _groups(question, [[base[i] for i in row] for row in (*turned, *mirrored)], k)
+
+
+def _groups(question: Question, square: Sequence[Sequence[int]], k: int) -> list[Order]:
+    """The rows of a Latin square, each in the lexicographically first arrangements that make at least ``k`` orders."""
+    n = len(square)
     pattern = list(itertools.islice(itertools.permutations(range(n)), math.ceil(k / n)))
-    return [
-        place(question, [base[(columns[role] + group) % n] for role in roles])
-        for group in range(n)
-        for roles in pattern
-    ]
+    return [place(question, [row[role] for role in roles]) for row in square for roles in pattern]
 
 
 def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Order]]:

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
@@ -76,6 +77,11 @@ class PromptTemplate(Checked):
 
     def __hash__(self) -> int:  # templates are keys of caches: hashing every field would cost more than it saves
         return hash((self.name, self.question))
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Without compiled code, which cannot be pickled."""
+        state = super().__getstate__()
+        return state | {"__dict__": {name: self.__dict__[name] for name in type(self).model_fields}}
 
     @cached_property
     def _sources(self) -> dict[str, str]:

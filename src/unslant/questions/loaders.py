@@ -7,7 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -24,10 +23,11 @@ from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet,
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
 from unslant.questions.records import Record
 from unslant.questions.reshape import reshape
+from unslant.reference import embedded_questions_path
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
-_EMBEDDED = {EMBEDDED: "questions.jsonl", SKEWED: "questions_skewed.jsonl"}
-"""Name of the question set that ships with unslant."""
+"""Names of the question sets that ship with unslant."""
+_EMBEDDED = {EMBEDDED: "a", SKEWED: "skewed"}
 IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _SKIP_HINT = 'mend it, or leave such records out with --skip-bad (on_bad="skip")'
@@ -218,8 +218,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
     path = Path(source)
     if isinstance(source, str) and not exists(path):
         if text in _EMBEDDED and kind == "questions":
-            with resources.as_file(resources.files("unslant.reference") / _EMBEDDED[text]) as embedded:
-                return Source(name or text, text, read_records(embedded))
+            return Source(name or text, text, read_records(embedded_questions_path(_EMBEDDED[text])))
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
@@ -301,10 +300,12 @@ def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Mad
     """At most ``limit`` questions, chosen by ``seed`` and each question's id, in their order."""
     if limit is None or limit >= len(questions):
         return tuple(questions)
-    ranked = sorted(
-        range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest()
-    )
-    return tuple(questions[i] for i in sorted(ranked[:limit]))
+    return tuple(questions[i] for i in sorted(ranked(questions, seed)[:limit]))
+
+
+def ranked(questions: Sequence[AnyQuestion], seed: int) -> list[int]:
+    """Places of the questions in random order, by ``seed`` and each question's id: samples are its first ones."""
+    return sorted(range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest())
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +20,8 @@ from unslant.metrics import Metric
 
 LEVELS = 65535
 """A probability p is stored as round(p * LEVELS), exact to 0.00001."""
+_PILOT = 64
+"""Questions packed first, to tell how many will fit."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,38 @@ class QuestionBrowser:
     Attributes:
         metric: the measure listed with every question.
         filters, sorts: the first of each is the default.
-        data: returns ``questions`` (texts, options, right answers) and ``runs`` (measures by question; contents, labels
-            and probabilities); called only when a page is written.
+        data: of the questions at given places: ``questions`` (texts, options, right answers) and ``runs`` (measures by
+            question; contents, labels and probabilities); called only when a page is written.
+        size: how many questions there are.
+        most_bytes: of :meth:`packed`; a random sample of the questions is shown where all of them are more.
     """
 
     explanation: str
     metric: Metric
     filters: tuple[Filter, ...]
     sorts: tuple[Sort, ...]
-    data: Callable[[], dict[str, Any]]
+    data: Callable[[Sequence[int]], dict[str, Any]]
+    size: int
+    most_bytes: int
 
-    def packed(self) -> str:
-        """Gzipped JSON in base64, which cannot be mistaken for markup."""
+    def packed(self) -> tuple[str, int]:
+        """Gzipped JSON in base64, which cannot be mistaken for markup, and the number of questions in it."""
+        shown = self.size
+        if shown > _PILOT:
+            shown = min(shown, _PILOT * self.most_bytes // len(self._pack(_PILOT)))
+        while len(found := self._pack(shown)) > self.most_bytes and shown > 1:
+            shown = min(shown - 1, int(0.97 * shown * self.most_bytes / len(found)))
+        return found, shown
+
+    def told(self, shown: int) -> str:
+        """The explanation, and how many questions of how many are shown, if not all."""
+        part = f" This page holds {shown:,} of the {self.size:,} questions, drawn at random to keep the file small; "
+        return self.explanation + (part + "every other number on it is of all questions.") * (shown < self.size)
+
+    def _pack(self, shown: int) -> str:
         release_memory()
-        data = self.data() | {
+        places = np.sort(np.random.default_rng(0).permutation(self.size)[:shown])
+        data = self.data(places.tolist()) | {
             "levels": LEVELS,
             "metric": {"key": self.metric.key, "name": self.metric.label, "digits": self.metric.digits},
             "filters": [asdict(f) for f in self.filters],

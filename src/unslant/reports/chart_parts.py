@@ -14,8 +14,12 @@ from unslant.reports.panels import Style
 SHARE = (0.0, 1.0)
 MOST_ROWS = 15
 """Most rows in a chart of subjects; the table has all of them."""
+MOST_SERIES = 6
+"""Most runs that charts show as series; more are rows, or in the table alone."""
 _TICKS = 5
 _SHORT = 24
+_TWO_LINES = "length(datum.label) < 28 ? datum.label : split(datum.label, regexp('(?<=/)| (?=− )'))"
+"""Long names of rows break behind ``org/``, and before a minus."""
 
 
 def first_rows(total: int, thing: str = "subject") -> str:
@@ -67,6 +71,17 @@ def values_of(records: Sequence[dict[str, Any]], field: str) -> list[str]:
 
 def numbers_of(records: Sequence[Mapping[str, Any]], *fields: str) -> list[float]:
     return [record[field] for record in records for field in fields if record.get(field) is not None]
+
+
+def rings(records: Sequence[dict[str, Any]], spots: Sequence[tuple[float, float]], style: Style) -> None:
+    """Give each record a ``size`` by which marks in one place are drawn around each other.
+
+    Args:
+        spots: of each record, in shares of the plot.
+    """
+    for i, (x, y) in enumerate(spots):
+        under_it = sum(abs(x - other[0]) < 0.015 and abs(y - other[1]) < 0.02 for other in spots[:i])
+        records[i]["size"] = style.scaled(style.scaled(70 * (1 + 1.7 * under_it)))
 
 
 def tooltip(alt: Any, **extra: str) -> list[Any]:
@@ -121,7 +136,7 @@ def rows_of(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
         "name:N",
         sort=list(names),
         title=title or None,
-        axis=alt.Axis(labelLimit=style.scaled(210 if style.width == "container" else 165)),
+        axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=style.scaled(210 if style.width == "container" else 165)),
     )
 
 

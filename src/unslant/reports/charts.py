@@ -7,9 +7,20 @@ from typing import Any
 
 from unslant.metrics import Estimate
 from unslant.reports.chart_parts import MOST_ROWS as MOST_ROWS
+from unslant.reports.chart_parts import MOST_SERIES as MOST_SERIES
 from unslant.reports.chart_parts import SHARE as SHARE
 from unslant.reports.chart_parts import Mark as Mark
-from unslant.reports.chart_parts import axis_of, numbers_of, records_of, rows_of, rule_at, series_of, tooltip, values_of
+from unslant.reports.chart_parts import (
+    axis_of,
+    numbers_of,
+    records_of,
+    rings,
+    rows_of,
+    rule_at,
+    series_of,
+    tooltip,
+    values_of,
+)
 from unslant.reports.chart_parts import first_rows as first_rows
 from unslant.reports.chart_parts import fitted as fitted
 from unslant.reports.numbers import How, number, with_interval
@@ -132,16 +143,20 @@ def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], 
 def dumbbells(
     groups: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, rows: str = "", axis: str = "accuracy"
 ) -> Any:
-    """One row per name with several estimates joined by a line."""
+    """One row per name with several estimates joined by a line; those in one place are rings around each other."""
     import altair as alt
 
     records = [record | {"name": name} for name, marks in groups for record in records_of(marks)]
+    row = {name: float(i) for i, (name, _) in enumerate(groups)}
+    rings(records, [(record["value"], row[record["name"]]) for record in records], style)
     y = rows_of(alt, style, [name for name, _ in groups], rows)
     x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
     base = alt.Chart(alt.Data(values=records)).encode(y=y)
     joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
     looks = series_of(alt, style, values_of(records, "series"))
-    points = base.mark_point().encode(x=x, tooltip=tooltip(alt, name=rows, series="series"), **looks)
+    rounds = base.mark_point(filled=False, strokeWidth=style.scaled(2))
+    tips = tooltip(alt, name=rows, series="series")
+    points = rounds.encode(x=x, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)
     return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(groups)))
 
 
@@ -177,7 +192,7 @@ def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[di
     for name, x, y in points:
         at = next((at for at in names if abs(at[0] - x) < 0.015 and abs(at[1] - y) < 0.02), (x, y))
         names.setdefault(at, []).append(name)
-    taken: list[tuple[float, float, float, float]] = []
+    taken = [(x - 0.012, y - 0.02, x + 0.012, y + 0.02) for _, x, y in points]
     found = []
     for (x, y), own in names.items():
         text, width = ", ".join(dict.fromkeys(own)), _LETTER * len(", ".join(dict.fromkeys(own)))
@@ -234,9 +249,7 @@ def scatter(
     up, y_title = axis_of(alt, beside, domain, numbers_of(records, "y"), zero, 1)
     (x0, x1), (y0, y1) = across.domain, up.domain
     spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
-    for i, (x, y) in enumerate(spots):
-        under_it = sum(abs(x - other[0]) < 0.015 and abs(y - other[1]) < 0.02 for other in spots[:i])
-        records[i]["size"] = style.scaled(style.scaled(70 * (1 + 1.7 * under_it)))
+    rings(records, spots, style)
     titles = {"name": " ", **({"series": "series"} if series else {}), "shown x": under, "shown y": beside, "n": "N"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     looks = (
@@ -349,32 +362,3 @@ def lines(
         bars = base.mark_rule(strokeWidth=style.scaled(1.5), opacity=0.45)
         layers.insert(0, bars.encode(y=y["low"], y2="high:Q", color=looks["color"]))
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(200))
-
-
-def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
-    """Ranks under two scores, one line per name, 1 at the top; lines that rise or fall are highlighted."""
-    import altair as alt
-
-    records = [
-        {"name": name, "at": at, "rank": rank, "moved": before != after, "change": f"{before} to {after}", "n": n}
-        for name, before, after in places
-        for at, rank in zip(ends, (before, after), strict=True)
-    ]
-    labels = [
-        {"at": at, "rank": rank, "names": ", ".join(name for name, *ranks in places if ranks[i] == rank)}
-        for i, at in enumerate(ends)
-        for rank in sorted({row[1 + i] for row in places})
-    ]
-    last = max((max(before, after) for _, before, after in places), default=1)
-    x = alt.X("at:N", sort=list(ends), title="ranked by", axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6))
-    scale = alt.Scale(domain=[0.5, last + 0.5], reverse=True, nice=False)
-    y = alt.Y("rank:Q", title="rank", scale=scale, axis=alt.Axis(values=list(range(1, last + 1)), format="d"))
-    colour = alt.condition("datum.moved", alt.value(style.accent), alt.value(style.faint))
-    tips = [alt.Tooltip("name:N", title=" "), alt.Tooltip("change:N", title="rank")]
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, y=y, detail="name:N", tooltip=tips, color=colour)
-    layers = [base.mark_line(strokeWidth=style.scaled(2)), base.mark_point(size=style.scaled(style.scaled(60)))]
-    for i, (align, dx) in enumerate((("right", -10), ("left", 10))):
-        own = alt.Chart(alt.Data(values=[record for record in labels if record["at"] == ends[i]]))
-        text = own.mark_text(align=align, dx=style.scaled(dx), limit=style.scaled(180), color=style.ink)
-        layers.append(text.encode(x=x, y=y, text="names:N"))
-    return alt.layer(*layers).properties(width=style.width, height=style.scaled(60 + 34 * last))

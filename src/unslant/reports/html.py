@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import warnings
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.extras import missing
 from unslant.metrics import Estimate
+from unslant.reports.browser import QuestionBrowser
 from unslant.reports.escape import island
 from unslant.reports.numbers import Cell, How, interval, number
 from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
@@ -44,6 +46,7 @@ def render(pages: Sequence[Page]) -> str:
         chart.id: drawing(chart, replace(PAGE, compared=page.compared))
         for page in pages for panel in page.sections for chart in panel.charts
     }  # fmt: skip
+    meanings: dict[str, str] = {}
     browser = next((page.questions for page in pages if page.questions), None)
     scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
     scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
@@ -64,15 +67,18 @@ def render(pages: Sequence[Page]) -> str:
                 {
                     "page": page,
                     "tiles": [tile_view(tile) for tile in page.tiles],
-                    "panels": [_panel_view(panel, drawings) for panel in page.sections if not panel.reference],
+                    "panels": [
+                        _panel_view(panel, drawings, meanings) for panel in page.sections if not panel.reference
+                    ],
                 }
                 for page in pages
             ],
-            appendix=[_panel_view(panel, drawings) for panel in panels if panel.reference],
+            appendix=[_panel_view(panel, drawings, meanings) for panel in panels if panel.reference],
+            meanings=meanings,
             charts=Markup(island({id: drawn.spec for id, drawn in drawings.items()})),
             meta_name=META_NAME,
             provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
-            browser={"explanation": browser.explanation, "data": Markup(browser.packed())} if browser else None,
+            browser=_browser_view(browser) if browser else None,
         )
     )
 
@@ -118,6 +124,13 @@ def _policy(scripts: Iterable[str], style: str) -> str:
     )
 
 
+def _browser_view(browser: QuestionBrowser) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    packed, shown = browser.packed()
+    return {"explanation": browser.told(shown), "data": Markup(packed)}
+
+
 def tile_view(tile: Tile) -> dict[str, str]:
     """A tile as the templates take it."""
     metric, found = tile.metric, tile.estimate
@@ -130,16 +143,33 @@ def tile_view(tile: Tile) -> dict[str, str]:
     }
 
 
-def _panel_view(panel: Panel, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
+def _panel_view(panel: Panel, drawings: Mapping[str, Drawing], meanings: dict[str, str]) -> dict[str, Any]:
     charts = [drawings[chart.id] for chart in panel.charts]
-    return {"panel": panel, "charts": charts, "tables": [table_view(table) for table in panel.tables]}
+    return {"panel": panel, "charts": charts, "tables": [_defined(table, meanings) for table in panel.tables]}
+
+
+def _defined(table: Table, meanings: dict[str, str]) -> dict[str, Any]:
+    """A table whose heads refer to what their metrics mean, by id; meanings are collected."""
+    view = table_view(table)
+
+    def id_of(meaning: str) -> str:
+        id = f"means-{zlib.crc32(meaning.encode()):08x}" if meaning else ""
+        meanings.update({id: meaning} if id else {})
+        return id
+
+    for head in view["heads"]:
+        head["means"] = id_of(head["explanation"])
+    if table.by_row and "meaning" not in [column.name for column in table.columns]:
+        for cells, metric in zip(view["rows"], table.by_row, strict=True):
+            cells[0]["means"] = id_of(metric.meaning)
+    return view
 
 
 def table_view(table: Table) -> dict[str, Any]:
     """A table as the templates take it."""
     single, numeric = table.one_n, table.numeric
     heads = [
-        {"name": column.name, "explanation": column.explanation, "numeric": of_numbers}
+        {"name": column.name, "explanation": column.explanation, "numeric": of_numbers, "means": ""}
         for column, of_numbers in zip(table.columns, numeric, strict=True)
     ]
     rows = [
@@ -148,7 +178,7 @@ def table_view(table: Table) -> dict[str, Any]:
     ]
     if single:
         at = table.estimate_columns[-1] + 1
-        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True})
+        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True, "means": ""})
         for cells, row in zip(rows, table.rows, strict=True):
             cells.insert(at, _cell_view(shared_n(row), 0, False, True))
     return {"table": table, "heads": heads, "rows": rows, "sortable": len(rows) > 2}
@@ -160,6 +190,7 @@ def _cell_view(cell: Cell, how: How, with_n: bool, numeric: bool) -> dict[str, A
     sortable = isinstance(value, int | float) and value == value and abs(value) != float("inf")
     return {
         "text": number(cell, how),
+        "means": "",
         "interval": interval(estimate, how) if estimate else "",
         "n": f"{estimate.n:,}" if estimate and with_n else "",
         "sort": value if sortable else None,

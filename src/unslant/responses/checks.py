@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
-from unslant.files import parse_json, read_parquet, write_atomically
+from unslant.files import opened_parquet, parquet_batches, parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
 from unslant.responses.provenance import Provenance
 from unslant.responses.texts import pack, unpack
@@ -34,6 +34,7 @@ MOST_POSITIVE = 1e-4
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
+_ROWS_AT_ONCE = 1 << 16
 _AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
 
 Count = Annotated[int, Field(ge=0)]
@@ -76,6 +77,27 @@ class _Logged(_Part):
     right_by_first_tokens: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
 
 
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ShardHeader(_Part):
+    """What the table of a shard says of itself.
+
+    Attributes:
+        index, of: which shard, from 1, of how many.
+        questions: how many questions it has.
+        runs: of every stretch of its rows, in order: first row in the table of the whole run, and number.
+        plan, digest: what the whole run asks, see :class:`unslant.scale.Plan`.
+    """
+
+    index: Annotated[int, Field(ge=1)]
+    of: Annotated[int, Field(ge=1)]
+    questions: Count
+    runs: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    plan: dict[str, Any]
+    digest: str
+
+
 class _About(_Part):
     """What is known about a run, as far as the readers of a table rely on it."""
 
@@ -89,7 +111,8 @@ class _About(_Part):
     log_dir: str = ""
     example_prompt: str = ""
     seed: int = 0
-    cost: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    cost: dict[str, _Number] = {}
+    order_costs: dict[str, _Number] = {}
     settings: dict[str, Any] | list[str] = {}
     counts: _Composed = _Composed()
     loading: _Loading = _Loading()
@@ -100,6 +123,7 @@ class _About(_Part):
     half_precision: _HalfPrecision | None = None
     special_tokens: _SpecialTokens | None = None
     logged: _Logged = _Logged()
+    shard: ShardHeader | None = None
     provenance: Provenance = Provenance()
 
 
@@ -122,11 +146,7 @@ def write_table(
     Raises:
         OutputError: if the file cannot be written.
     """
-    written = json.dumps(meta, sort_keys=True).encode()
-    metadata = {_META: written, _DIGEST: _digest(written, table.num_rows)}
-    if questions:
-        metadata[_QUESTIONS] = pack(questions)
-    table = table.replace_schema_metadata(metadata)
+    table = table.replace_schema_metadata(_described(meta, table.num_rows, pack(questions) if questions else b""))
 
     def write(file: IO[bytes]) -> None:
         release_memory()
@@ -139,6 +159,31 @@ def write_table(
         write(path)
 
 
+def write_batches(
+    batches: Iterable[pa.Table], rows: int, meta: Mapping[str, object], packed: bytes, schema: pa.Schema, path: Path
+) -> None:
+    """As :func:`write_table`, from tables of ``schema`` that come one by one, ``rows`` in all, each a row group.
+
+    Args:
+        packed: the questions, as :func:`unslant.responses.texts.pack` gives them; may be empty.
+    """
+
+    def write(file: IO[bytes]) -> None:
+        described = schema.with_metadata(_described(meta, rows, packed))
+        with pq.ParquetWriter(file, described, compression="zstd", write_page_checksum=True) as writer:
+            for batch in batches:
+                writer.write_table(batch)
+                del batch
+                release_memory()
+
+    write_atomically(path, write)
+
+
+def _described(meta: Mapping[str, object], rows: int, packed: bytes) -> dict[bytes, bytes]:
+    written = json.dumps(meta, sort_keys=True).encode()
+    return {_META: written, _DIGEST: _digest(written, rows)} | ({_QUESTIONS: packed} if packed else {})
+
+
 def read_table(path: Path) -> tuple[pa.Table, dict[str, Any], tuple[Question, ...]]:
     """What :func:`write_table` wrote, with its columns as they are.
 
@@ -146,17 +191,54 @@ def read_table(path: Path) -> tuple[pa.Table, dict[str, Any], tuple[Question, ..
         InputError: if there is no such file, it is no Parquet, or damaged.
     """
     table = read_parquet(path)
-    metadata = table.schema.metadata or {}
+    meta, packed = _about(table.schema.metadata or {}, table.num_rows, path)
+    try:
+        return table, meta, unpack(packed) if packed else ()
+    except ValueError as error:
+        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+
+
+def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[dict[str, Any], bytes]:
+    """What a table says of itself, and its questions, packed."""
     written = metadata.get(_META, b"{}")
-    if metadata.get(_DIGEST, _digest(written, table.num_rows)) != _digest(written, table.num_rows):
+    if metadata.get(_DIGEST, _digest(written, rows)) != _digest(written, rows):
         raise InputError.at(path, "is damaged: what it says about itself is not what was written; make it again")
     try:
         meta = parse_json(written.decode())
         check_meta(meta)
-        questions = unpack(metadata[_QUESTIONS]) if _QUESTIONS in metadata else ()
     except ValueError as error:
         raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
-    return table, meta, questions
+    return meta, metadata.get(_QUESTIONS, b"")
+
+
+class TableFile:
+    """A table of responses in a file, read some rows at a time.
+
+    Attributes:
+        rows: how many it has.
+        meta: what it says of its run.
+        packed: its questions, see :func:`unslant.responses.texts.unpack`.
+
+    Raises:
+        InputError: as :func:`read_table`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with opened_parquet(path) as file:
+            self.rows = int(file.metadata.num_rows)
+            self.meta, self.packed = _about(file.schema_arrow.metadata or {}, self.rows, path)
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Its rows in order, as :func:`checked_table` gives them.
+
+        Raises:
+            InputError: if a row cannot be used.
+        """
+        before = 0
+        for table in parquet_batches(self.path, _ROWS_AT_ONCE):
+            yield checked_table(table, schema, self.path, before=before)
+            before += table.num_rows
 
 
 def _digest(meta: bytes, rows: int) -> bytes:
@@ -177,8 +259,10 @@ def check_meta(meta: object) -> None:
         raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
 
 
-def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = ()) -> pa.Table:
-    """The table under ``schema``, every row of which can be used.
+def checked_table(
+    table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = (), before: int = 0
+) -> pa.Table:
+    """The table under ``schema``, every row of which can be used; ``before`` rows of the file come before it.
 
     Raises:
         InputError: naming row and column, and what is wrong.
@@ -199,7 +283,7 @@ def checked_table(table: pa.Table, schema: pa.Schema, path: object, questions: S
             _check_rows(table)
             _check_questions(table, questions)
     except _Bad as error:
-        place = f"{path}, row {error.row + 1}"
+        place = f"{path}, row {before + error.row + 1}"
         raise InputError.at(place, str(error), field=error.column) from None
     return table.cast(schema)
 

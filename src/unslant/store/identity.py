@@ -25,9 +25,14 @@ def fingerprint_text(values: Floats, noise: float) -> str:
 def known_as(identity: Mapping[str, str], known: Iterable[str]) -> Mapping[str, str]:
     """The first of the ``known`` identities (as JSON) that is this one; the identity itself if none is."""
     for other in map(json.loads, known):
-        if _rest(other) == _rest(identity) and _close(other.get(FINGERPRINT), identity.get(FINGERPRINT)):
+        if same_identity(other, identity):
             return dict(other)
     return identity
+
+
+def same_identity(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two identities are of one model."""
+    return _rest(one) == _rest(other) and _close(one.get(FINGERPRINT), other.get(FINGERPRINT))
 
 
 def _rest(identity: Mapping[str, str]) -> dict[str, str]:

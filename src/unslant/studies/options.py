@@ -31,6 +31,7 @@ from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
+from unslant.scale.options import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
     from unslant.prompts import Writer
@@ -348,6 +349,7 @@ Length = Annotated[LengthOptions, flags("Replies", 3)]
 Outputs = Annotated[OutputOptions, flags("Output", 4)]
 Reports = Annotated[ReportOptions, flags("Output", 4)]
 Stores = Annotated[StoreOptions, flags("Store", 5)]
+Shards = Annotated[ShardOptions, flags("Several machines", 6)]
 Logs = Annotated[
     tuple[Path, ...],
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.extras import needed
 from unslant.files import check_writable, dump_json, make_folder
+from unslant.scale.options import ShardOptions
 from unslant.studies.baseline import Baseline
 from unslant.studies.conditions import conditions_of, failed_conditions
-from unslant.studies.options import ReportOptions
+from unslant.studies.options import OutputOptions, ReportOptions
 from unslant.studies.provenance import mostly_failed
 
 if TYPE_CHECKING:
+    from unslant.responses import Responses
     from unslant.studies.result import StudyResult
 
 T = TypeVar("T", bound="StudyResult")
@@ -117,6 +120,38 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
         raise MostlyFailedError("; ".join((told, *lines)))
     if lines:
         raise FailedConditionsError(lines)
+
+
+def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:
+    """Raise InputError for a command that asks a shard and wants more than its table."""
+    if len(models) > 1:
+        raise InputError("--shard is about one model: run the command once for each")
+    if options.responses is None:
+        raise InputError(f"--shard {shards.shard}: name the table of the shard with --responses FILE")
+    given = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
+    if useless := [name for name in given if name not in ("responses", "quiet")]:
+        told = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+        raise InputError(f"--shard writes a table and no numbers: leave {told} to unslant merge")
+    if shards.plan and not shards.plan.exists():
+        check_file(shards.plan)
+
+
+def write_shard(responses: Responses, options: OutputOptions) -> None:
+    """Write the table of a shard, and say so unless ``quiet``.
+
+    Raises:
+        OutputError: if it cannot be written.
+        MostlyFailedError: if more than half of the requests failed; it is written all the same.
+    """
+    assert options.responses is not None
+    responses.to_parquet(options.responses)
+    shard: Any = responses.meta["shard"]
+    if not options.quiet:
+        asked = f"{shard['questions']:,} of {shard['plan']['n_questions']:,} questions, {len(responses):,} responses"
+        print(f"shard {shard['index']} of {shard['of']}: {asked} in {options.responses}")
+        print("when all shards are there: unslant merge OUT SHARDS...")
+    if told := mostly_failed(responses.meta):
+        raise MostlyFailedError(told)
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:

@@ -73,6 +73,8 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
     beside, notes = [], request_lines(meta)
     if meta.get("offline"):
         beside.append("offline: scores are from the store, the server was not asked")
+    if (shard := meta.get("shard")) and shard["of"] > 1:
+        beside.append(f"shard {shard['index']} of {shard['of']} only")
     if meta.get("incomplete"):
         beside.append("the model lacks weights")
         notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
@@ -158,13 +160,21 @@ def cost_lines(cost: Cost) -> list[str]:
     )  # recorded files have no time
     cached = cost.tokens_plain - cost.tokens
     if cost.tokens and cost.tokens_baqckv:
-        line += f"; {cost.tokens:,} tokens computed, {_times(cost.tokens_plain, cost)} if each prompt were run alone"
+        line += f"; {cost.tokens:,} tokens computed{_ordinary(cost)}, {_times(cost.tokens_plain, cost)} if each prompt "
+        line += "were run alone"
         line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
     elif cost.tokens and cached:
         line += f"; {cached:,} of {cost.tokens_plain:,} tokens from the server's prefix cache, by its own count"
+        line += _ordinary(cost)
     elif cost.tokens:
-        line += f"; {cost.tokens:,} tokens computed"
+        line += f"; {cost.tokens:,} tokens computed{_ordinary(cost)}"
     return [f"{line}."]
+
+
+def _ordinary(cost: Cost) -> str:
+    if not cost.tokens_ordinary:
+        return ""
+    return f" ({cost.ordinary_runs:.3g} ordinary runs: the published order alone, whole prompts)"
 
 
 def _times(tokens: int, cost: Cost) -> str:

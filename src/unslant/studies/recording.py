@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, open_model, options_of_each
+from unslant.scale.options import ShardOptions
 from unslant.studies.command_line import COMMAND
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
-from unslant.studies.outputs import check_outputs, read_logs, write_outputs
+from unslant.studies.outputs import check_outputs, check_shard, read_logs, write_outputs, write_shard
 from unslant.studies.progress import ProgressView, show_progress
 from unslant.studies.provenance_block import check_same, same_as_before
 
@@ -39,6 +40,7 @@ def run_study(
     store: StoreOptions,
     generate: GenerateOptions | None = None,
     compare: Callable[[Sequence[Any]], StudyResult] | None = None,
+    part: tuple[Callable[..., Responses], ShardOptions] | None = None,
 ) -> Any:
     """Run a command that asks one question set of one model, or of several in turn, and return the result.
 
@@ -48,15 +50,27 @@ def run_study(
         study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
         generate: how to generate replies; by default labels are scored.
         compare: makes one result of those of several models.
+        part: gives the responses that ``study`` measures, for a shard; and which.
     """
+    if part and part[1].shard:
+        check_shard(outputs, part[1], models)
     check_outputs(outputs)
     own = options_of_each(models, options, ("generate",) if generate else ("score",))
     found = settings.load(questions, getattr(settings, "maths", False))
 
     def ask(record: Recording, model: str, how: ModelOptions) -> Any:
         opener = partial(open_chat, model, how, generate) if generate else partial(open_model, model, how)
-        return study(record.loader(opener, settings.sampled(found)), found, settings, progress=record.progress)
+        load = record.loader(opener, settings.sampled(found))
+        if part and part[1].shard:
+            return part[0](load, found, settings, progress=record.progress, shards=part[1])
+        return study(load, found, settings, progress=record.progress)
 
+    if part and part[1].shard:
+        with recording(store, outputs.quiet) as record:
+            responses = ask(record, models[0], own[0])
+            record.keep(responses)
+            record.note_score(f"shard {part[1].shard}")
+        return write_shard(responses, outputs)
     return run_models(models, own, ask, outputs, store, compare)
 
 

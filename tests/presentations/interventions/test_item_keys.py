@@ -143,6 +143,7 @@ CONTENT = {
 """Question -> what its letters name, read by hand: none of them is the label of an option."""
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_no_label_reference_is_left_free(sets):
     free = {
@@ -154,6 +155,7 @@ def test_no_label_reference_is_left_free(sets):
     assert free == CONTENT.keys()
 
 
+@pytest.mark.thorough
 def test_label_references_follow_the_labels(sets):
     """Under digits and under letters upside down, every pinned "both A and C" names the lines of those contents."""
     names = Counter()
@@ -171,6 +173,7 @@ def test_label_references_follow_the_labels(sets):
     assert names["1"] == names["D"] + names["E"] + names["J"] > 60
 
 
+@pytest.mark.thorough
 def test_question_jitter(shared_data):
     changed = Counter()
     for name in ("gsm8k_test.jsonl", "gsm8k_train.jsonl"):

@@ -48,6 +48,7 @@ def check_sets(sets: list[tuple[Question | MathQuestion, ...]], total: int) -> C
     return counts
 
 
+@pytest.mark.thorough
 def test_a_share_of_random_presentations(shared_data):
     counts = check_sets(sets_of(shared_data), SHARE)
     assert counts["composed"] > 0.9 * SHARE
@@ -61,6 +62,7 @@ def test_a_hundred_thousand_random_presentations(shared_data):
     assert counts["composed"] > 0.9 * ALL
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_page_of_examples_is_what_is_composed_now(shared_data):
     assert render_examples.PAGE.read_text("utf-8") == render_examples.page(shared_data), (

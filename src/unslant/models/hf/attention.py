@@ -62,6 +62,15 @@ class TreeContext:
         self.chunks = [self._chunk(first) for first in range(0, len(batch), _CHUNK)]
         self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
         self._blocks: dict[int | None, Any] = {}
+        self._elsewhere: dict[torch.device, TreeContext] = {}
+
+    def on(self, device: torch.device) -> TreeContext:
+        """The same batch for layers on another device."""
+        if device == self.device:
+            return self
+        if device not in self._elsewhere:
+            self._elsewhere[device] = TreeContext(self.batch, device, [], flex=self.flex)
+        return self._elsewhere[device]
 
     def _chunk(self, first: int) -> Chunk:
         batch = self.batch
@@ -139,19 +148,21 @@ def tree_attention(
     layer = context.calls
     context.calls += 1
     if context.batch.spine:
-        k, v = (torch.cat([old[None], new], dim=2) for old, new in zip(context.spine[layer], (key, value), strict=True))
+        both = zip(context.spine[layer], (key, value), strict=True)
+        k, v = (torch.cat([old[None].to(new.device), new], dim=2) for old, new in both)
     else:
         k, v = key, value
+    here = context.on(key.device)
     if context.batch.keep:
-        context.keep.append(_kept(context, k[0], v[0]))
+        context.keep.append(_kept(here, k[0], v[0]))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if context.flex and s_aux is None:
-        return _flex(context, query, k, v, scale, sliding_window, softcap), None
+        return _flex(here, query, k, v, scale, sliding_window, softcap), None
     parts = []
-    for chunk in context.chunks:
+    for chunk in here.chunks:
         q = query[:, :, chunk.first : chunk.last]
         keys, values = k.index_select(2, chunk.keys), v.index_select(2, chunk.keys)
-        mask = context.mask(chunk, sliding_window, q.dtype)
+        mask = here.mask(chunk, sliding_window, q.dtype)
         if softcap is None and s_aux is None:
             out = scaled_dot_product_attention(
                 q, keys, values, mask, scale=scale, enable_gqa=q.shape[1] != keys.shape[1]

@@ -97,7 +97,7 @@ class TreeEngine:
             output = self.model(
                 input_ids=torch.from_numpy(batch.ids).to(device, torch.long)[None],
                 position_ids=context.depth[None],
-                logits_to_keep=torch.from_numpy(needed).to(device),
+                logits_to_keep=_kept_rows(self.model, needed),
                 use_cache=False,
             )
         if context.calls == 0:
@@ -163,9 +163,10 @@ class PlainEngine:
             logits = self.model(
                 input_ids=ids,
                 attention_mask=mask,
-                logits_to_keep=torch.tensor(columns, device=device),
+                logits_to_keep=_kept_rows(self.model, np.array(columns)),
                 use_cache=False,
             ).logits
+        logits = logits.to(device)
         cost.tokens += sum(map(len, sequences))
         cost.forwards += 1
         column_of = {column: c for c, column in enumerate(columns)}
@@ -188,6 +189,12 @@ def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tens
         ids[r, : len(sequence)] = torch.from_numpy(sequence)
         mask[r, : len(sequence)] = 1
     return ids.to(device), mask.to(device)
+
+
+def _kept_rows(model: Any, rows: Ints) -> Any:
+    """``logits_to_keep``; of a model on several devices as a list, for the output layer may be on another one."""
+    split = len(set((getattr(model, "hf_device_map", None) or {}).values())) > 1
+    return rows.tolist() if split else torch.from_numpy(rows).to(_device(model))
 
 
 def _vocabulary(model: Any) -> int:

@@ -23,6 +23,8 @@ from unslant.prompts.prompt import Prompt
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
+INT8_TOLERANCE = 1e-1
+"""The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 
 _MIN_BUDGET = 16
 _UNLIMITED = 1 << 30
@@ -42,6 +44,9 @@ class TransformersModel:
         token_budget: tokens per forward pass; halved, and the run continued, when memory runs out.
         adapter: where its adapter came from.
         incomplete: what the checkpoint lacked or had too many of; stated wherever results are.
+
+    Attributes:
+        sample: a few of the prompts asked, on which half precision is compared with float32.
 
     Raises:
         ModelError: with ``engine="tree"``, if the self-check fails.
@@ -67,7 +72,7 @@ class TransformersModel:
         self.cost = Cost()
         told = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
         self._identify = Identifier(model, tokenizer, told)
-        self._sample: list[Encoded] = []
+        self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
         self._limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
@@ -92,6 +97,11 @@ class TransformersModel:
         return "tree" if isinstance(self._engine, TreeEngine) else "plain"
 
     @property
+    def token_budget(self) -> int:
+        """Tokens per forward pass."""
+        return self._engine.token_budget
+
+    @property
     def parameters(self) -> int:
         """Number of weights."""
         return int(self.model.num_parameters())
@@ -105,7 +115,8 @@ class TransformersModel:
     def facts(self) -> dict[str, object]:
         """What every result must tell of this model beside its identity.
 
-        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``half_precision``, if
+        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``quantization``: how
+        its weights are packed, if they are. ``half_precision``, if
         the model is in bfloat16 or float16: its
         :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
         where there is no memory for a copy. ``special_tokens``, if prompts spelled any: what became of them (``text``
@@ -114,17 +125,20 @@ class TransformersModel:
         found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
         if revision := getattr(self.model.config, "_commit_hash", None):
             found["revision"] = str(revision)
+        if getattr(self.model, "is_quantized", False):
+            found["quantization"] = _packing(self.model.config.quantization_config)
         if spelling := sorted(self.encoder.spelling):
             found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
-        if self.model.dtype in (torch.bfloat16, torch.float16) and self._sample:
-            found["half_precision"] = (measured := agreement(self.model, self._sample)) and asdict(measured)
+        if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
+            found["half_precision"] = (measured := agreement(self.model, self.sample)) and asdict(measured)
         return found
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.ScoringModel.score`."""
-        started = time.perf_counter()
-        encoded = self.encode(prompts)
-        self.cost.seconds += time.perf_counter() - started
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        """See :meth:`unslant.models.base.TokenizingModel.score`."""
+        if encoded is None:
+            started = time.perf_counter()
+            encoded = self.encode(prompts)
+            self.cost.seconds += time.perf_counter() - started
         return self.score_encoded(prompts, encoded)
 
     def score_encoded(
@@ -202,7 +216,7 @@ class TransformersModel:
             ModelError: naming the group of a prompt that is too long.
         """
         encoded = self.encoder.encode(prompts)
-        self._sample += spread(encoded, PROMPTS - len(self._sample))
+        self.sample += spread(encoded, PROMPTS - len(self.sample))
         rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
             if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
@@ -245,9 +259,20 @@ class TransformersModel:
             return f"{type(error).__name__}: {error}".split("\n")[0]
         worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
         scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
-        if not worst <= TOLERANCE.get(self.dtype, 6e-2) * scale:
+        tolerance = TOLERANCE.get(self.dtype, 6e-2)
+        if getattr(self.model, "is_loaded_in_8bit", False):
+            tolerance = max(tolerance, INT8_TOLERANCE)
+        if not worst <= tolerance * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
+
+
+def _packing(config: Any) -> str:
+    """``bitsandbytes, 4 bits``; other methods by their name."""
+    told = config if isinstance(config, dict) else config.to_dict()
+    bits = 4 if told.get("load_in_4bit") else 8 if told.get("load_in_8bit") else told.get("bits")
+    method = getattr(told.get("quant_method"), "value", told.get("quant_method"))
+    return f"{method}, {bits} bits" if bits else str(method)
 
 
 def _probe(vocabulary: int, longest: int) -> list[Encoded]:

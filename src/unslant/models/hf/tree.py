@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -191,6 +192,13 @@ def _finish(batches: Sequence[Batch], first_candidate: Sequence[int]) -> None:
         last[prompt_of[batch.read_candidate]] = b
     for prompt, final in enumerate(last.tolist()):
         batches[final].done.append(prompt)
+
+
+def node_count(encoded: Sequence[Encoded]) -> int:
+    """Distinct nodes of the prefix tree: the tokens that are computed."""
+    rows = sorted(_rows(encoded)[0], key=lambda ids: ids.astype(">i4").tobytes())
+    shared = sum(common_prefix(one, other) for one, other in pairwise(rows))
+    return sum(map(len, rows)) - shared
 
 
 def other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int, int]:

@@ -146,11 +146,10 @@ class TaskRun:
             for document, answer in (one for task in self.published.values() for one in task.documents)
             for prompt in requests.of([one.args for one in answer.instances], str(document.number))
         ]
-        plain, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
+        meta["cost"]["tokens_ordinary"], _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
         meta["lm_eval"] = {
             "version": metadata.version("lm_eval"),
             "orders": max(map(len, shown.values())),
-            "tokens_published": plain,
             "notes": [*found.notes, *_cut(encoder.cut)],
             "tasks": {name: one.recorded() for name, one in self.published.items()},
         }

@@ -2,6 +2,7 @@
 // the question browser: texts of questions reach the page as text only, never as markup
 (() => {
   const PAGE = 50;
+  const MOST_MAPS = 3;
   const byId = (id) => document.getElementById(id);
   const el = (tag, properties = {}, ...children) => {
     const node = document.createElement(tag);
@@ -132,6 +133,18 @@
       if (vote >= 0) parts.push(`voted ${named(q, vote)}${questions[q].a.length ? (run.of(q, "vote_accuracy") === 1 ? " (right)" : " (wrong)") : ""}`);
       return `${parts.join("; ")}.`;
     };
+    // of many runs, all but one are folded, and drawn when opened
+    const folded = (q, run) => {
+      const right = run.of(q, "expected_accuracy");
+      const says = right === null ? "" : ` right in ${Math.round(100 * right)} % of its orders`;
+      const fold = el("details", {}, el("summary", {}, run.name, el("span", { class: "muted" }, says)));
+      fold.addEventListener("toggle", () => {
+        if (!fold.open || fold.children.length > 1) return;
+        fold.append(heat(q, run, run.pages(q), true));
+        show();
+      });
+      return fold;
+    };
     const detail = () => {
       const q = state.open;
       const question = questions[q];
@@ -142,7 +155,8 @@
         el("p", { class: "meta" }, [question.id, question.u, fact(q, metric.digits)].filter(Boolean).join(" · ")),
         el("h3", { class: "verdict" }, verdict(q, state.run, pages)),
         el("div", { id: "shown" }),
-        ...shownBy.map((run) => heat(q, run, run === state.run ? pages : run.pages(q), shownBy.length > 1)),
+        ...(shownBy.length > MOST_MAPS ? [state.run] : shownBy).map((run) => heat(q, run, run === state.run ? pages : run.pages(q), shownBy.length > 1)),
+        ...(shownBy.length > MOST_MAPS ? shownBy.filter((run) => run !== state.run).map((run) => folded(q, run)) : []),
         legend(),
       );
       if (pages.length) show();

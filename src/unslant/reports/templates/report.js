@@ -2,15 +2,17 @@
 // charts, their tooltips, and tables that sort
 (() => {
   const tip = document.getElementById("tip");
+  let term = null; // whose meaning is shown
+  let leaving = 0;
   const hide = () => {
     tip.hidden = true;
+    term = null;
   };
-  const place = (event) => {
-    const gap = 14;
-    const left = Math.min(event.clientX + gap, window.innerWidth - tip.offsetWidth - 8);
-    const above = event.clientY - tip.offsetHeight - gap;
+  const place = (x, y, under, gap = 14) => {
+    const left = Math.min(x, window.innerWidth - tip.offsetWidth - 8);
+    const above = y - tip.offsetHeight - gap;
     tip.style.left = `${Math.max(8, left)}px`;
-    tip.style.top = `${above > 8 ? above : event.clientY + gap}px`;
+    tip.style.top = `${above > 8 ? above : under + gap}px`;
   };
   const point = (_handler, event, _item, value) => {
     if (value === null || value === undefined || value === "") return hide();
@@ -26,10 +28,39 @@
       line.append(String(text));
       tip.append(line);
     }
+    term = null;
+    tip.style.pointerEvents = "none";
     tip.hidden = false;
-    place(event);
+    place(event.clientX + 14, event.clientY, event.clientY);
   };
-  window.addEventListener("scroll", hide, { passive: true });
+
+  // what a metric means: shown under the pointer or the focus until Escape; screen readers are told by aria-describedby
+  const beside = () => {
+    const box = term.getBoundingClientRect();
+    place(box.left, box.top, box.bottom, 6);
+  };
+  const define = (button) => {
+    clearTimeout(leaving);
+    tip.textContent = document.getElementById(button.getAttribute("aria-describedby")).textContent;
+    tip.style.pointerEvents = "auto";
+    tip.hidden = false;
+    term = button;
+    beside();
+  };
+  const leave = () => {
+    if (term && document.activeElement !== term) leaving = setTimeout(hide, 200);
+  };
+  for (const button of document.querySelectorAll(".term")) {
+    button.addEventListener("mouseenter", () => define(button));
+    button.addEventListener("focus", () => define(button));
+    button.addEventListener("mouseleave", leave);
+    button.addEventListener("blur", hide);
+  }
+  tip.addEventListener("mouseenter", () => clearTimeout(leaving));
+  tip.addEventListener("mouseleave", leave);
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  const scrolled = () => (term && document.activeElement === term ? beside() : hide());
+  window.addEventListener("scroll", scrolled, { passive: true, capture: true });
 
   // one picture with a name: the table beside it has the numbers, mark by mark
   const named = (plot, name) => {
@@ -75,10 +106,12 @@
   const sortable = (table) => {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      head.append(button);
+      const button = head.querySelector("button") ?? document.createElement("button");
+      if (!button.parentElement) {
+        button.type = "button";
+        button.append(...head.childNodes);
+        head.append(button);
+      }
       button.addEventListener("click", () => {
         const up = head.getAttribute("aria-sort") === "descending";
         heads.forEach((other) => other.removeAttribute("aria-sort"));

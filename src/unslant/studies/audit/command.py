@@ -22,6 +22,7 @@ def audit(
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
+    shards: o.Shards = o.ShardOptions(),
 ) -> None:
     """Ask every question in many orders and measure how much of the score is bias.
 
@@ -29,6 +30,8 @@ def audit(
 
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
     question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
+
+    With --until 0.02, questions come in random order, in some of their orders, until the score is known to +-0.02.
 
     With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
     your own) in place of asking a model; files of one model and the same questions in several orders belong together.
@@ -41,6 +44,8 @@ def audit(
     from unslant.models.open import gives_replies
 
     if log:
+        if settings.until is not None:
+            raise InputError("--until stops asking early, but with --log nothing is asked: leave it out")
         from unslant.studies.audit.logs import audit_logs
         from unslant.studies.outputs import check_outputs, write_outputs
 
@@ -53,12 +58,16 @@ def audit(
         raise InputError(
             "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
         )
+    if dry_run and shards.shard:
+        raise InputError("--dry-run is about the whole run: leave out --shard")
     if dry_run:
         from unslant.studies.audit.dry_run import estimate
 
         print("\n".join(estimate(model, questions, chosen, models, generate)))
         return
     from unslant.studies.audit.study import audit as run
+    from unslant.studies.audit.study import audit_responses
     from unslant.studies.recording import run_study
 
-    run_study(run, [model], questions, chosen, models, outputs, store, generate if in_words else None)
+    replies = generate if in_words else None
+    run_study(run, [model], questions, chosen, models, outputs, store, replies, part=(audit_responses, shards))

@@ -29,13 +29,16 @@ from unslant.studies.audit.panels import (
 from unslant.studies.audit.panels_labels import labels_panel
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.provenance import settings_rows
+from unslant.studies.ranking import ranks_of, slope_chart
 from unslant.studies.result import StudyResult
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
 
 MEASURES = (*SCORES, "consistency", "pbm")
-MOST_TILES = 5
+FEW = ("accuracy", "expected_accuracy")
+"""Measures drawn where there are many runs."""
+MOST_TILES, MOST_TOLD = 5, 3
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,13 @@ class AuditComparison(StudyResult):
             tiles=Tile.row(
                 *(
                     ("expected_accuracy", run.metrics.means.expected_accuracy, f"mean over orders, {name}")
-                    for name, run in list(self.runs.items())[:MOST_TILES]
+                    for name, run in _shown(self.runs)
                 ),
                 ("chance", self.base[1].metrics.means.chance, "chance"),
             ),
             panels=(
                 score_panel(self.runs),
+                _ranks(self.runs),
                 _differences(self),
                 _orders(self.runs),
                 labels_panel(self.runs),
@@ -181,20 +185,60 @@ def _way(run: AuditResult) -> str:
     return "scores of labels" if run.scores.is_scored else "words"
 
 
+def _shown(runs: Mapping[str, AuditResult]) -> list[tuple[str, AuditResult]]:
+    """Runs that get a tile: all, or of many the best."""
+    found = list(runs.items())
+    if len(found) > MOST_TILES:
+        score = {name: run.metrics.means.expected_accuracy for name, run in found}
+        found.sort(key=lambda item: -score[item[0]].value if score[item[0]].defined else 1.0)
+    return found[:MOST_TILES]
+
+
 def _lead(runs: Mapping[str, AuditResult]) -> str:
     parts = []
-    for name, run in runs.items():
+    for name, run in list(runs.items())[:MOST_TOLD]:
         means, preference = run.metrics.means, run.metrics.preference
         prefers = f", {preference.phrase}" if preference.unsure.defined else ""
         scores = f"{number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order"
         parts.append(f"{name}: {scores}{prefers}")
-    return "; ".join(parts) + "."
+    more = len(runs) - MOST_TOLD
+    return "; ".join([*parts, *[f"and {count(more, 'more run')}"] * (more > 0)]) + "."
+
+
+def _ranks(runs: Mapping[str, AuditResult]) -> Panel:
+    """Three runs or more: their ranks as reported and over orders, and PBM against accuracy."""
+    means = {name: run.metrics.means for name, run in runs.items()}
+    published = ranks_of([found.accuracy for found in means.values()])
+    over_orders = ranks_of([found.expected_accuracy for found in means.values()])
+    scores = [found.expected_accuracy.n for found in means.values() if found.expected_accuracy.defined]
+    if len(runs) < 3 or len(scores) < 2:
+        return Panel("ranks", "", "")
+    points = [(name, found.pbm, found.expected_accuracy) for name, found in means.items()]
+    how, beside = METRICS["pbm"], "accuracy, mean over orders"
+    scatter = Chart(
+        "ranks-pbm",
+        "PBM against accuracy",
+        "Each point is a run. PBM measures how far probabilities move with the order; it needs no right answers.",
+        lambda style: charts.scatter(points, style, under="PBM", beside=beside, how=how),
+    )
+    return Panel(
+        "ranks",
+        "Ranks as published and whatever the order",
+        "Each run on all of its own questions. Whether neighbours can be told apart: `unslant leaderboard`.",
+        (*slope_chart("ranks", list(zip(runs, published, over_orders, strict=True)), min(scores)), scatter),
+        short="Ranks",
+    )
 
 
 def _differences(comparison: AuditComparison) -> Panel:
     base, found = comparison.base[0], comparison.differences
     unmatched = comparison.unmatched
-    marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
+    if len(comparison.runs) > charts.MOST_SERIES:  # runs are rows
+        rows, drawn = "run", [pair for pair in found if pair[1].measure in FEW]
+        marks = [Mark(name, pair.difference, series=METRICS[pair.measure].label) for name, pair in drawn]
+    else:
+        rows = "measure"
+        marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
     how = METRICS["difference"]
     chart = Chart(
         "differences",
@@ -202,7 +246,7 @@ def _differences(comparison: AuditComparison) -> Panel:
         "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
         lambda style: charts.intervals(
-            marks, style, rows="measure", axis=f"difference from {base}", domain=None, zero=True, how=how
+            marks, style, rows=rows, axis=f"difference from {base}", domain=None, zero=True, how=how
         ),
     )
     return Panel(
@@ -281,4 +325,5 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         "One point for each run.",
         lambda style: charts.dumbbells(rows[:MOST_ROWS], style, rows="subject", axis="accuracy, mean over orders"),
     )
-    return Panel("subjects", "Subjects", "Where the runs differ.", (chart,), (table,))
+    drawn = (chart,) if len(runs) <= charts.MOST_SERIES else ()
+    return Panel("subjects", "Subjects", "Where the runs differ.", drawn, (table,))

@@ -58,6 +58,7 @@ def estimate(
         prompts = [prompt for own in by_question for prompt in own]
         tokens = _total(prompts, len(prompts), length)
         lines = [
+            *["With --until, at most:"] * (settings.until is not None),
             f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score"
             f"{', and a few without content' * own_labels}.",
             f"Tokens in the prompts: about {tokens:,} ({how}), each prompt run alone.",

@@ -17,8 +17,10 @@ from unslant.studies.audit.browser import browser
 from unslant.studies.audit.decisions import decision_lines
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
+from unslant.studies.audit.panels_orders import enough_line, order_curve_panel
 from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
 from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
+from unslant.studies.audit.panels_until import partial, until_headline, until_lines, until_panel
 from unslant.studies.audit.untold import CHARACTERS_A_TOKEN, untold
 from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
@@ -33,14 +35,15 @@ MANY_FAILED = 0.05
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
-TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
+TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm", "label_mass")
 
 
 def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    said = headline(result.metrics, *filter(None, (stands_out(result), untold(result))))
+    more = filter(None, (stands_out(result), untold(result), until_headline(result)))
+    said = headline(result.metrics, *more, robust="in every order asked" if partial(result) else "whatever the order")
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
@@ -51,10 +54,12 @@ def page(result: AuditResult) -> Page:
         tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys), *tiles_of(result)),
         panels=(
             score_panel({result.name: result}),
+            until_panel(result),
             harness_panel(result),
             published_panel(result),
             length_panel(result),
             orders_panel(result),
+            order_curve_panel(result),
             *([] if one_order(result) else [labels_panel({result.name: result})]),
             priors_panel(result),
             replies_panel(result.replies),
@@ -71,13 +76,13 @@ def page(result: AuditResult) -> Page:
     )
 
 
-def headline(metrics: Metrics, *more: str) -> str:
+def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -> str:
     """The outcome in one sentence, for any reader; ``more`` at its end."""
     means, preference = metrics.means, metrics.preference
     words = {
         "accuracy": "as reported",
         "expected_accuracy": "as mean over orders",
-        "robust_accuracy": "whatever the order",
+        "robust_accuracy": robust,
         "vote_accuracy": "voted",
     }
     found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
@@ -182,7 +187,9 @@ def notes(result: AuditResult) -> list[str]:
             * (least == least)
         ),
         *skipped_lines(result.meta),
+        *until_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
+        *enough_line(result.order_curve),
         *cost_lines(result.cost),
     ]
 
@@ -191,9 +198,13 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     """The reported score beside the order-free ones, for one audit or several."""
     several = len(runs) > 1
     found = {name: whole_set(result.metrics) for name, result in runs.items()}
-    keys = (*SCORES, "over_orders.worst", "over_orders.best")
+    many = len(runs) > charts.MOST_SERIES  # runs are rows, and the scores series
+    keys = SCORES[:2] if many else (*SCORES, "over_orders.worst", "over_orders.best")
     marks = [
-        Mark(METRICS[key].label, value, name * several, stands_out=key == "accuracy")
+        Mark(
+            *((name, value, METRICS[key].label) if many else (METRICS[key].label, value, name * several)),
+            stands_out=key == "accuracy",
+        )
         for key in keys
         for name, values in found.items()
         if isinstance(value := values[key], Estimate) and value.defined
@@ -206,7 +217,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "score",
         "Scores of each run" if several else "One model, several scores",
         f"Points with 95 % intervals; {explanation}.",
-        lambda style: charts.intervals(marks, style, rows="score", line=chance),
+        lambda style: charts.intervals(marks, style, rows="run" if many else "score", line=chance),
     )
     return Panel(
         "score",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def harness_panel(result: AuditResult) -> Panel:
-    """lm-eval's own metrics of each task, and what all orders have cost beside its one."""
+    """lm-eval's own metrics of each task."""
     about = result.meta.get("lm_eval") or {}
     tasks = about.get("tasks", {})
     names = list(dict.fromkeys(name for task in tasks.values() for name in task["metrics"]))
@@ -29,16 +29,7 @@ def harness_panel(result: AuditResult) -> Panel:
     columns = (Column("task"), Column("examples"), Column("scored"), *map(Column, names))
     title = f"Published order, as lm-eval {about.get('version', '')} reports it"
     left_out = sum(task["missing"] for task in tasks.values())
-    one = about.get("tokens_published", 0)
     notes = [
-        *(
-            [
-                f"Tokens computed: {result.cost.tokens:,} for all orders; lm-eval computes {one:,} for the published "
-                f"one ({result.cost.tokens / one:.1f}x)."
-            ]
-            if one and result.cost.tokens
-            else []
-        ),
         *([f"Documents without scores, left out of lm-eval's metrics: {left_out:,}."] if left_out else []),
         *about.get("notes", ()),
     ]

@@ -57,7 +57,11 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "labels",
         "Labels and positions",
         "What the model falls back on when unsure, and the effect on accuracy by position of the right option.",
-        tuple(chart for chart, marks in zip(pictures, (chosen, recall), strict=True) if marks),
+        tuple(
+            chart
+            for chart, marks in zip(pictures, (chosen, recall), strict=True)
+            if marks and len(runs) <= charts.MOST_SERIES
+        ),
         tuple(_labels_table(result, name * several) for name, result in runs.items()) if chosen or recall else (),
         tuple(f"{f'{name}: ' * several}{m.preference.note}" for name, m in metrics.items() if m.preference.note),
         short="Labels",

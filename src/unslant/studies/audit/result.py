@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from unslant.metrics import (
     BaseRates,
@@ -18,11 +19,13 @@ from unslant.metrics import (
     read_scores,
 )
 from unslant.metrics.length_bias import LengthBias
+from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.models import Cost
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
 from unslant.studies.audit.replies import Replies, replies_of
+from unslant.studies.audit.until import with_anytime
 from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.result import RecordedResult
 
@@ -38,6 +41,7 @@ class AuditResult(RecordedResult):
         replies: what replies tell beside their answers; None where labels were scored.
         shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
         length_bias: of a log with scores of option texts; None for any other.
+        order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
         scores: the responses as arrays, from which every number is computed.
     """
 
@@ -52,6 +56,7 @@ class AuditResult(RecordedResult):
     replies: Replies | None
     shortcuts: tuple[Shortcut, ...]
     length_bias: LengthBias | None
+    order_curve: OrderCurve | None
     cost: Cost
     meta: dict[str, Any]
     scores: OrderScores = field(repr=False)
@@ -68,13 +73,13 @@ class AuditResult(RecordedResult):
 
 
 def result_of(responses: Responses) -> AuditResult:
-    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "study")}
+    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "order_costs", "study")}
     cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
     if scored_texts(responses):
         scores = replace(scores, label_mass=None)
     bootstrap = Bootstrap.of(scores)
-    metrics = compute(scores, bootstrap)
+    metrics = with_anytime(compute(scores, bootstrap), meta)
     return AuditResult(
         responses,
         metrics,
@@ -84,7 +89,14 @@ def result_of(responses: Responses) -> AuditResult:
         replies_of(responses, scores, bootstrap),
         shortcuts_of(responses, scores, bootstrap),
         length_bias_of(responses, scores, bootstrap),
+        _order_curve(responses, scores),
         cost,
         meta,
         scores,
     )
+
+
+def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
+    settings = responses.meta.get("settings")  # once a list
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
+    return order_curve(scores, str(orders), cast(Mapping[str, float] | None, responses.meta.get("order_costs")))

@@ -18,6 +18,9 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
 
     orders: str = "auto"
     """auto (up to 24, balanced over positions; 6 for replies), all, cyclic, reverse, given, or the number to sample."""
+    until: float | None = None
+    """Ask questions in random order, in some of their orders, until mean over orders, accuracy, their difference and
+    PBM are known to this half-width, such as 0.02."""
     repeats: int = 1
     """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
     repeat_sample: int = 50
@@ -31,15 +34,20 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
         super().__post_init__()
         if self.calibrate > 1:
             raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
+        if self.until is not None and not 0 < self.until < 0.5:
+            raise InputError(f"until {self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
 
     def resolved(self, generate: bool) -> Self:
         """See :meth:`ElicitOptions.resolved`."""
         useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
         if useless and not generate:
             raise InputError(f"--{useless[0]} is about replies, but labels are scored: add --elicit generate")
+        if generate and self.until is not None:
+            raise InputError("--until is about scores of labels, but replies are read: use --adaptive")
         return super().resolved(generate)
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """See :meth:`Options.recorded`; only what applies to this way of asking."""
-        others = ("to_end",) if self.elicit == "generate" else ("elicit", *_OF_REPLIES)
+        others = ["to_end"] if self.elicit == "generate" else ["elicit", *_OF_REPLIES]
+        others += ["until"] * (self.until is None)
         return super().recorded(*others, *left_out) | {"template": self.template or "plain"}

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
-from unslant.models import ChatModel, ScoringModel
+from unslant.errors import InputError
+from unslant.models import ChatModel, Cost, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
@@ -17,6 +18,9 @@ from unslant.presentations import (
     parse_labels,
 )
 from unslant.questions import SKEWED, Question, QuestionSet
+from unslant.responses import Responses
+from unslant.scale.options import WHOLE, ShardOptions
+from unslant.studies.audit.ordinary import ordinary_cost
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
@@ -51,13 +55,28 @@ def audit(
         InputError: if questions, labels, orders, template or a keyword are invalid.
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
+    return result_of(audit_responses(model, questions, settings, progress=progress, **options))
+
+
+def audit_responses(
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
+    questions: Any = SKEWED,
+    settings: AuditSettings | None = None,
+    *,
+    shards: ShardOptions = WHOLE,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Responses:
+    """What :func:`audit` measures: the answers to all questions, or to those of a shard."""
     chosen = with_options(AuditSettings, settings, options)
     chosen = chosen.resolved(gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate")
+    if chosen.until is not None and shards.shard:
+        raise InputError("--until decides on the way what to ask, which parts of a run cannot: leave out one of them")
     found = chosen.sampled(chosen.load(questions))
     if chosen.elicit == "generate":
         from unslant.studies.audit.words import audit_in_words
 
-        return audit_in_words(model, found, chosen, progress=progress)
+        return audit_in_words(model, found, chosen, shards=shards, progress=progress)
     alphabet, seed, writer = parse_labels(chosen.labels), chosen.seed, chosen.writer()
     chooser, shown, about_all = prepared(found, chosen)
     asker = opened(model)
@@ -65,22 +84,41 @@ def audit(
     if not own_labels:
         chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [one for n in sizes for one in control_presentations(n, alphabet, seed=seed)]
+
     def asked() -> Iterator[Asked]:
         for question in found:
             examples = chooser.of(question)
             for presentation in shown(question):
                 yield question, presentation.with_shots(examples)
-        for n in sorted({len(question.options) for question in found} if own_labels else ()):
-            yield from control_presentations(n, alphabet, seed=seed)
+        yield from controls
 
-    before = asker.cost.copy()
-    responses = ask(asker, asked(), [elicitation], progress=progress, presentations=about_all)
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
+    share = shards.share("audit", found, chosen.recorded(), [elicitation], asked, progress)
+    before, texts, told = asker.cost.copy(), share.own(found), {}
+    if chosen.until is None:
+        about_all = share.presentations or about_all
+        responses = ask(asker, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
+    else:
+        from unslant.studies.audit.until import ask_until
+
+        responses, texts, until = ask_until(
+            asker, found, chosen, elicitation, chooser, controls, own_labels=own_labels, progress=progress
+        )
+        told = {"until": until}
     first = next(asked(), None)
     meta = {
         **about("audit", found, chosen.recorded(), asker, before, chosen),
         "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
+        **told,
+        **share.meta,
     }
-    return result_of(with_meta(responses, meta, found))
+    meta["cost"]["tokens_ordinary"], meta["order_costs"] = ordinary_cost(
+        asker, Cost.of(meta["cost"]), share.own(found), elicitation, shown, chooser, chosen.orders, controls, found
+    )
+    return with_meta(responses, meta, texts)
 
 
 def prepared(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask_for_replies, no_progress
+from unslant.errors import InputError
 from unslant.models import ChatModel
 from unslant.models.chat import is_local
 from unslant.models.open import opened
@@ -21,8 +22,8 @@ from unslant.presentations import (
 from unslant.presentations.seeds import question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Response, Responses
+from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.audit.presented import orders_in_words
-from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.meta import about, with_meta
 
@@ -86,14 +87,17 @@ def audit_in_words(
     found: QuestionSet[Question],
     chosen: AuditSettings,
     *,
+    shards: ShardOptions = WHOLE,
     progress: Progress = no_progress,
-) -> AuditResult:
+) -> Responses:
     """Ask for replies and read them; see :func:`unslant.audit`, which calls this.
 
     Args:
         chosen: resolved settings (:meth:`AuditSettings.resolved`).
     """
     parse_labels(chosen.labels)
+    if chosen.adaptive and shards.shard:
+        raise InputError("--adaptive looks at all answers before it asks further: leave out --shard")
     pool = (chosen.pool(chosen.shots_from) or found).questions
     planned = plan(found.questions, chosen, ShotChooser(pool, chosen.shots, chosen.seed))
     chosen.writer()  # a bad template is refused before the model is opened
@@ -101,8 +105,11 @@ def audit_in_words(
     before = asker.cost.copy()
     chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
     writer = chosen.writer()
-    repeats = [repeat for _, repeat in planned.first]
-    asked = [asked for asked, _ in planned.first]
+    everything = [asked for asked, _ in planned.first]
+    share = shards.share("audit", found, chosen.recorded(), [writer], lambda: everything, progress)
+    first = list(share.cut(planned.first, lambda one: one[0][0]))
+    repeats = [repeat for _, repeat in first]
+    asked = [asked for asked, _ in first]
     responses = ask_for_replies(asker, asked, writer, repeats=repeats, progress=progress)
     extra: dict[str, Any] = {}
     if chosen.adaptive:
@@ -111,11 +118,11 @@ def audit_in_words(
         more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
         responses = _in_order(found.questions, responses, more)
         extra["adaptive"] = {"stopped": stopped, "checked": checked, "requests_of_all": planned.full}
-    meta = {**about("audit", found, chosen.recorded(), asker, before, chosen), **extra}
+    meta = {**about("audit", found, chosen.recorded(), asker, before, chosen), **extra, **share.meta}
     if planned.first:
         (_, shown), _ = planned.first[0]
         meta["example_prompt"] = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()
-    return result_of(with_meta(responses, meta, found))
+    return with_meta(responses, meta, share.own(found))
 
 
 def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:

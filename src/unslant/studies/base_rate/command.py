@@ -22,6 +22,7 @@ def base_rate(
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
+    shards: o.Shards = o.ShardOptions(),
 ) -> None:
     """Measure label base rates, by cloze and by counterfactual, and Nvr-X; test hypotheses H1 to H4.
 
@@ -33,12 +34,15 @@ def base_rate(
       unslant study base-rate org/name mmlu --html report.html
       unslant study base-rate --log scores.csv.gz
     """
+    from unslant.errors import InputError
     from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
-    from unslant.studies.base_rate.study import base_rate_recorded
+    from unslant.studies.base_rate.study import base_rate_recorded, base_rate_responses
     from unslant.studies.outputs import check_file, check_outputs, write_outputs
     from unslant.studies.recording import run_study
 
+    if charts and shards.shard:
+        raise InputError("--shard writes a table and no numbers: leave out --charts")
     if charts:
         check_file(charts)
         check_format(charts)
@@ -48,6 +52,7 @@ def base_rate(
         result = base_rate_recorded(log, texts, model=model, fields=settings.fields, seed=settings.seed)
         write_outputs(result, outputs)
     else:
-        result = run_study(run, [model or o.DEFAULT_MODEL], questions or o.EMBEDDED, settings, models, outputs, store)
+        names, part = [model or o.DEFAULT_MODEL], (base_rate_responses, shards)
+        result = run_study(run, names, questions or o.EMBEDDED, settings, models, outputs, store, part=part)
     if charts:
         save_charts(result, charts)

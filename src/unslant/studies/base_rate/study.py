@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +17,11 @@ from unslant.presentations import ShotChooser, control_presentations, nvr_presen
 from unslant.prompts import Cloze, Counterfactual, Elicitation
 from unslant.questions import EMBEDDED, Question, load_questions
 from unslant.responses import Responses, load_recorded
+from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
 from unslant.studies.base_rate.settings import BaseRateSettings
-from unslant.studies.meta import about
+from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
 
 
@@ -45,6 +45,19 @@ def base_rate(
         InputError: if questions, labels, canary, template or a keyword are invalid.
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
+    return base_rate_recorded(base_rate_responses(model, questions, settings, progress=progress, **options))
+
+
+def base_rate_responses(
+    model: str | ScoringModel | Callable[[], ScoringModel],
+    questions: Any = EMBEDDED,
+    settings: BaseRateSettings | None = None,
+    *,
+    shards: ShardOptions = WHOLE,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Responses:
+    """What :func:`base_rate` measures: the answers to all questions, or to those of a shard."""
     chosen = with_options(BaseRateSettings, settings, options)
     alphabet, writer = parse_labels(chosen.labels), chosen.writer()
     elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
@@ -56,10 +69,11 @@ def base_rate(
         for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)
     ]
     asker = opened(model)
+    share = shards.share("base-rate", found, chosen.recorded(), elicitations, lambda: asked, progress)
     before = asker.cost.copy()
-    responses = ask(asker, asked, elicitations, progress=progress)
-    meta = about("base-rate", found, chosen.recorded(), asker, before, chosen)
-    return result_of(Responses(responses.table, json.loads(json.dumps(meta))), found.questions, chosen.seed)
+    responses = ask(asker, list(share.cut(asked)), elicitations, progress=progress)
+    meta = about("base-rate", found, chosen.recorded(), asker, before, chosen) | share.meta
+    return with_meta(responses, meta, share.own(found))
 
 
 def base_rate_presentations(
@@ -89,8 +103,9 @@ def base_rate_recorded(
     Args:
         source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those of
             :meth:`BaseRateResult.to_parquet`, or a table of responses.
-        questions: the texts for the shortcut controls: whatever :func:`unslant.load_questions` takes. Recorded ids may
-            be the last parts of the questions' ids (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
+        questions: the texts for the shortcut controls, by default those in a table of ours: whatever
+            :func:`unslant.load_questions` takes. Recorded ids may be the last parts of the questions' ids
+            (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
         model, fields: see unslant.responses.load_recorded.
 
     Raises:
@@ -101,7 +116,10 @@ def base_rate_recorded(
     else:
         paths = [source] if isinstance(source, str | Path) else source
         responses = _joined([load_recorded(path, fields=fields, model=model) for path in paths])
-    return result_of(responses, None if questions is None else list(load_questions(questions)), seed)
+    if questions is not None:
+        return result_of(responses, list(load_questions(questions)), seed)
+    settings: Any = responses.meta.get("settings", {})
+    return result_of(responses, responses.questions or None, seed or settings.get("seed", 0))
 
 
 def _joined(tables: Sequence[Responses]) -> Responses:

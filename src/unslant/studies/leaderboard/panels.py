@@ -7,25 +7,31 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
+from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts, model_charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, with_interval
+from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.studies.audit.browser import browser
 from unslant.studies.provenance import settings_rows, with_admissions
+from unslant.studies.ranking import slope_chart
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Standing
     from unslant.studies.leaderboard.result import Leaderboard
 
-_ENDS = ("as published", "mean over orders")
+MOST_TOLD = 2
+"""Models whose move is told in the second sentence."""
+LONG = 24
+"""Rows above which a table of models and sets is folded."""
 _WAYS = {"labels": "labels scored", "generate": "replies read"}
 
 
 def page(result: Leaderboard) -> Page:
     """Every panel of the leaderboard."""
-    sets = [f"{name} ({n:,})" for name, n in result.sets.items()]
+    sets = [f"{name} ({count(n, 'question')})" for name, n in result.sets.items()]
     models = ", ".join(one.model for one in result.models)
+    runs = result.runs
     return Page(
-        about=f"{count(len(result.models), 'model')} on {', '.join(sets)}",
+        about=f"{count(len(result.models), 'model')} on {listed(sets)}",
         headline=_headline(result),
         lead=_lead(result.models),
         tiles=_tiles(result),
@@ -45,6 +51,7 @@ def page(result: Leaderboard) -> Page:
                 "provenance": result.provenance,
             }
         ),
+        questions=browser(runs, result.sets_of_runs),
         name="leaderboard",
         compared=tuple(one.model for one in result.models),
     )
@@ -55,8 +62,9 @@ def _headline(result: Leaderboard) -> str:
     if not ranked:
         return "No model can be ranked: none has a score over several orders on every set"
     best = [one for one in ranked if one.rank == 1]
-    said = f"{' and '.join(one.model for one in best)} {'leads' if len(best) == 1 else 'lead'} whatever the order of "
-    said += f"options: {with_interval(best[0].expected_accuracy, METRICS['expected_accuracy'])}"
+    said = f"{listed([one.model for one in best], 3)} {'leads' if len(best) == 1 else 'lead'} whatever the order of "
+    said += f"options: {with_interval(best[0].expected_accuracy, METRICS['expected_accuracy'])}, "
+    said += f"chance {number(result.chance, METRICS['chance'])}"
     unlike = [pair for pair in result.neighbours if pair.told_apart]
     told = f"{len(unlike)} of {count(len(result.neighbours), 'pair')} of neighbours can be told apart"
     moved = sum(bool(one.change) for one in ranked)
@@ -72,15 +80,14 @@ def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
         ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
     ]
     scores = [("expected_accuracy", one.expected_accuracy, f"mean over orders, {name}") for name, one in ends.items()]
-    first = result.audits[0]
-    chance = ("chance", first.metrics.means.chance, f"chance, {first.meta.get('questions', 'questions')}")
-    return Tile.row(*scores, *nearest, chance)
+    return Tile.row(*scores, *nearest, ("chance", result.chance, "chance"))
 
 
 def _lead(models: Sequence[Standing]) -> str:
     moved = [one for one in models if one.change]
     told = [f"{one.model}: published rank {one.published_rank}, whatever the order {one.rank}" for one in moved]
-    return "; ".join(told[:4]) + "." if told else ""
+    more = [f"{count(len(told) - MOST_TOLD, 'more model')} moved"] * (len(told) > MOST_TOLD)
+    return "; ".join([*told[:MOST_TOLD], *more]) + "." if told else ""
 
 
 def _moved(change: int | None) -> str | None:
@@ -90,11 +97,7 @@ def _moved(change: int | None) -> str | None:
 def _ranking(models: Sequence[Standing]) -> Panel:
     names = {"expected_accuracy": "mean over orders", "accuracy": "as published"}
     marks = [Mark(one.model, getattr(one, key), name) for one in models for key, name in names.items()]
-    moves = [
-        (one.model, one.published_rank, one.rank)
-        for one in models
-        if one.rank is not None and one.published_rank is not None
-    ]
+    moves = [(one.model, one.published_rank, one.rank) for one in models]
     n = min((mark.estimate.n for mark in marks if mark.estimate.defined), default=0)
     rows: list[tuple[Cell, ...]] = [
         (
@@ -127,17 +130,11 @@ def _ranking(models: Sequence[Standing]) -> Panel:
         "Points with 95 % intervals, means over the sets.",
         lambda style: charts.intervals(marks, style, rows="model"),
     )
-    slopes = Chart(
-        "leaderboard-ranks",
-        "From the published rank to the rank whatever the order",
-        "One line a model, the best at the top; those that change rank are highlighted.",
-        lambda style: charts.slopes(moves, style, ends=_ENDS, n=n),
-    )
     return Panel(
         "leaderboard",
         "Ranking",
         "Models by the mean over orders, each set counting the same, beside the rank by the score in the file's order.",
-        (scores, *[slopes] * (len(moves) > 1)),
+        (scores, *slope_chart("leaderboard-ranks", moves, n)),
         (Table("leaderboard", "Models, best first", columns, tuple(rows)),),
         first_screen=True,
     )
@@ -155,10 +152,20 @@ def _neighbours(result: Leaderboard) -> Panel:
         (pair.higher, pair.lower, pair.difference, pair.p, "yes" if pair.told_apart else "no")
         for pair in result.neighbours
     ]
+    marks = [Mark(f"{p.higher} − {p.lower}", p.difference, stands_out=p.told_apart) for p in result.neighbours]
+    chart = Chart(
+        "leaderboard-neighbours",
+        "Each model less the next in rank",
+        "Mean over orders, paired by question, with 95 % intervals. Pairs that can be told apart are highlighted.",
+        lambda style: charts.intervals(
+            marks, style, rows="pair", axis="difference", domain=None, step=38, zero=True, how=METRICS["difference"]
+        ),
+    )
     return Panel(
         "leaderboard-neighbours",
         "Which ranks can be told apart?",
         "Differences between each model and the next, question by question; p is corrected for the number of pairs.",
+        (chart,) if any(mark.estimate.defined for mark in marks) else (),
         tables=(Table("leaderboard-neighbours", "Neighbouring ranks", columns, tuple(rows), names=2),) if rows else (),
         short="Neighbours",
         first_screen=True,
@@ -168,26 +175,41 @@ def _neighbours(result: Leaderboard) -> Panel:
 def _sets(result: Leaderboard) -> Panel:
     keys = ("expected_accuracy", "accuracy", "vote_accuracy", "pbm")
     columns = (Column("model"), Column("questions"), *map(Column.of, keys))
+    rank = {one.model: i for i, one in enumerate(result.models)}
+    entries = sorted(result.entries, key=lambda entry: rank[entry.model])
     rows: list[tuple[Cell, ...]] = [
-        (entry.model, entry.questions, *(getattr(entry, key) for key in keys)) for entry in result.entries
+        (entry.model, entry.questions, *(getattr(entry, key) for key in keys)) for entry in entries
     ]
-    table = Table("leaderboard-sets", "Each model on each set", columns, tuple(rows), names=2)
-    return Panel("leaderboard-sets", "Sets", "Each audit by itself, on all of its own questions.", tables=(table,))
+    table = Table("leaderboard-sets", "Each model on each set", columns, tuple(rows), names=2, folded=len(rows) > LONG)
+    marks = [Mark(e.model, e.expected_accuracy, e.questions) for e in entries if e.expected_accuracy.defined]
+    chart = Chart(
+        "leaderboard-sets",
+        "Mean over orders of each model on each set",
+        "Models from the best to the last; the darker, the higher. Intervals are in the table.",
+        lambda style: model_charts.matrix(marks, style, rows="model", columns="question set"),
+        of="questions a set",
+    )
+    return Panel(
+        "leaderboard-sets",
+        "Sets",
+        "Each audit by itself, on all of its own questions.",
+        (chart,) if marks else (),
+        (table,),
+    )
 
 
 def _pbm_accuracy(result: Leaderboard) -> Panel:
     r = METRICS["pbm_accuracy.pearson"]
     drawn = []
     for found in (one for one in result.pbm_accuracy if one.over == "sets and models"):
-        points = [
-            (f"{entry.model}, {entry.questions}", entry.pbm, entry.expected_accuracy)
-            for entry in result.entries
-            if entry.elicitation == found.elicitation
-        ]
+        own = [entry for entry in result.entries if entry.elicitation == found.elicitation]
+        points = [(entry.model, entry.pbm, entry.expected_accuracy) for entry in own]
+        sets = [entry.questions for entry in own]
+        series = sets if len(set(sets)) > 1 else ()
         pearson, way = found.pbm_accuracy.pearson, _WAYS[found.elicitation]
-        said = f"r = {number(pearson, r)}" if pearson.defined else pearson.note
-        draw = partial(charts.scatter, points, under="PBM", beside="accuracy, mean over orders", how=METRICS["pbm"])
-        title = f"PBM against accuracy, {way}: {said}"
+        beside, how = "accuracy, mean over orders", METRICS["pbm"]
+        draw = partial(charts.scatter, points, under="PBM", beside=beside, how=how, series=series)
+        title = f"PBM against accuracy, {way}" + (f": r = {number(pearson, r)}" if pearson.defined else "")
         explanation = "Each point is a model on a set. PBM needs no right answers."
         drawn.append(Chart(f"leaderboard-pbm-{found.elicitation}", title, explanation, draw, "questions a set"))
     names = ("pearson", "pearson_p", "spearman", "spearman_p")
@@ -206,18 +228,18 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         )
         for one in result.pbm_accuracy
     ]
-    undefined = [
-        f"No correlation over {one.over}, {_WAYS[one.elicitation]}: {one.pbm_accuracy.pearson.note}."
+    undefined = dict.fromkeys(
+        f"A dash stands for no correlation: {one.pbm_accuracy.pearson.note}."
         for one in result.pbm_accuracy
         if not one.pbm_accuracy.pearson.defined
-    ]
+    )
     return Panel(
         "leaderboard-pbm",
         "Does PBM go with accuracy?",
         "PBM as a sign of difficulty that needs no right answers (P1). Points of one model or one set are related: "
         "p takes them as independent. PBM of replies is on another scale than that of probabilities.",
         tuple(drawn),
-        (Table("leaderboard-pbm", "PBM against accuracy", columns, tuple(rows), names=2),),
+        (Table("leaderboard-pbm", "PBM against accuracy", columns, tuple(rows), names=2, folded=len(rows) > LONG),),
         tuple(undefined),
         short="PBM",
     )
@@ -246,7 +268,16 @@ def _ways(result: Leaderboard) -> Panel:
         "One order gives the published score; the others vote over all orders, and a vote has no PBM. Measured is what "
         "ran, on all presentations of the audit; other seconds are computed from the tokens at the measured rate, and "
         "the tokens of one order from the mean length of a prompt (P1, table 2).",
-        tables=(Table("leaderboard-ways", "Accuracy, PBM, tokens and time", columns, tuple(rows), names=2),),
+        tables=(
+            Table(
+                "leaderboard-ways",
+                "Accuracy, PBM, tokens and time",
+                columns,
+                tuple(rows),
+                names=2,
+                folded=len(rows) > LONG,
+            ),
+        ),
         short="Cost",
     )
 

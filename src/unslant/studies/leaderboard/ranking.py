@@ -15,10 +15,9 @@ from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import BOUNDS
 from unslant.metrics.slot_tables import holm
 from unslant.studies.audit.result import AuditResult
+from unslant.studies.ranking import EQUAL, ranks_of
 
 SCORE = "expected_accuracy"
-_EQUAL = 1e-12
-"""Scores nearer than this are a tie: rounding."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,12 @@ class Pool:
         terms = np.nan_to_num(values) * self.weights(kept) * n / len(self.sizes)
         return float(self.bootstrap.sampling.student(terms[:, None], kept)[1][0])
 
+    @property
+    def chance(self) -> Estimate:
+        """Score of guessing, on the questions that count."""
+        counts = np.isfinite(self.values(SCORE)).any(axis=1)
+        return self.mean(np.where(counts, np.fmax.reduce(self.values("chance", common=False), axis=1), np.nan))
+
     def rank_ranges(self) -> dict[str, tuple[int, int]]:
         """Of each model with a score, the range of its rank in 95 % of the resamples."""
         values = self.values(SCORE)[:, self.has_score]
@@ -151,7 +156,7 @@ class Pool:
         weights = self.weights(kept)
         totals = self.bootstrap.totals(np.column_stack([np.nan_to_num(values) * weights[:, None], weights]))
         means = totals[:, :-1] / totals[:, -1:]
-        drawn = 1 + (means[:, None, :] > means[:, :, None] + _EQUAL).sum(axis=2)
+        drawn = 1 + (means[:, None, :] > means[:, :, None] + EQUAL).sum(axis=2)
         tail = (1 - CONFIDENCE) / 2
         low = np.quantile(drawn, tail, axis=0, method="lower")
         high = np.quantile(drawn, 1 - tail, axis=0, method="higher")
@@ -165,7 +170,7 @@ def standings(pool: Pool) -> tuple[Standing, ...]:
         key: [pool.mean(column, BOUNDS.get(key, (0.0, 1.0))) for column in pool.values(key).T]
         for key in (SCORE, "accuracy", "vote_accuracy", "pbm")
     }
-    ranks, published = _ranks(found[SCORE]), _ranks(found["accuracy"])
+    ranks, published = ranks_of(found[SCORE]), ranks_of(found["accuracy"])
     ranges = pool.rank_ranges()
     rows = []
     for m, model in enumerate(pool.models):
@@ -191,11 +196,3 @@ def neighbours(pool: Pool, ranked: Sequence[Standing]) -> tuple[Neighbours, ...]
         difference = pool.mean(values, (-1.0, 1.0))
         found.append(Neighbours(a, b, difference, p, p < 1 - CONFIDENCE and difference.excludes(0.0)))
     return tuple(found)
-
-
-def _ranks(scores: Sequence[Estimate]) -> list[int | None]:
-    """1 for the highest; equal ones share a rank, None for those undefined."""
-    return [
-        1 + sum(other.value > one.value + _EQUAL for other in scores if other.defined) if one.defined else None
-        for one in scores
-    ]

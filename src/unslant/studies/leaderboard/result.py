@@ -85,6 +85,7 @@ class Leaderboard(StudyResult):
     Attributes:
         audits: of every model on every set.
         models: best first; on the sets that all models have, and their questions that all have answers to.
+        chance: score of guessing, the mean over sets.
         neighbours: of each model and the next, whether they can be told apart.
         sets: set -> questions that count.
         left_out: sets that not all models have; they count in ``entries`` only.
@@ -96,6 +97,7 @@ class Leaderboard(StudyResult):
 
     audits: tuple[AuditResult, ...]
     models: tuple[Standing, ...]
+    chance: Estimate
     neighbours: tuple[Neighbours, ...]
     entries: tuple[Entry, ...]
     pbm_accuracy: tuple[PbmAccuracy, ...]
@@ -130,6 +132,7 @@ class Leaderboard(StudyResult):
         return cls(
             found,
             models,
+            pool.chance,
             neighbours(pool, models),
             tuple(entries),
             _correlations(entries),
@@ -142,6 +145,18 @@ class Leaderboard(StudyResult):
     @property
     def parts(self) -> Sequence[AuditResult]:
         return self.audits
+
+    @property
+    def runs(self) -> dict[str, AuditResult]:
+        """Every audit by its model; by model and set, where there are several sets."""
+        several = len({set_of(audit) for audit in self.audits}) > 1
+        named = zip(_names(self.audits), self.audits, strict=True)
+        return {f"{model}, {set_of(audit)}" if several else model: audit for model, audit in named}
+
+    @property
+    def sets_of_runs(self) -> dict[str, str]:
+        """The question set of each of :attr:`runs`."""
+        return {name: set_of(audit) for name, audit in self.runs.items()}
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -223,7 +238,7 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
         ]
     plain = float(cost.tokens_plain)
     ways = {
-        ONE: plain * questions / cost.prompts,
+        ONE: float(cost.tokens_ordinary) or plain * questions / cost.prompts,
         PLAIN: plain,
         CACHED: float(cost.tokens_baqckv),
         TREE: float(cost.tokens),

@@ -25,6 +25,7 @@ def unbiased(
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
+    shards: o.Shards = o.ShardOptions(),
 ) -> None:
     """Score a model as published and under randomly composed changes of presentation, and show the drop.
 
@@ -49,13 +50,15 @@ def unbiased(
         return report_logs(log, UnbiasedResult, outputs, compare)
 
     from unslant.studies.unbiased.study import unbiased as run
+    from unslant.studies.unbiased.study import unbiased_responses
 
     names, asked = o.models_and_questions(model, questions, more)
     schemes = [address_of(*one).scheme for one in zip(names, options_of_each(names, models), strict=True)]
     words = settings.generate or any("score" not in BACKENDS[scheme].can for scheme in schemes)
     # where one of several must be asked in a chat, all are
     chosen = replace(settings, generate=words, chat=settings.chat or (words and any(schemes)))
-    run_study(run, names, asked, chosen, models, outputs, store, generate if words else None, compare)
+    replies, part = generate if words else None, (unbiased_responses, shards)
+    run_study(run, names, asked, chosen, models, outputs, store, replies, compare, part=part)
     return None
 
 

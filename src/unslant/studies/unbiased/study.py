@@ -15,6 +15,8 @@ from unslant.presentations.interventions import read_open
 from unslant.presentations.interventions.matrix import check_probabilities
 from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question
+from unslant.responses import Responses
+from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
 from unslant.studies.unbiased.plan import plan
@@ -46,21 +48,39 @@ def unbiased(
         InputError: on questions, probabilities, a template or a keyword that cannot be used.
         ModelError: if the model cannot be loaded, or cannot take a prompt.
     """
+    return result_of(unbiased_responses(model, questions, settings, progress=progress, **options))
+
+
+def unbiased_responses(
+    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
+    questions: Any = EMBEDDED,
+    settings: UnbiasedSettings | None = None,
+    *,
+    shards: ShardOptions = WHOLE,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Responses:
+    """What :func:`unbiased` measures: the answers to all questions, or to those of a shard."""
     chosen = with_options(UnbiasedSettings, settings, options)
     whole = chosen.load(questions, chosen.maths)
-    found, writer = chosen.sampled(whole), chosen.writer()
+    found = chosen.sampled(whole)
+    chosen.writer()  # a bad template is refused before the model is opened
     planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
     asker = opened(model, ("generate",) if chosen.generate else ("score",))
-    before = asker.cost.copy()
     if chosen.generate:
         chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
-        responses = ask_for_replies(asker, planned.asked, chosen.writer(), read=read_reply, progress=progress)
+    writer = chosen.writer()
+    share = shards.share("unbiased", found, recorded(chosen), [writer], lambda: planned.asked, progress)
+    asked = list(share.cut(planned.asked))
+    before = asker.cost.copy()
+    if chosen.generate:
+        responses = ask_for_replies(asker, asked, writer, read=read_reply, progress=progress)
         meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
     else:
-        responses = ask(asker, planned.asked, [Cloze(writer)], progress=progress)
+        responses = ask(asker, asked, [Cloze(writer)], progress=progress)
         meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
         meta["parameters"] = getattr(asker, "parameters", None)
-    return result_of(with_meta(responses, meta | {"counts": planned.to_dict()}, found))
+    return with_meta(responses, meta | {"counts": planned.to_dict()} | share.meta, share.own(found))
 
 
 def recorded(settings: ComposeSettings) -> dict[str, Any]:

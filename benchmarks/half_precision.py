@@ -1,0 +1,67 @@
+"""What bfloat16 does to every metric of an audit: the same questions, by the same model, in both number types.
+
+    python -m benchmarks.half_precision MODEL QUESTIONS [--limit 40] [--shots 0] [--threads 1]
+
+Prints a Markdown table. Time is processor time, so that others on the machine hardly change it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from unslant import load_model
+from unslant.metrics import METRICS
+from unslant.reports.numbers import number, with_interval
+from unslant.reports.panels import defined
+from unslant.studies.audit.panels import whole_set
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit
+
+
+def audited(model: str, questions: str, dtype: str, arguments: argparse.Namespace) -> tuple[AuditResult, float]:
+    """The audit in one number type, and its processor seconds without loading."""
+    loaded = load_model(model, dtype=dtype)
+    begun = time.process_time()
+    result = audit(loaded, questions, limit=arguments.limit, shots=arguments.shots, orders=arguments.orders)
+    return result, time.process_time() - begun
+
+
+def other_answers(one: AuditResult, other: AuditResult) -> float:
+    """Share of questions and orders answered otherwise."""
+    pairs = zip(one.scores.blocks, other.scores.blocks, strict=True)
+    return float(np.mean(np.concatenate([(a.chosen != b.chosen).ravel() for a, b in pairs])))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("questions")
+    parser.add_argument("--limit", type=int, default=40)
+    parser.add_argument("--shots", type=int, default=0)
+    parser.add_argument("--orders", default="auto")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(given.threads)
+    (wide, slow), (half, fast) = (audited(given.model, given.questions, t, given) for t in ("float32", "bfloat16"))
+    print("| | float32 | bfloat16 | difference |\n|---|---|---|---|")
+    before, after = whole_set(wide.metrics), whole_set(half.metrics)
+    for key, value in before.items():
+        if defined(value) and defined(after[key]):
+            how = METRICS[key]
+            change = getattr(after[key], "value", after[key]) - getattr(value, "value", value)
+            print(
+                f"| {how.name} | {with_interval(value, how)} | {number(after[key], how)} | {change:+.{how.digits}f} |"
+            )
+    agreed = half.meta["half_precision"]
+    print(f"| answers that differ, of all questions and orders | | {other_answers(wide, half):.1%} | |")
+    print(f"| log-probabilities apart: mean, largest | | {agreed['mean']:.3f}, {agreed['largest']:.2f} | |")
+    print(f"| processor time | {slow:.0f} s | {fast:.0f} s | {slow / fast:.1f} times as fast |")
+
+
+if __name__ == "__main__":
+    main()

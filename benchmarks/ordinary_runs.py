@@ -1,0 +1,193 @@
+"""What an audit costs in ordinary runs: the published order alone, whole prompts, the best batch.
+
+    python -m benchmarks.ordinary_runs MODEL TEST DEV --out benchmarks/ORDINARY.md
+    python -m benchmarks.ordinary_runs MODEL TEST DEV --timed 0          tokens only; the model is not run
+
+TEST and DEV are question files with the same subjects, such as those of MMLU. Zero-shot, and behind the five examples
+of the same subject, tokens are counted subject by subject as an audit computes them, controls included, on a sample of
+each subject's questions; what all prompts of a subject share counts once in its (up to 500) questions. Then some
+questions of one subject are run, interleaved, by the published order alone (batches sorted by length, the best of three
+sizes), by lm-evaluation-harness, and in each set of orders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.compare import BATCHES, BUDGETS, CLOCKS, fastest
+from benchmarks.contenders import Contender, Library, LmEval
+from benchmarks.measure import load, machine, measured
+from unslant import load_model
+from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
+from unslant.prompts import Cloze, Prompt, Writer, load_template
+from unslant.questions import Question, load_questions
+from unslant.studies.audit.ordinary import TokenCounter
+from unslant.studies.audit.presented import audit_presentations
+
+SETS = ("given", "given:4", "given:8", "cyclic:8", "balanced:8", "shared:8", "8", "given:12", "auto")
+TIMED = ("given:8", "balanced:8", "auto")
+SHOTS = (0, 5)
+MOST = 500
+"""Questions of a subject."""
+ALPHABET = parse_labels("A")
+CLOZE = Cloze(Writer(load_template("plain")))
+
+
+def by_subject(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """Questions without pinned options by subject, up to :data:`MOST` each."""
+    found: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        if not question.pinned and len(found[question.subject]) < MOST:
+            found[question.subject].append(question)
+    return dict(found)
+
+
+def counted(
+    model: Any, test: Mapping[str, Sequence[Question]], dev: Mapping[str, Sequence[Question]], shots: int, sampled: int
+) -> dict[str, int]:
+    """Tokens of an ordinary run and of every set of orders, over all subjects."""  # fmt: skip
+    total: dict[str, float] = defaultdict(float)
+    shown = partial(audit_presentations, alphabet=ALPHABET)
+    controls = [presentation for _, presentation in control_presentations(4, ALPHABET)]
+    for subject, questions in test.items():
+        chooser = ShotChooser(dev[subject], shots, alphabet=ALPHABET)
+        counter = TokenCounter(model, CLOZE, shown, chooser)
+        sample = questions[:: -(-len(questions) // sampled)]
+        more = len(questions) / len(sample)
+        total["ordinary run"] += counter.whole(sample) * more
+        for orders in SETS:
+            computed, shared = counter.tree(sample, orders)
+            total[orders] += (computed - shared) * more + shared
+    for orders in SETS:
+        total[orders] += counter.beside([], controls)
+    return {name: round(tokens) for name, tokens in total.items()}
+
+
+def prompts_of(questions: Sequence[Question], chooser: ShotChooser, orders: str) -> list[Prompt]:
+    """What an audit in these orders asks; of an ordinary run, the published order alone."""
+    return [
+        prompt
+        for question in questions
+        for shown in ([present(question)] if orders == "" else audit_presentations(question, orders, ALPHABET))
+        for prompt in CLOZE.prompts(shown.with_shots(chooser.of(question)))
+    ]
+
+
+def timed(
+    loaded: Any, questions: Sequence[Question], dev: Sequence[Question], shots: int, repeats: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Interleaved runs by name."""  # fmt: skip
+    model, words = loaded.model, loaded.tokenizer
+    chooser = ShotChooser(dev, shots, alphabet=ALPHABET)
+    alone = prompts_of(questions, chooser, "")
+    plain = fastest([Library("plain", model, words, "plain", budget) for budget in BUDGETS], model, alone)
+    harness = fastest([LmEval(model, words, batch) for batch in BATCHES], model, alone)
+    jobs: dict[str, tuple[Contender, list[Prompt]]] = {"ordinary run": (plain, alone), "lm-eval": (harness, alone)}
+    for orders in TIMED:
+        jobs[orders] = Library(orders, model, words, "tree"), prompts_of(questions, chooser, orders)
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
+    for repeat in range(repeats):
+        for name, (contender, prompts) in list(jobs.items())[:: 1 if repeat % 2 else -1]:
+            contender.prepare()
+            with measured(model) as run:
+                contender.score(prompts)
+            runs[name].append(asdict(run))
+            print(f"{shots} shots, {name}: {run.cpu_seconds:.1f} s (CPU), {run.tokens:,} tokens", flush=True)
+    return runs
+
+
+def report(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Markdown."""
+    yield "# The cost of an audit in ordinary runs"
+    yield (
+        "Written by `python -m benchmarks.ordinary_runs`; do not edit. An ordinary run is the published order alone, "
+        "each prompt whole. Sets of orders are named as `--orders` names them; each is a whole audit, with the given "
+        "and the reversed order and all label controls."
+    )
+    yield "\n".join(f"- {key}: {value}" for key, value in facts["machine"].items())
+    yield "## Tokens"
+    yield f"{facts['subjects']} subjects, {facts['questions']:,} questions, at most {MOST} of a subject."
+    lines = ["| orders | " + " | ".join(f"{s}-shot: tokens | ordinary runs" for s in facts["tokens"]) + " |"]
+    lines.append("|---" * (1 + 2 * len(facts["tokens"])) + "|")
+    for name in ("ordinary run", *SETS):
+        cells = [f"{own[name]:,} | {own[name] / own['ordinary run']:.2f}" for own in facts["tokens"].values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    yield "\n".join(lines)
+    if not facts["timed"]:
+        return
+    clock = facts["clock"]
+    yield "## Time"
+    words = {"seconds": "wall-clock seconds", "cpu_seconds": "CPU seconds of the process"}[clock]
+    yield (
+        f"{facts['timed_questions']} questions of {facts['subject']}; median of {facts['repeats']} interleaved "
+        f"repeats, {words}; in brackets the range of the ratios. So few questions pay for the examples and for each "
+        "batch more dearly than a whole benchmark does."
+    )
+    lines = ["| run | shots | seconds | ordinary runs in time | tokens | ordinary runs in tokens |", "|---" * 6 + "|"]
+    for shots, runs in facts["timed"].items():
+        for name, own in runs.items():
+            ratios = [a[clock] / b[clock] for a, b in zip(own, runs["ordinary run"], strict=True)]
+            seconds, tokens = (float(np.median([run[what] for run in own])) for what in (clock, "tokens"))
+            one = float(np.median([run["tokens"] for run in runs["ordinary run"]]))
+            lines.append(
+                f"| {name} | {shots} | {seconds:.2f} | {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+                f" | {tokens:,.0f} | {tokens / one:.2f} |"
+            )
+    yield "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="folder, GGUF file or Hub id")
+    parser.add_argument("test", help="questions with subjects")
+    parser.add_argument("dev", help="worked examples of the same subjects")
+    parser.add_argument("--sampled", type=int, default=15, help="questions of a subject whose tokens are counted")
+    parser.add_argument("--timed", type=int, default=24, help="questions that are run; 0 for tokens only")
+    parser.add_argument("--subject", default="", help="of which they are; by default the first")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--clock", choices=CLOCKS, default="cpu")
+    parser.add_argument("--out", type=Path, help="Markdown file; the numbers go beside it as JSON")
+    given = parser.parse_args(arguments)
+    if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(given.threads)
+    test, dev = (by_subject(load_questions(path).questions) for path in (given.test, given.dev))
+    test = {subject: questions for subject, questions in test.items() if len(dev.get(subject, ())) >= max(SHOTS)}
+    loaded = load_model(given.model, dtype="float32")
+    subject = given.subject or next(iter(test))
+    facts: dict[str, Any] = {"machine": machine(), "subjects": len(test), "questions": sum(map(len, test.values()))}
+    facts |= {"tokens": {}, "timed": {}, "clock": CLOCKS[given.clock], "repeats": given.repeats}
+    facts |= {"subject": subject, "timed_questions": given.timed}
+
+    def write(told: Callable[[str], object] = lambda text: None) -> None:
+        text = "\n\n".join(report(facts)) + "\n"
+        told(text)
+        if given.out:
+            given.out.write_text(text, "utf-8")
+            given.out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+    for shots in SHOTS:
+        facts["tokens"][shots] = counted(loaded, test, dev, shots, given.sampled)
+        write()
+    for shots in SHOTS if given.timed else ():
+        facts["timed"][shots] = timed(loaded, test[subject][: given.timed], dev[subject], shots, given.repeats)
+        write()
+    facts["machine"]["load"] += f" to {load()}"
+    write(print)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""``unslant merge``: one result from the tables of all shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from unslant.studies import options as o
+
+
+def merge(
+    merged: Annotated[Path, Parameter(name="OUT", help="Write the table of the whole run to this Parquet file.")],
+    /,
+    *shards: Annotated[Path, Parameter(help="Tables that --shard wrote, of all shards of one run, in any order.")],
+    outputs: o.Reports = o.ReportOptions(),
+) -> None:
+    """Make one table, and one result, of the tables of all shards.
+
+    The result is that of one machine that asked everything; costs are summed. Shards of different questions, settings
+    or models are refused, and missing ones named with the command that scores them.
+
+    Examples:
+      unslant merge run.parquet s*.parquet --html report.html
+    """
+    from unslant.scale.merge import merge as run
+    from unslant.studies.outputs import check_file, check_outputs, write_outputs
+    from unslant.studies.readers import read_result
+
+    check_file(merged)
+    check_outputs(outputs)
+    run(merged, shards)
+    write_outputs(read_result(merged), outputs)  # type: ignore[arg-type]

@@ -1,0 +1,196 @@
+"""How near fewer orders would have come to all that were asked: computed from the scores at hand, nothing is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.accuracy import correct_under_orders, is_right
+from unslant.metrics.permutation import pbm
+from unslant.metrics.scores import Block, OrderScores
+from unslant.metrics.vote import vote_over_orders
+from unslant.presentations import Order, orders_for
+from unslant.questions.question import Question
+
+SIZES = (2, 3, 4, 6, 8, 12, 24)
+KINDS = ("given:{k}", "cyclic:{k}", "balanced:{k}", "shared:{k}")
+MOST_QUESTIONS = 4_000
+"""Questions that are looked at, evenly chosen of more."""
+SAME = 0.01
+"""Fewer orders tell the same where nothing is further apart than this."""
+_POOL, _DRAWS = 48, 4
+
+
+@dataclass(frozen=True)
+class OrderPoint:
+    """What one smaller set of orders would have told and cost.
+
+    Distances are sqrt(d^2 + s^2): d is the difference from all orders, s its standard error over the questions (and
+    draws, where the set is drawn), so that a set that came near by luck is not taken for a good one.
+
+    Attributes:
+        orders: the set, as ``--orders`` names it.
+        k: how many orders it has.
+        accuracy, vote, pbm: distance of the mean accuracy over orders, of the voted accuracy and of PBM; one order has
+            no PBM (nan).
+        votes_differ: share of questions whose voted answer differs.
+        ordinary_runs: what an audit in these orders costs, its controls included (see
+            :class:`unslant.models.base.Cost`); nan where tokens were not counted.
+    """
+
+    orders: str
+    k: int
+    accuracy: float
+    vote: float
+    pbm: float
+    votes_differ: float
+    ordinary_runs: float = math.nan
+
+    @property
+    def apart(self) -> float:
+        """The largest of the distances; infinite where one is not known."""
+        found = (self.accuracy, self.vote, self.pbm)
+        return math.inf if any(map(math.isnan, found)) else max(found)
+
+
+@dataclass(frozen=True)
+class OrderCurve:
+    """Smaller sets of orders against all that were asked.
+
+    Attributes:
+        n_options, n_orders, n_questions: the questions compared, the largest group with one number of options and
+            orders.
+        points: by number of orders; the last is the whole set.
+    """
+
+    n_options: int
+    n_orders: int
+    n_questions: int
+    points: tuple[OrderPoint, ...] = field(default=())
+
+    @property
+    def enough(self) -> OrderPoint | None:
+        """The fewest orders, at the least cost, that tell the same within :data:`SAME`; None if only all do."""
+        near = [point for point in self.points[:-1] if point.apart <= SAME]
+        return min(near, key=lambda p: (p.k, p.ordinary_runs if p.ordinary_runs >= 0 else 0, p.apart), default=None)
+
+
+def set_names(n: int, k: int) -> list[str]:
+    """Names of the sets of fewer than ``k`` orders of ``n`` movable options that are compared."""
+    names = ["given", "reverse"]
+    for size in (size for size in SIZES if size < k):
+        names += [str(size), *(kind.format(k=size) for kind in KINDS if size % n == 0)]
+    turned = range(n, k, n) if all(size % n for size in SIZES) else ()
+    return names + [f"cyclic:{size}" for size in turned]
+
+
+def order_curve(scores: OrderScores, spec: str, runs: Mapping[str, float] | None = None) -> OrderCurve | None:
+    """The curve of the largest group of questions whose labels were scored in two orders or more.
+
+    Sets that are drawn are drawn for every question; those that hold orders which were not asked are left out. Where
+    every question had orders of its own, only random subsets of them can be compared, and only if they were drawn
+    freely.
+
+    Args:
+        spec: the orders asked, as ``--orders`` named them.
+        runs: ordinary runs of each set, where known; that of all under ``spec``.
+
+    Returns:
+        None where there is no such group, or no smaller set to compare.
+    """
+    blocks = [block for block in scores.blocks if block.k > 2 and (block.same_orders or spec.isdecimal())]
+    if not scores.is_scored or not blocks:
+        return None
+    block = max(blocks, key=lambda block: len(block.index))
+    names = set_names(block.n - int(block.pinned[0].sum()), block.k)
+    pools = {name: pool for name in names if (pool := _pool(block, name)) is not None}
+    if not pools:
+        return None
+    costs = runs or {}
+    whole = _Whole.of(block)
+    points = [whole.point(name, pool, costs.get(name, math.nan)) for name, pool in pools.items()]
+    everything = OrderPoint(spec, block.k, 0.0, 0.0, 0.0, 0.0, costs.get(spec, math.nan))
+    return OrderCurve(block.n, block.k, len(block.index), (*sorted(points, key=lambda p: p.k), everything))
+
+
+def _pool(block: Block, name: str) -> Ints | None:
+    """(P, K) places, among the orders asked, of the orders of P draws of a set; None if it holds others."""
+    if not block.same_orders:
+        if not name.isdecimal():
+            return None
+        return np.stack([np.random.default_rng(i).permutation(block.k)[: int(name)] for i in range(_POOL)])
+    asked = {tuple(int(c) for c in contents): k for k, contents in enumerate(block.contents[0])}
+    draws = _draws(block.n, tuple(int(i) for i in np.flatnonzero(block.pinned[0])), name)
+    if len(draws[0]) >= block.k or any(order not in asked for orders in draws for order in orders):
+        return None
+    return np.asarray([[asked[order] for order in orders] for orders in draws])
+
+
+@lru_cache
+def _draws(n: int, pinned: tuple[int, ...], name: str) -> list[list[Order]]:
+    """Draws of a set for a question of ``n`` options; one, where it is not drawn."""
+    question = Question("any", "?", tuple(f"{i:03d}" for i in range(n)), frozenset(), pinned=pinned)
+    first, second = (orders_for(question, name, seed) for seed in range(2))
+    return [first] if first == second else [orders_for(question, name, seed) for seed in range(_POOL)]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What all orders tell: the block, (Q, K) right, (Q,) voted content, right by vote, and PBM."""
+
+    block: Block
+    right: Floats
+    content: Ints
+    voted: Floats
+    pbm: Floats
+
+    @classmethod
+    def of(cls, block: Block) -> _Whole:
+        kept = np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)]
+        block = replace(
+            block, index=block.index[kept], ids=(), subjects=(), probs=block.probs[kept],
+            positions=block.positions[kept], answers=block.answers[kept], pinned=block.pinned[kept],
+            text_ranks=block.text_ranks[kept], decided=None if block.decided is None else block.decided[kept],
+        )  # fmt: skip
+        right = correct_under_orders(block)
+        content, _ = vote_over_orders(block.probs, block.text_ranks)
+        return cls(block, right, content, _voted(block, content, right), pbm(block.probs))
+
+    def point(self, name: str, pool: Ints, runs: float) -> OrderPoint:
+        """The set of that name, ``pool`` being (P, K) its draws."""
+        questions = np.arange(len(self.right))[:, None]
+        rng = np.random.default_rng(0)
+        apart: list[tuple[Floats, Floats, Floats, Bools]] = []
+        for _ in range(_DRAWS if len(pool) > 1 else 1):
+            chosen = pool[rng.integers(len(pool), size=len(questions))]
+            probs = self.block.probs[questions, chosen]
+            content, _ = vote_over_orders(probs, self.block.text_ranks)
+            apart.append(
+                (
+                    self.right[questions, chosen].mean(axis=1) - self.right.mean(axis=1),
+                    _voted(self.block, content, self.right) - self.voted,
+                    pbm(probs) - self.pbm,
+                    content != self.content,
+                )
+            )
+        accuracy, vote, bias, differ = (np.concatenate(found) for found in zip(*apart, strict=True))
+        size = len(self.right)
+        mean, voted, moved = (_distance(values, size) for values in (accuracy, vote, bias))
+        k = pool.shape[1]
+        return OrderPoint(name, k, mean, voted, moved if k > 1 else math.nan, float(differ.mean()), runs)
+
+
+def _voted(block: Block, content: Ints, right: Floats) -> Floats:
+    """(Q,) whether the voted content is right; nan where no option is."""
+    return np.where(np.isnan(right[:, 0]), np.nan, is_right(block.answers, content[:, None])[:, 0])
+
+
+def _distance(values: Floats, questions: int) -> float:
+    """sqrt(d^2 + s^2) of the differences of single questions."""
+    known = values[~np.isnan(values)]
+    return float(math.sqrt(known.mean() ** 2 + known.var() / questions)) if known.size else 0.0

@@ -1,0 +1,269 @@
+"""One table from the tables of all shards, as if one machine had asked everything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from unslant.errors import InputError, without_options
+from unslant.files import exists
+from unslant.responses.checks import ShardHeader, TableFile, write_batches
+from unslant.responses.table import SCHEMA
+from unslant.responses.texts import joined
+from unslant.scale.plan import Plan
+from unslant.store.identity import FINGERPRINT, same_identity
+
+ROWS_AT_ONCE = 1 << 17
+"""Rows of a row group, and about as many as are held."""
+_OPTIONS = frozenset({"--shard", "--plan"})
+_NAMES = frozenset({"model", "adapter", "base_url"})
+"""Entries of an identity that say where a model lies, which may be another folder on every machine."""
+
+
+@dataclass
+class _File:
+    """The table of one shard."""
+
+    table: TableFile
+    shard: ShardHeader
+
+    @classmethod
+    def of(cls, path: Path) -> _File:
+        table = TableFile(path)
+        if "shard" not in table.meta:
+            raise InputError.at(path, "is no shard: it was not made with --shard")
+        shard = ShardHeader.model_validate(table.meta["shard"])
+        if shard.index > shard.of or sum(length for _, length in shard.runs) != table.rows:
+            raise InputError.at(path, "is no whole shard: rows are missing; score it again")
+        return cls(table, shard)
+
+    @property
+    def path(self) -> Path:
+        return self.table.path
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.table.meta
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan.read(self.shard.plan, self.shard.digest, self.path)
+
+    @cached_property
+    def rows(self) -> Iterator[pa.Table]:
+        return self.table.batches(SCHEMA)
+
+
+def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
+    """Write the table of a whole run from those of all its shards, in any order.
+
+    Rows are copied some at a time, so memory does not grow with them. Costs are summed; of facts that each machine
+    measured for itself (agreement in half precision, platform, day), all are told.
+
+    Returns:
+        Rows written.
+
+    Raises:
+        InputError: in one line, if a file is no whole shard; if two differ in plan or model, or are the same shard; or
+            if shards are missing, with the command that scores them.
+        OutputError: if the table cannot be written.
+    """
+    merged = Path(merged)
+    if exists(merged) and _is_shard(merged):
+        raise InputError.at(merged, "is a shard, and would be lost; name the table to be written before the shards")
+    files = [_File.of(Path(path)) for path in shards]
+    if not files:
+        raise InputError("no shards: name the table to be written first, then the tables of all shards")
+    for other in files[1:]:
+        _check_same(files[0], other)
+    files.sort(key=lambda file: file.shard.index)
+    _check_complete(files)
+    total = files[0].plan.rows
+    try:
+        packed = joined(file.table.packed for file in files)
+    except ValueError as error:
+        raise InputError(f"one of the shards is damaged: {error}") from None
+    write_batches(_in_groups(_in_order(files)), total, _together(files), packed, SCHEMA, merged)
+    return total
+
+
+def _is_shard(path: Path) -> bool:
+    try:
+        return "shard" in TableFile(path).meta
+    except InputError:  # whatever else it is may be written over
+        return False
+
+
+def _check_same(one: _File, other: _File) -> None:
+    both = f"{one.path} and {other.path}"
+    if one.shard.of != other.shard.of:
+        raise InputError(
+            f"{both} are shard {one.shard.index}/{one.shard.of} and shard {other.shard.index}/{other.shard.of}: give "
+            "shards of the same number"
+        )
+    if unlike := one.plan.differs_from(other.plan):
+        raise InputError(f"{both} do not belong together: their {unlike} differ")
+    if unlike := _models_differ(one.meta, other.meta):
+        raise InputError(f"{both} do not belong together: they are of different models ({unlike})")
+
+
+def _models_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """What differs in two models' identities; empty if nothing but their names and places."""
+    first, second = (meta.get("identity") or {"model": meta.get("model", "")} for meta in (one, other))
+    if first.get("weights") and second.get("weights"):
+        first, second = ({key: own[key] for key in own if key not in _NAMES} for own in (first, second))
+    if same_identity(first, second) and _digests(one) == _digests(other):
+        return ""
+    unlike = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
+    told = [f"{key} {_short(first.get(key))} and {_short(second.get(key))}" for key in unlike if key != FINGERPRINT]
+    return ", ".join(told) or "their scores of fixed prompts"
+
+
+def _digests(meta: Mapping[str, Any]) -> list[str]:
+    return [f"{model.get('digest', '')}" for model in meta.get("provenance", {}).get("models", ())]
+
+
+def _short(value: object) -> str:
+    return str(value or "none")[:12]
+
+
+def _check_complete(files: Sequence[_File]) -> None:
+    """All shards are there once, and their rows are all rows of the plan."""
+    for one, other in pairwise(files):
+        if one.shard.index == other.shard.index:
+            raise InputError(f"{one.path} and {other.path} are both shard {one.shard.index}/{one.shard.of}: give one")
+    of, there = files[0].shard.of, {file.shard.index for file in files}
+    if missing := [k for k in range(1, of + 1) if k not in there]:
+        raise InputError(
+            f"{len(missing):,} of {of:,} shards missing: {_listed(missing)}; score each as here the first: "
+            f"{_command(files[0], missing[0])}"
+        )
+    expected = 0
+    for start, length, file in _runs(files):
+        if start != expected:
+            raise InputError.at(file.path, f"does not fit the others: its rows begin at {start:,}, not {expected:,}")
+        expected += length
+    if expected != files[0].plan.rows:
+        raise InputError(f"the shards have {expected:,} rows, but the plan {files[0].plan.rows:,}; score them again")
+
+
+def _listed(numbers: Sequence[int], most: int = 20) -> str:
+    return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
+
+
+def _command(file: _File, index: int) -> str:
+    """What to type for another shard of the run."""
+    shard = f"{index}/{file.shard.of}"
+    words = list(file.meta.get("provenance", {}).get("command", ()))
+    if not words:
+        return f"the same call with shard={shard!r}"
+    own = re.sub(rf"(?<!\d){file.shard.index}(?!\d)", str(index), file.path.stem)
+    name = file.path.with_stem(own if own != file.path.stem else f"{own}-{index}")
+    words = [*without_options(words, {"--shard"}), "--shard", shard, "--responses", str(name)]
+    return f"unslant {shlex.join(words)}"
+
+
+def _runs(files: Iterable[_File]) -> list[tuple[int, int, _File]]:
+    """Stretches of rows in the order of the whole table: first row, number, and where they are."""
+    return sorted(((start, n, file) for file in files for start, n in file.shard.runs), key=lambda run: run[0])
+
+
+def _in_order(files: Sequence[_File]) -> Iterator[pa.Table]:
+    left = {file.shard.index: SCHEMA.empty_table() for file in files}
+    for _, wanted, file in _runs(files):
+        while wanted:
+            rows = left[file.shard.index]
+            if not rows.num_rows:
+                rows = next(file.rows)
+            taken = min(wanted, rows.num_rows)
+            yield rows.slice(0, taken)
+            left[file.shard.index], wanted = rows.slice(taken), wanted - taken
+
+
+def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of about :data:`ROWS_AT_ONCE` rows."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _together(files: Sequence[_File]) -> dict[str, Any]:
+    """What is known of the whole run."""
+    metas = [file.meta for file in files]
+    found = {key: value for key, value in metas[0].items() if key != "shard"}
+    if "cost" in found:
+        found["cost"] = _summed([meta.get("cost", {}) for meta in metas])
+    if any(meta.get("requests") for meta in metas):
+        costs = [meta.get("requests", {}) for meta in metas]
+        names = dict.fromkeys(name for cost in costs for name in cost)
+        found["requests"] = {name: _requests([cost.get(name, {}) for cost in costs]) for name in names}
+    if spelled := [meta["special_tokens"] for meta in metas if meta.get("special_tokens")]:
+        questions = sorted({name for one in spelled for name in one["questions"]})
+        found["special_tokens"] = spelled[0] | {"questions": questions}
+    if compared := [meta["half_precision"] for meta in metas if "half_precision" in meta]:
+        found["half_precision"] = _agreement([one for one in compared if one])
+    if any(meta.get("offline") for meta in metas):
+        found["offline"] = True
+    if "provenance" in found:
+        found["provenance"] = _provenance([meta["provenance"] for meta in metas])
+    return found
+
+
+def _summed(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: sum(cost.get(name, 0) for cost in costs) for name in dict.fromkeys(n for cost in costs for n in cost)}
+
+
+def _requests(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    errors = [cost["error"] for cost in costs if cost.get("error")]
+    numbers = [{name: value for name, value in cost.items() if name != "error"} for cost in costs]
+    return _summed(numbers) | {"error": errors[0] if errors else ""}
+
+
+def _agreement(found: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Agreement with float32 over the prompts of all shards."""
+    prompts = sum(one["prompts"] for one in found)
+    if not prompts:
+        return None
+
+    def mean(name: str) -> float | None:
+        known = [one for one in found if one[name] is not None]
+        weight = sum(one["prompts"] for one in known)
+        return sum(one["prompts"] * one[name] for one in known) / weight if weight else None
+
+    largest = max(one["largest"] for one in found)
+    return {"prompts": prompts, "argmax": mean("argmax"), "mean": mean("mean"), "largest": largest}
+
+
+def _provenance(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The block of the whole run: its command is that of a shard without ``--shard``."""
+    first = blocks[0]
+    devices = [
+        model | {"device": _joined(block["models"][i].get("device", "") for block in blocks)}
+        for i, model in enumerate(first.get("models", ()))
+    ]
+    versions = dict.fromkeys(name for block in blocks for name in block.get("versions", {}))
+    return {
+        **first,
+        "models": devices,
+        "versions": {name: _joined(block.get("versions", {}).get(name, "") for block in blocks) for name in versions},
+        "platform": _joined(block.get("platform", "") for block in blocks),
+        "command": without_options(first.get("command", ()), _OPTIONS),
+        "date": max(block.get("date", "") for block in blocks),
+    }
+
+
+def _joined(values: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(value for value in values if value))

@@ -1,0 +1,74 @@
+"""Options of the commands whose work several machines can share.
+
+cyclopts needs real annotations, so this module must not import ``annotations``; it imports little, as every command
+does it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unslant.errors import InputError
+
+if TYPE_CHECKING:
+    from unslant.presentations import Asked
+    from unslant.questions import QuestionSet
+    from unslant.scale.shards import Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """Which part of the work this machine does."""
+
+    shard: str = ""
+    """Ask only part I/N of the questions, such as 3/16; unslant merge makes one table of the parts."""
+    plan: Path | None = None
+    """With --shard: file that says what all parts ask; the first part writes it, the others must agree."""
+
+    def __post_init__(self) -> None:
+        if self.shard:
+            from unslant.scale.shards import Shard
+
+            Shard.parse(self.shard)
+        elif self.plan:
+            raise InputError("--plan says what shards ask: add --shard, such as --shard 1/16, or leave it out")
+
+    def share(
+        self,
+        study: str,
+        found: "QuestionSet[Any]",
+        settings: Mapping[str, Any],
+        ways: Sequence[object],
+        asked: "Callable[[], Iterable[Asked]]",
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> "Share":
+        """What this machine asks. The plan of the whole run is made anew on every machine.
+
+        Args:
+            found: all questions of the run.
+            settings, ways: see :func:`~unslant.scale.plan.planned`.
+            asked: everything that all machines ask, in order; called once.
+
+        Raises:
+            InputError: if the plan in the file is another.
+            OutputError: if the plan cannot be written.
+        """
+        from unslant.scale.plan import planned
+        from unslant.scale.shards import Shard, Share, stretch
+
+        if not self.shard:
+            return Share()
+        part = Shard.parse(self.shard)
+        places = {question.id: place for place, question in enumerate(found)}
+        plan, counts = planned(study, places, found.digest, settings, ways, asked(), progress)
+        if self.plan is not None:
+            plan.agree(Path(self.plan))
+        mine = stretch(part, [getattr(question, "context", "") for question in found], counts)
+        presentations = sum(counts.presentations[place] for place in mine)
+        presentations += counts.presentations[-1] if part.index == part.of else 0
+        return Share(part, plan, places, mine, presentations)
+
+
+WHOLE = ShardOptions()
+"""All of the work."""

@@ -1,0 +1,221 @@
+"""The plan of a run: what is asked in all, as digests that every machine computes alike.
+
+Presentations, worked examples and controls are decided on the whole question set and seeded by question id, so machines
+need not talk to each other: equal plans mean that their shards belong together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from unslant.checked import Checked, checked
+from unslant.errors import InputError
+from unslant.files import dump_json, parse_json, read_text, write_atomically
+from unslant.presentations import Asked, Presentation, ShownOption
+from unslant.version import __version__
+
+_WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
+_OPTION = attrgetter(*(f.name for f in fields(ShownOption)))
+_NUMBER = Field(ge=0, description="a whole number")
+_BETWEEN_REPORTS = 20_000
+WORDS = {
+    "unslant": "versions of unslant",
+    "study": "studies",
+    "questions": "questions",
+    "n_questions": "numbers of questions",
+    "settings": "settings",
+    "prompts": "templates",
+    "ways": "numbers of elicitations",
+    "presentations": "presentations",
+    "n_presentations": "numbers of presentations",
+    "worked_examples": "worked examples",
+}
+"""Fields of a plan as messages name them."""
+
+
+class Plan(Checked):
+    """What a run asks, whoever asks it.
+
+    Attributes:
+        questions, presentations, worked_examples, prompts: SHA-256 (hex): of the questions in order; of every
+            presentation in order, without and of its worked examples; of how prompts are written.
+        ways: elicitations of each presentation; the table has ``ways * n_presentations`` rows.
+    """
+
+    unslant: str
+    study: str
+    questions: str
+    n_questions: int = _NUMBER
+    settings: dict[str, Any] = Field(description="an object")
+    prompts: str
+    ways: int = _NUMBER
+    presentations: str
+    n_presentations: int = _NUMBER
+    worked_examples: str
+
+    @property
+    def rows(self) -> int:
+        """Rows of the whole table."""
+        return self.ways * self.n_presentations
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) over all of it."""
+        return _sha(json.dumps(self.model_dump(), sort_keys=True))
+
+    def differs_from(self, other: Plan) -> str:
+        """What differs, in words, with the values of settings; empty if nothing does."""
+        names = [name for name in WORDS if getattr(self, name) != getattr(other, name)]
+        if "settings" in names:
+            mine, theirs = self.settings, other.settings
+            unlike = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
+            values = ", ".join(f"{key} {mine.get(key)!r} and {theirs.get(key)!r}" for key in unlike)
+            return f"settings ({values})"
+        # what is asked follows from the questions: the first that differs is the cause
+        return WORDS[names[0]] if names else ""
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the plan, with its digest, for people and for :meth:`check`.
+
+        Raises:
+            OutputError: if it cannot be written.
+        """
+        write_atomically(path, dump_json(self.model_dump() | {"digest": self.digest}))
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> Plan:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            InputError: if it is no plan, or was changed.
+        """
+        try:
+            found = parse_json(read_text(Path(path)))
+        except ValueError as error:
+            raise InputError.at(path, f"is no plan: {error}") from None
+        if not isinstance(found, dict):
+            raise InputError.at(path, "is no plan: not a JSON object")
+        return cls.read({key: value for key, value in found.items() if key != "digest"}, found.get("digest"), path)
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any], digest: object, path: object) -> Plan:
+        """The plan that a file holds, with its digest.
+
+        Raises:
+            InputError: naming the file, if it is none, or was changed.
+        """
+        plan = checked(cls, found, path)
+        if plan.digest != digest:
+            raise InputError.at(path, "its plan is damaged: its digest is not that of what it says; make it again")
+        return plan
+
+    def agree(self, path: Path) -> None:
+        """Write the plan to ``path`` if there is no file; otherwise it must be the plan there.
+
+        Of machines that begin at the same moment, one writes and the others check.
+
+        Raises:
+            InputError: naming what differs, if another plan is there.
+            OutputError: if it cannot be written.
+        """
+        if not path.exists():
+            own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            self.to_json(own)
+            try:
+                os.link(own, path)  # unlike a rename, fails where another was faster
+            except FileExistsError:
+                pass
+            except OSError:  # a file system without hard links
+                os.replace(own, path)
+            finally:
+                own.unlink(missing_ok=True)
+        if unlike := Plan.from_json(path).differs_from(self):
+            raise InputError.at(path, f"is the plan of another run: its {unlike} differ from what is asked here")
+
+
+@dataclass
+class Counts:
+    """What a pass over everything asked has found, question by question.
+
+    Attributes:
+        presentations: of each question, by its place in the set; last, those of all others (controls).
+        characters: the same for the length of their texts, without worked examples.
+    """
+
+    presentations: list[int]
+    characters: list[int]
+
+
+def planned(
+    study: str,
+    ids: Mapping[str, int],
+    digest: str,
+    settings: Mapping[str, Any],
+    ways: Sequence[object],
+    asked: Iterable[Asked],
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> tuple[Plan, Counts]:
+    """The plan of a run, from one pass over everything it asks; nothing of it is held.
+
+    Args:
+        ids: place of each question in the set, by id.
+        digest: of the questions.
+        settings: those that results show, JSON-able.
+        ways: the elicitations, or the writer of prompts; what their ``repr`` says decides how prompts are written.
+    """
+    n = len(ids)
+    counts = Counts([0] * (n + 1), [0] * (n + 1))
+    shown, examples = hashlib.sha256(), hashlib.sha256()
+    total, last = 0, tuple[Presentation, ...]()
+    for question, presentation in asked:
+        line = _line(presentation)
+        shown.update(line)
+        if presentation.shots is not last:  # presentations of one question share theirs
+            last = presentation.shots
+            for shot in last:
+                examples.update(_line(shot))
+            examples.update(b"\n")
+        place = ids.get(question.id, n)
+        counts.presentations[place] += 1
+        counts.characters[place] += len(line)
+        if total % _BETWEEN_REPORTS == 0:
+            progress("planning", min(place, n - 1), n)
+        total += 1
+    progress("planning", n, n)
+    plan = Plan(
+        unslant=__version__,
+        study=study,
+        questions=digest,
+        n_questions=n,
+        settings=json.loads(json.dumps(dict(settings))),
+        prompts=_sha(repr(list(ways))),
+        ways=len(ways),
+        presentations=shown.hexdigest(),
+        n_presentations=total,
+        worked_examples=examples.hexdigest(),
+    )
+    return plan, counts
+
+
+def _line(presentation: Presentation) -> bytes:
+    """Everything of a presentation but its worked examples."""
+    return json.dumps(_WITHOUT_SHOTS(presentation), default=_plain).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else _OPTION(value)
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,109 @@
+"""The cost of an audit in ordinary runs: the published order of every question alone, each prompt run whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from unslant.metrics.order_curve import set_names
+from unslant.models import Cost, ScoringModel
+from unslant.models.base import Encoded, ResumableModel, is_resumable
+from unslant.models.stored import unwrapped
+from unslant.presentations import Asked, Presentation, ShotChooser, orders_for
+from unslant.prompts import Elicitation
+from unslant.questions import Question
+
+SAMPLED = 20
+"""Questions whose tokens are counted for the cost of other sets of orders."""
+_AT_ONCE = 1_000
+
+Shown = Callable[..., Sequence[Presentation]]
+"""Every presentation of a question; ``orders`` for others than those of the audit."""
+
+
+def ordinary_cost(
+    model: ScoringModel,
+    spent: Cost,
+    questions: Iterable[Question],
+    elicitation: Elicitation,
+    shown: Shown,
+    chooser: ShotChooser,
+    orders: str,
+    controls: Iterable[Asked] = (),
+    whole: Iterable[Question] | None = None,
+) -> tuple[int, dict[str, float]]:
+    """What an ordinary run costs, and in such runs an audit in other sets of orders; nothing is run.
+
+    Args:
+        spent: its cost so far.
+        orders: the orders it asked, as ``--orders`` names them.
+        controls: what it asked once, whatever the orders.
+        whole: all questions of the run, where ``questions`` are those of a shard.
+
+    Returns:
+        ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
+        model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
+        in ``orders`` and in every smaller set, from :data:`SAMPLED` questions of the commonest number of options; empty
+        where tokens cannot be counted.
+    """
+    local, questions = unwrapped(model), list(questions)
+    every = questions if whole is None else list(whole)
+    if not is_resumable(local):
+        mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
+        return round(mean * len(questions)), {}
+    counter = TokenCounter(local, elicitation, shown, chooser)
+    ordinary, rest = 0, iter(questions)
+    while portion := list(islice(rest, _AT_ONCE)):
+        ordinary += counter.whole(portion)
+    kinds = Counter((len(question.options), question.pinned) for question in every if question.movable)
+    if not kinds:
+        return ordinary, {}
+    kind = kinds.most_common(1)[0][0]
+    alike = [question for question in every if (len(question.options), question.pinned) == kind]
+    sample = alike[:: -(-len(alike) // SAMPLED)]
+    once = counter.beside(sample, [presentation for _, presentation in controls])
+    names = [*set_names(len(alike[0].movable), len(orders_for(alike[0], orders))), orders]
+    each, runs = counter.whole(sample) / len(sample), {}
+    for name in names:
+        computed, shared = counter.tree(sample, name)
+        total = (computed - shared) * len(every) / len(sample) + shared + once
+        runs[name] = round(total / (each * len(every)), 4)
+    return ordinary, runs
+
+
+class TokenCounter:
+    """Counts the tokens of questions under sets of orders, as an audit would compute them; runs nothing."""
+
+    def __init__(self, model: ResumableModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
+        self.model, self.elicitation, self.shown, self.chooser = model, elicitation, shown, chooser
+
+    def whole(self, questions: Sequence[Question]) -> int:
+        """Tokens of the published order, each prompt whole."""
+        from unslant.models.hf.tree import other_costs
+
+        encoded = self._encoded([self._presented(question, "given")[0] for question in questions])
+        return other_costs(encoded, [""] * len(encoded))[0]
+
+    def tree(self, questions: Sequence[Question], orders: str) -> tuple[int, int]:
+        """Distinct tokens of an audit's prompts, and how many of them begin every prompt."""
+        from unslant.models.hf.tokenization import common_prefix
+        from unslant.models.hf.tree import node_count
+
+        encoded = self._encoded([one for question in questions for one in self._presented(question, orders)])
+        first = encoded[0].context
+        return node_count(encoded), min(common_prefix(first, item.context) for item in encoded)
+
+    def beside(self, questions: Sequence[Question], presentations: Sequence[Presentation]) -> int:
+        """Distinct tokens that presentations, taken as they are, add to those of questions."""
+        from unslant.models.hf.tree import node_count
+
+        encoded = self._encoded([self._presented(question, "given")[0] for question in questions])
+        return node_count([*encoded, *self._encoded(presentations)]) - node_count(encoded)
+
+    def _presented(self, question: Question, orders: str) -> list[Presentation]:
+        examples = self.chooser.of(question)
+        return [one.with_shots(examples) for one in self.shown(question, orders=orders)]
+
+    def _encoded(self, presentations: Iterable[Presentation]) -> list[Encoded]:
+        return self.model.encode([prompt for one in presentations for prompt in self.elicitation.prompts(one)])

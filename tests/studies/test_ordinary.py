@@ -1,0 +1,78 @@
+"""The cost of an audit in ordinary runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import RuleModel
+from tests.studies.small_models import random_model
+from training.world import question_sets
+from unslant.models import Cost
+from unslant.models.hf.model import TransformersModel
+from unslant.presentations import present
+from unslant.prompts import Cloze, Writer, load_template
+from unslant.studies.audit.ordinary import SAMPLED
+from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.study import audit
+
+QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:SAMPLED]
+
+
+@pytest.fixture(scope="module")
+def model() -> TransformersModel:
+    return random_model()
+
+
+@pytest.fixture(scope="module")
+def audited(model: TransformersModel) -> AuditResult:
+    return audit(model, QUESTIONS, shots=2)
+
+
+def test_an_ordinary_run_is_the_published_order_alone_each_prompt_whole(model: TransformersModel) -> None:
+    cloze, before = Cloze(Writer(load_template("plain"))), model.cost.copy()
+    list(model.score([prompt for question in QUESTIONS for prompt in cloze.prompts(present(question))]))
+    alone = (model.cost - before).tokens_plain
+    assert audit(model, QUESTIONS, orders="given").cost.tokens_ordinary == alone
+
+
+@pytest.mark.parametrize("orders", ["given", "reverse", "given:8", "balanced:4", "8"])
+def test_the_cost_of_other_sets_is_what_an_audit_in_them_costs(
+    model: TransformersModel, audited: AuditResult, orders: str
+) -> None:
+    assert audited.order_curve is not None
+    runs = {point.orders: point.ordinary_runs for point in audited.order_curve.points}
+    assert runs["auto"] == pytest.approx(audited.cost.ordinary_runs, abs=1e-4)
+    found = audit(model, QUESTIONS, orders=orders, shots=2).cost
+    assert found.tokens_ordinary == audited.cost.tokens_ordinary
+    assert runs[orders] == pytest.approx(found.ordinary_runs, abs=1e-4)
+
+
+def test_it_is_told_in_the_report_and_in_json(audited: AuditResult, tmp_path: Path) -> None:
+    said = " ".join(audited.summary(details=True).split())
+    assert f"({audited.cost.ordinary_runs:.3g} ordinary runs: the published order alone, whole prompts)" in said
+    assert "Would fewer orders do?" in said
+    found = audited.to_dict()
+    assert found["cost"]["ordinary_runs"] == audited.cost.ordinary_runs
+    assert found["order_curve"]["points"][-1] == {
+        "orders": "auto", "k": 24, "accuracy": 0, "vote": 0, "pbm": 0, "votes_differ": 0,
+        "ordinary_runs": round(audited.cost.ordinary_runs, 4),
+    }  # fmt: skip
+    audited.to_parquet(tmp_path / "audit.parquet")
+    again = AuditResult.from_parquet(tmp_path / "audit.parquet")
+    assert again.cost == replace(audited.cost, seconds=0.0)
+    assert again.order_curve == audited.order_curve
+
+
+def test_where_tokens_cannot_be_counted_the_mean_prompt_stands_for_the_published_one() -> None:
+    class Counting(RuleModel):
+        def score(self, prompts):
+            for scored in super().score(prompts):
+                self.cost.tokens += 30
+                self.cost.tokens_plain += 60
+                yield scored
+
+    cost = audit(Counting(lambda stem, labels, texts: [2.0, *[1.0] * (len(texts) - 1)]), QUESTIONS).cost
+    assert cost.tokens_ordinary == 60 * len(QUESTIONS)
+    assert cost.ordinary_runs == cost.prompts * 30 / (60 * len(QUESTIONS))
+    assert Cost(tokens=3).to_dict()["ordinary_runs"] is None
