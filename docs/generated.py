@@ -51,6 +51,7 @@ META = {
     "requests": "what the replies have cost",
     "asked": "what each model was asked for, and what its replies have cost",
     "phrase": "the preference in words",
+    "until": "with `--until`: the half-width asked for, whether it was reached, and every number after each step",
     "stopped": "ids of the questions that were asked no further",
     "checked": "ids of the questions asked in all orders all the same",
     "requests_of_all": "requests that all questions in all orders would have taken",
@@ -135,6 +136,7 @@ def results() -> Iterator[Any]:
     audits = [unslant.audit(name, "embedded", **asked) for name in ("fair", "prefers-a")]
     yield audits[0]
     yield unslant.audit("fair", "embedded", orders="given", **asked)
+    yield unslant.audit("fair", "embedded", until=0.2, limit=40)
     yield unslant.audit(talker(), "embedded", repeats=2, adaptive=True, **asked)
     yield unslant.compare(*audits)
     yield unslant.Leaderboard.of(audits)

@@ -58,6 +58,7 @@ def test_papers_are_introduced_where_they_are_named(path: Path) -> None:
         assert first[0] == f"[{key}", f"{path.name}: {key} is not a link where it stands first"
 
 
+@pytest.mark.thorough
 def test_the_page_of_the_command_line_shows_options_as_help_does() -> None:
     text = cli()
     assert "## unslant study base-rate" in text
