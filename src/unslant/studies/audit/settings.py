@@ -19,8 +19,7 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     orders: str = "auto"
     """auto (up to 24, balanced over positions; 6 for replies), all, cyclic, reverse, given, or the number to sample."""
     until: float | None = None
-    """Ask questions in random order, in some of their orders, until mean over orders, accuracy, their difference and
-    PBM are known to this half-width, such as 0.02."""
+    """Ask at random until both accuracies, their difference and PBM are known to this half-width, such as 0.02."""
     repeats: int = 1
     """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
     repeat_sample: int = 50
