@@ -73,7 +73,7 @@ class ModelOptions:
     connections: int | None = None
     """Requests to a server at a time: for scores up to 32, as it keeps up; for replies 8 (locally: in a batch)."""
     retries: int = 5
-    """Repetitions of a request that failed for the time being."""
+    """Retries of a request that failed for a passing reason."""
     timeout: int | None = None
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
