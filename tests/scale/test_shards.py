@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.presentations import CONTROL
@@ -82,11 +83,9 @@ def test_more_shards_than_questions_leave_some_empty() -> None:
 
 
 def test_the_adaptive_audit_cannot_be_cut() -> None:
-    from unslant.models.open import open_chat
-
     with pytest.raises(InputError, match="--adaptive looks at all answers before it asks further: leave out --shard"):
         audit_responses(
-            open_chat("words"), QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2")
+            FakeChat("words"), QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2")
         )
 
 
