@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.presentations import CONTROL
@@ -84,9 +83,7 @@ def test_more_shards_than_questions_leave_some_empty() -> None:
 
 def test_the_adaptive_audit_cannot_be_cut() -> None:
     with pytest.raises(InputError, match="--adaptive looks at all answers before it asks further: leave out --shard"):
-        audit_responses(
-            FakeChat("words"), QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2")
-        )
+        audit_responses(rule_model, QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2"))
 
 
 def test_a_shard_says_that_it_is_one() -> None:
