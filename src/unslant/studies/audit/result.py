@@ -97,6 +97,9 @@ def result_of(responses: Responses) -> AuditResult:
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
+    until = responses.meta.get("until")
+    if isinstance(until, Mapping) and until["ended"] != "all":  # some rounds are no smaller set of those asked
+        return None
     settings = responses.meta.get("settings")  # once a list
     orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
     return order_curve(scores, str(orders), cast(Mapping[str, float] | None, responses.meta.get("order_costs")))
