@@ -6,7 +6,7 @@
 | ``output`` | must be what the Python block before it printed |
 | ``bash`` | commands, that must succeed |
 | ``console`` | commands after ``$``, and what they print |
-| ``toml``, ``json``, ``jsonl``, ``csv`` | parsed; written to NAME after ``<!-- file: NAME -->`` |
+| ``toml``, ``yaml``, ``json``, ``jsonl``, ``csv`` | parsed; written to NAME after ``<!-- file: NAME -->`` |
 | ``text`` | no code |
 
 A comment in the line before a block changes that: ``<!-- skip: REASON -->``, ``<!-- slow -->``, ``<!-- real -->`` (the
@@ -37,6 +37,7 @@ from typing import Any
 from unittest import SkipTest
 
 import pytest
+import yaml
 from sybil import Document, Example, Region, Sybil
 
 from tests.command_line import unslant
@@ -182,6 +183,7 @@ def _rewrite(example: Example, source: str) -> None:
 
 READERS: dict[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
     "json": json.loads,
     "jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
     "csv": lambda text: list(csv.DictReader(io.StringIO(text), strict=True)),

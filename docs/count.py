@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from docs.conftest import BLOCK, NOTE
+from docs.conftest import BLOCK, NOTE, READERS
 
 DOCS = Path(__file__).parent
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "intervention-examples.md")  # prompts, no code
-READ = ("toml", "json", "jsonl", "csv")
 
 
 class Block(NamedTuple):
@@ -28,7 +27,7 @@ class Block(NamedTuple):
             return "text, no code"
         if "skip" in self.notes:
             return "skipped"
-        if self.language in READ:
+        if self.language in READERS:
             return "data, parsed"
         return "output, compared" if self.language == "output" else "run"
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from json_reference import json_keys
+from generated import cli, json_keys
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -17,6 +17,8 @@ ELSEWHERE = {
     "benchmarks.md": "benchmarks/RESULTS.md",
     "benchmarks-how.md": "benchmarks/README.md",
     "benchmarks-store.md": "benchmarks/STORE.md",
+    "benchmarks-shards.md": "benchmarks/SHARDS.md",
+    "benchmarks-ray.md": "benchmarks/RAY.md",
 }
 """Page -> file outside ``docs/``."""
 PAPERS = """
@@ -59,12 +61,3 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 def on_page_content(html: str, **_: object) -> str:
     """Sphinx roles in docstrings become plain code."""
     return re.sub(r":\w+:<code>~?\.?", "<code>", html)
-
-
-def cli() -> str:
-    """Every command with its options, from the command line itself."""
-    from unslant.cli import app
-
-    text = app.generate_docs(heading_level=1)
-    text = re.sub(r"^# unslant$", "# Command line", text, count=1, flags=re.M)
-    return re.sub(r"\n## Table of Contents\n.*?(?=\n\*\*Commands)", "", text, count=1, flags=re.S)

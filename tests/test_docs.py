@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.count import DOCS, PAGES
-from docs.json_reference import sections
+from docs.generated import cli, sections
 from unslant.cli import EXIT_STATUS, app
 from unslant.studies.commands import EXIT_CODES
 from unslant.studies.readers import STUDIES, TOP
@@ -56,6 +56,13 @@ def test_papers_are_introduced_where_they_are_named(path: Path) -> None:
         first = re.search(rf"\[?\b{key}\b", text)
         assert first, key
         assert first[0] == f"[{key}", f"{path.name}: {key} is not a link where it stands first"
+
+
+@pytest.mark.thorough
+def test_the_page_of_the_command_line_shows_options_as_help_does() -> None:
+    text = cli()
+    assert "## unslant study base-rate" in text
+    assert not re.search(r"--no-no-|--empty-|default: (?:False|\(\)|\"\")", text)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ _LONGEST_MESSAGE = 10_000
 
 
 class UnslantError(Exception):
-    """Something the user can mend. The message says what was wrong, where, what is allowed and what to do.
+    """Something the user can fix. The message says what was wrong, where, what is allowed and what to do.
 
     It is one line that can be shown anywhere, whatever names and values from outside it holds.
     """
@@ -37,7 +37,7 @@ class ModelError(UnslantError):
 
 
 class OutputError(UnslantError):
-    """A file that could not be written. What stood there before is as it was."""
+    """A file that could not be written. What stood there before is unchanged."""
 
 
 class MostlyFailedError(UnslantError):

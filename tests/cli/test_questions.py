@@ -45,7 +45,7 @@ def test_columns_of_a_source_can_be_named(unslant, shared_data, tmp_path):
         (["--only", "squad", "--out", "set.jsonl"], "unknown source 'squad'"),
         (["--out", "nowhere/set.jsonl"], "no folder nowhere"),
         (["--scale", "7", "--out", "set.jsonl"], "scale 7"),
-        (["--field", "question=q", "--out", "set.jsonl"], "write it as SOURCE.OURS=THEIRS"),
+        (["--field", "question=q", "--out", "set.jsonl"], "write it as SOURCE.FIELD=COLUMN"),
         (["--field", "squad.question=q", "--out", "set.jsonl"], "unknown source 'squad'"),
     ],
 )

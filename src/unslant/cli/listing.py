@@ -27,7 +27,7 @@ def models() -> None:
 
 
 def templates(name: Annotated[str, Parameter(help="Print this template (TOML).")] = "", /) -> None:
-    """List the prompt templates, or print one, to start your own from.
+    """List the prompt templates, or print one to start your own from.
 
     Examples:
       unslant templates

@@ -19,8 +19,8 @@ def instruction_boundary(
     field: Annotated[
         o.Pairs,
         Parameter(
-            metavar="SOURCE.OURS=THEIRS",
-            help="Column of the file (THEIRS) for one of our fields; may be given several times.",
+            metavar="SOURCE.FIELD=COLUMN",
+            help="Column of the file that holds a field, as in question=prompt; may be given several times.",
         ),
     ] = (),  # type: ignore[assignment]
     layout: Annotated[
@@ -47,7 +47,7 @@ def instruction_boundary(
     for name, column in o.pairs("--field", field).items():
         of, dot, ours = name.partition(".")
         if not dot:
-            raise InputError(f"--field {name}={column}: write it as SOURCE.OURS=THEIRS, as in mmlu.question=prompt")
+            raise InputError(f"--field {name}={column}: write it as SOURCE.FIELD=COLUMN, as in mmlu.question=prompt")
         fields.setdefault(of, {})[ours] = column
     paths, wanted = o.pairs("--source", source), list(only or SOURCES)
     made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=fields)
@@ -63,10 +63,10 @@ def check(
     settings: Annotated[o.FieldOptions, o.SETTINGS] = o.FieldOptions(),
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Show what is understood of a question file, column by column, and count every oddity.
+    """Show how a question file is read, column by column, and count every oddity.
 
     Oddities: bad records, empty or identical options, repeated questions, right options skewed over positions, pinned
-    options, the longest option right too often, special tokens in texts, ... Finding some is no error.
+    options, the longest option right too often, special tokens in texts, ... Finding some is not an error.
 
     Examples:
       unslant questions check questions.csv

@@ -35,7 +35,7 @@ def replies(
     models: o.Models = o.ModelOptions(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
-    """Read the answers out of recorded replies.
+    """Read the answers in recorded replies.
 
     A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
     labels_shown) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no

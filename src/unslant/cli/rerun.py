@@ -21,10 +21,10 @@ def rerun(
     file: Annotated[Path, Parameter(help="JSON, Parquet or HTML file of a result, or the folder of an adapter.")],
     /,
     *,
-    anyway: Annotated[bool, Parameter(help="Run it also on other questions or another model.")] = False,
+    anyway: Annotated[bool, Parameter(help="Run even if the questions or the model have changed.")] = False,
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
-    """Run the command again that made a result, with every option but its outputs.
+    """Repeat the command that made a result, with every option but its outputs.
 
     Stops if the questions or the model are not those of the file. Give file names as the command did, in its folder.
 

@@ -144,9 +144,9 @@ def delete(
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Delete runs, and every score and reply that no other run uses; it is not asked whether to.
+    """Delete runs, and every score and reply that no other run uses, without asking.
 
-    A running one is an error where it is named, and left alone by --older-than.
+    Naming a running one is an error; --older-than leaves it alone.
 
     Examples:
       unslant runs delete 3f9c 81aa

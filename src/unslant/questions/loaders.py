@@ -63,9 +63,8 @@ def load_questions(
     Args:
         source: path of a JSONL, JSON, CSV, TSV, Excel or Parquet file (also ``.gz``), a recipe's name (see
             ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, ``embedded`` or
-            ``embedded-skewed``; or a
-            list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow Table, a ``Dataset``, or a
-            :class:`QuestionSet`. Ready-made questions are taken as they are.
+            ``embedded-skewed``; or a list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow
+            Table, a ``Dataset``, or a :class:`QuestionSet`. Ready-made questions are taken as they are.
         name: of the set, part of the ids and sources of questions that have none; by default the file's, or
             ``questions``.
         fields: field -> column where the usual names do not fit. Fields: id, question, options, answer, context,
@@ -79,7 +78,7 @@ def load_questions(
         answer_kind: how answers that are texts are read: ``index``, ``letter``, ``text``, or ``auto`` (whichever fits
             most of the file; refused if two fit equally well and disagree).
         strip_numbering: remove numbering from option texts where every option of a question carries it.
-        detect_pinned: find options that must keep their place; a ``pinned`` field in the file goes before.
+        detect_pinned: find options that must keep their place; a ``pinned`` field in the file overrides it.
         need_answers: refuse questions without an answer; else no option of them is right.
 
     Raises:

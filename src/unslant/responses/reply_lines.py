@@ -51,7 +51,7 @@ class RecordedReply:
 
 
 def read_replies(path: str | Path) -> Iterator[RecordedReply]:
-    """Read the answers out of recorded replies.
+    """Read the answers in recorded replies.
 
     Args:
         path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,

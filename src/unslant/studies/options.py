@@ -152,8 +152,8 @@ class Options:
 class FieldOptions(Options):
     """Which column holds what, and how answers are written."""
 
-    fields: Annotated[Pairs, Parameter(name="--field", metavar="OURS=THEIRS")] = ()  # type: ignore[assignment]
-    """Column of the file (THEIRS) for one of our fields; may be given several times."""
+    fields: Annotated[Pairs, Parameter(name="--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
+    """Column of the file that holds a field, as in question=prompt; may be given several times."""
     answer_base: int | None = None
     """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
     answer_kind: str = "auto"
@@ -303,7 +303,7 @@ class ReportOptions:
     tables: Path | None = None
     """Write every table to this folder, as CSV and LaTeX."""
     fail_if: Annotated[tuple[str, ...], Parameter(metavar="CONDITION")] = ()
-    """End with exit code 4 if a number of the JSON is so, as in "expected_accuracy<0.6"; several times."""
+    """End with exit code 4 if a condition holds, as in "expected_accuracy<0.6"; may be given several times."""
     baseline: Path | None = None
     """Earlier result (its JSON or Parquet file; for audits also a log) to print and write the differences from."""
     details: bool = False
@@ -364,12 +364,12 @@ MoreModels = Annotated[
     tuple[str, ...],
     Parameter(
         name=("--model", "-m"),
-        help="A model, of several to be compared: give it once for each. All are asked the same.",
+        help="Model to compare with others; give it once for each. All are asked the same.",
     ),
 ]
 Ranking = Annotated[
     Path | None,
-    Parameter(help="Another ranking of the models (columns model and score or rank; or JSON): how far ours agrees."),
+    Parameter(help="Another ranking of the models to compare with (columns model and score or rank; or JSON)."),
 ]
 Questions = Annotated[str, Parameter(help=_QUESTIONS)]
 OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS)]

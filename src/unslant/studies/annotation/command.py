@@ -16,11 +16,11 @@ def annotation_sheet(
     *,
     out: Annotated[Path, Parameter(help="CSV file to write.")] = Path("annotation.csv"),
     items: Annotated[int, Parameter(help="Number of items.")] = 300,
-    maths: Annotated[bool, Parameter(help="The questions are open, their answers numbers.")] = False,
+    maths: Annotated[bool, Parameter(help="Questions are open maths questions with numbers as answers.")] = False,
     settings: Annotated[o.PromptOptions, o.SETTINGS] = o.PromptOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Write composed questions with their expected answers to a sheet on which people say whether these are right.
+    """Write composed questions and their expected answers to a sheet for people to check.
 
     Examples:
       unslant study annotation-sheet questions.jsonl --items 300 --out sheet.csv

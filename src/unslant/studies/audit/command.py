@@ -26,10 +26,10 @@ def audit(
 ) -> None:
     """Ask every question in many orders and measure how much of the score is bias.
 
-    Without arguments, audits the reference model prefers-a on embedded questions whose right answers crowd A.
+    Without arguments, audits the reference model prefers-a on embedded questions, of which many have A as the answer.
 
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
-    question in its rotations, at most 6. --dry-run tells the cost before; --adaptive asks most questions twice only.
+    question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
 
     With --until 0.02, questions come in random order, in some of their orders, until the score is known to +-0.02.
 

@@ -16,7 +16,7 @@ from unslant.studies.audit.result import AuditResult, result_of
 def audit_logs(
     logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
 ) -> AuditResult | AuditComparison:
-    """Everything that logged answers tell, without a model; nothing of PyTorch is needed.
+    """Audit logged answers, without a model and without PyTorch.
 
     Args:
         logs: files of any format that :mod:`unslant.responses.importers` knows. Those of one model are joined.

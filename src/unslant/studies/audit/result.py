@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from unslant.metrics import (
     BaseRates,
@@ -97,9 +97,8 @@ def result_of(responses: Responses) -> AuditResult:
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    until = responses.meta.get("until")
-    if isinstance(until, Mapping) and until["ended"] != "all":  # some rounds are no smaller set of those asked
+    settings, runs, until = (responses.meta.get(name) for name in ("settings", "order_costs", "until"))
+    if isinstance(until, Mapping) and until["ended"] != "all":  # no set of orders was asked of every question
         return None
-    settings = responses.meta.get("settings")  # once a list
-    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
-    return order_curve(scores, str(orders), cast(Mapping[str, float] | None, responses.meta.get("order_costs")))
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"  # once a list
+    return order_curve(scores, str(orders), runs if isinstance(runs, Mapping) else None)

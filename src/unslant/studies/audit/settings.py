@@ -17,10 +17,9 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (up to 24, balanced over positions; of replies 6), all, cyclic, reverse, given, or the number to sample."""
+    """auto (up to 24, balanced over positions; 6 for replies), all, cyclic, reverse, given, or the number to sample."""
     until: float | None = None
-    """Ask questions in random order, in some of their orders, until mean over orders, accuracy, their difference and
-    PBM are known to this half-width, such as 0.02."""
+    """Ask at random until both accuracies, their difference and PBM are known to this half-width, such as 0.02."""
     repeats: int = 1
     """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
     repeat_sample: int = 50
@@ -28,7 +27,7 @@ class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
     adaptive: bool = False
     """Replies: ask a question in all orders only if its answers as given and reversed differ; see --calibrate."""
     calibrate: float = 0.1
-    """Replies: share of the agreeing questions that --adaptive asks in all orders all the same, ten at least."""
+    """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ def base_rate(
     /,
     *,
     log: o.Logs = (),
-    charts: Annotated[Path | None, Parameter(help="Draw the paper's figure 1 to this .pdf, .svg or .png file.")] = None,
+    charts: Annotated[Path | None, Parameter(help="Draw figure 1 of P5 to this .pdf, .svg or .png file.")] = None,
     settings: Annotated[BaseRateSettings, o.SETTINGS] = BaseRateSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),

@@ -14,5 +14,7 @@ class BaseRateSettings(ShotOptions, ScoredLabelOptions, PromptOptions):
     """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
     canary: str = "best"
     """Word scored after each label (counterfactual)."""
-    nvr: Annotated[bool, switch_off("--no-nvr", "Skip the Nvr-X variants: no cost of base rates, no H4.")] = True
+    nvr: Annotated[
+        bool, switch_off("--no-nvr", "Skip the Nvr-X variants, and with them the cost of base rates and H4.")
+    ] = True
     """Ask the Nvr-X variants; without them only the given order is asked, and H4 is not tested."""

@@ -52,7 +52,7 @@ def instruction_boundary(
             :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
             (``names=["vanilla"]``, ``limit=60``, ...), or both.
         generate: how replies are generated; temperature 0.5 and 2048 tokens unless given. ``temperatures`` among
-            the settings goes before its temperature: every request is made at each of them (P3, section 4.4).
+            the settings overrides its temperature: every request is made at each of them (P3, section 4.4).
         load: opens the judge and the polisher by name.
 
     Raises:

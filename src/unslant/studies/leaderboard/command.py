@@ -20,7 +20,7 @@ def leaderboard(
     outputs: Annotated[LeaderboardOutputs, o.flags("Output", 4)] = LeaderboardOutputs(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
-    """Rank several models on several question sets by their score whatever the order of options.
+    """Rank several models on several question sets by their mean score over option orders.
 
     Audits every model on every set, one model at a time: ranks with intervals beside the published ones, which
     neighbours can be told apart, PBM against accuracy, and the tokens and time of each way of computing it.

@@ -18,5 +18,5 @@ class LeaderboardOutputs(OutputOptions):
 
 Sets = Annotated[
     tuple[str, ...],
-    Parameter(name=("--questions", "-q"), help="A question set (file, recipe or 'embedded'): give it once for each."),
+    Parameter(name=("--questions", "-q"), help="Question set (file, recipe or 'embedded'); give it once for each."),
 ]

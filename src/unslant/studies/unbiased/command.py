@@ -67,7 +67,7 @@ def unbiased_compare(
     ranking: o.Ranking = None,
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Compare models by their recorded runs: vanilla, ours, drop, and agreement with another ranking.
+    """Compare recorded runs: as published, under interventions, drop, and agreement with another ranking.
 
     Examples:
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv

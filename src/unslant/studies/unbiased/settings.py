@@ -19,7 +19,7 @@ class ComposeSettings(ShotOptions, PromptOptions):
     probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = ()  # type: ignore[assignment]
     """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
     instructions: Annotated[
-        bool, switch_off("--no-instructions", "Do not begin with a sentence that says what to do.")
+        bool, switch_off("--no-instructions", "Leave out the first sentence, which says what to do.")
     ] = True
     """Begin with a sentence that says what to do; models that follow no instructions do not need it."""
 
@@ -35,8 +35,8 @@ class UnbiasedSettings(ComposeSettings):
     shots: int = 5
     """Worked examples before each question, under the same interventions (P4: 5)."""
     maths: bool = False
-    """The questions are open, their answers numbers."""
+    """Questions are open maths questions with numbers as answers."""
     generate: bool = False
     """Read generated replies instead of label probabilities; models that can only generate need no such flag."""
-    alone: Annotated[bool, switch_off("--no-alone", "Do not ask each intervention by itself too.")] = True
+    alone: Annotated[bool, switch_off("--no-alone", "Skip asking under each intervention by itself.")] = True
     """Ask every intervention by itself too."""

@@ -34,8 +34,9 @@ def unbiased(
 ) -> UnbiasedResult:
     """Score a model on a question set as published and under random interventions.
 
-    With ``generate`` it is asked for replies instead of label probabilities. Then what cannot be read is left out and
-    counted, open maths is asked as published, and models that are not local are always asked in a chat.
+    With ``generate`` it is asked for replies instead of label probabilities. Then a reply without an answer is not
+    right, a presentation without a reply is left out, and both are counted; open maths is asked as published, and
+    models that are not local are always asked in a chat.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.

@@ -1,4 +1,4 @@
-"""The page on JSON, written from small results of every study when the site is built."""
+"""Pages that are written when the site is built: the command line, and the JSON from small results of every study."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+
+def cli() -> str:
+    """Every command with its options, from the command line itself."""
+    from unslant.cli import app
+
+    def inherit(group: Any) -> None:  # which the generator does not do
+        for name in group:
+            if not name.startswith("-"):
+                group[name].default_parameter = app.default_parameter
+                group[name].group_parameters = app.group_parameters
+                inherit(group[name])
+
+    inherit(app)
+    text = app.generate_docs(heading_level=1)
+    text = re.sub(r"^# unslant$", "# Command line", text, count=1, flags=re.M)
+    return re.sub(r"\n## Table of Contents\n.*?(?=\n\*\*Commands)", "", text, count=1, flags=re.S)
+
 
 JSON = """# JSON, key by key
 
@@ -33,6 +51,7 @@ META = {
     "requests": "what the replies have cost",
     "asked": "what each model was asked for, and what its replies have cost",
     "phrase": "the preference in words",
+    "until": "with `--until`: the half-width asked for, whether it was reached, and every number after each step",
     "stopped": "ids of the questions that were asked no further",
     "checked": "ids of the questions asked in all orders all the same",
     "requests_of_all": "requests that all questions in all orders would have taken",
@@ -117,6 +136,7 @@ def results() -> Iterator[Any]:
     audits = [unslant.audit(name, "embedded", **asked) for name in ("fair", "prefers-a")]
     yield audits[0]
     yield unslant.audit("fair", "embedded", orders="given", **asked)
+    yield unslant.audit("fair", "embedded", until=0.2, limit=40)
     yield unslant.audit(talker(), "embedded", repeats=2, adaptive=True, **asked)
     yield unslant.compare(*audits)
     yield unslant.Leaderboard.of(audits)
