@@ -8,6 +8,7 @@ Prints a Markdown table. Time is processor time of scoring, so that others on th
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from types import SimpleNamespace
