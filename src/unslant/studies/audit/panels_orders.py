@@ -67,8 +67,9 @@ def order_curve_panel(result: AuditResult) -> Panel:
     )
     rows = tuple(
         (point.orders, point.k, point.accuracy, point.vote, point.pbm, point.votes_differ)
-        + ((point.ordinary_runs, round(point.ordinary_runs * tokens)) if costed else ())
+        + ((runs, round(runs * tokens) if runs == runs else None) if costed else ())
         for point in curve.points
+        for runs in [point.ordinary_runs]
     )
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     return Panel(
