@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-thorough test-slow test-real real lint types docs dist bench bench-compare clean
+.PHONY: audit test test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -23,6 +23,10 @@ test-thorough: .venv/test.stamp
 
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+
+test-ray: .venv/test.stamp
+	$(PIP) -e '.[ray]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/scale/test_ray.py
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What structured order sets cost in variance, against plain random ones: a simulation, no model needed.
 
-    python benchmarks/order_variance.py [--questions 60] [--repeats 10]
+    python benchmarks/order_variance.py [--questions 60] [--repeats 10] [--k 24] [--options 5 6 8]
 
 A simulated model scores option i at place p under order o by
 
@@ -23,7 +23,7 @@ from unslant.presentations import orders_for
 from unslant.presentations.sharing import option_segments
 from unslant.questions import Question
 
-KINDS = ("{k}", "balanced:{k}", "auto", "shared:{k}")
+KINDS = ("{k}", "balanced:{k}", "auto", "cyclic:{k}", "shared:{k}", "given:{k}")
 
 
 class Simulated:
@@ -67,17 +67,20 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--k", type=int, default=24)
+    parser.add_argument("--options", type=int, nargs="+", default=[5, 6, 8])
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     print("| n | pull of places | orders | K | segments | vote MSE, relative | winner differs | PBM MSE, relative |")
     print("|---|---|---|---|---|---|---|---|")
-    for n, pull in itertools.product((5, 6, 8), (0.5, 2.0)):
+    for n, pull in itertools.product(arguments.options, (0.5, 2.0)):
         rng = np.random.default_rng([arguments.seed, n])
         models = [Simulated(n, pull, rng) for _ in range(arguments.questions)]
         truths = [truth(model, rng) for model in models]
         base: tuple[float, float] | None = None
         for kind in KINDS:
             spec = kind.format(k=arguments.k)
+            if spec in ("auto", "cyclic:24") and (spec == "auto") == (arguments.k < 24):  # the same set
+                continue
             vote, pbm, differs, sizes, segments = [], [], [], [], []
             for q, (model, (mean, spread)) in enumerate(zip(models, truths, strict=True)):
                 question = Question(f"q{q}", "?", tuple(f"{i:02d}" for i in range(n)), frozenset())

@@ -91,8 +91,8 @@ def timed(
     model, words = loaded.model, loaded.tokenizer
     chooser = ShotChooser(dev, shots, alphabet=ALPHABET)
     alone = prompts_of(questions, chooser, "")
-    plain = fastest([Library("plain", model, words, "plain", budget) for budget in BUDGETS], model, alone)
-    harness = fastest([LmEval(model, words, batch) for batch in BATCHES], model, alone)
+    plain = fastest([Library("plain", model, words, "plain", budget) for budget in BUDGETS], model, alone[:6])
+    harness = fastest([LmEval(model, words, batch) for batch in BATCHES], model, alone[:6])
     jobs: dict[str, tuple[Contender, list[Prompt]]] = {"ordinary run": (plain, alone), "lm-eval": (harness, alone)}
     for orders in TIMED:
         jobs[orders] = Library(orders, model, words, "tree"), prompts_of(questions, chooser, orders)
@@ -152,7 +152,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", help="folder, GGUF file or Hub id")
     parser.add_argument("test", help="questions with subjects")
     parser.add_argument("dev", help="worked examples of the same subjects")
-    parser.add_argument("--sampled", type=int, default=15, help="questions of a subject whose tokens are counted")
+    parser.add_argument(
+        "--sampled",
+        type=int,
+        default=15,
+        help="questions of a subject whose tokens are counted; 0 keeps the counts that --out has",
+    )
     parser.add_argument("--timed", type=int, default=24, help="questions that are run; 0 for tokens only")
     parser.add_argument("--subject", default="", help="of which they are; by default the first")
     parser.add_argument("--repeats", type=int, default=3)
@@ -160,6 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--clock", choices=CLOCKS, default="cpu")
     parser.add_argument("--out", type=Path, help="Markdown file; the numbers go beside it as JSON")
     given = parser.parse_args(arguments)
+    if given.sampled == 0 and not (given.out and given.out.with_suffix(".json").is_file()):
+        parser.error("--sampled 0 needs --out with the counts of a run before")
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
@@ -179,7 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             given.out.write_text(text, "utf-8")
             given.out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
-    for shots in SHOTS:
+    if given.sampled == 0:
+        facts["tokens"] = json.loads(given.out.with_suffix(".json").read_text("utf-8"))["tokens"]
+    for shots in SHOTS if given.sampled else ():
         facts["tokens"][shots] = counted(loaded, test, dev, shots, given.sampled)
         write()
     for shots in SHOTS if given.timed else ():

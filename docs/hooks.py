@@ -17,6 +17,8 @@ ELSEWHERE = {
     "benchmarks.md": "benchmarks/RESULTS.md",
     "benchmarks-how.md": "benchmarks/README.md",
     "benchmarks-store.md": "benchmarks/STORE.md",
+    "benchmarks-shards.md": "benchmarks/SHARDS.md",
+    "benchmarks-ray.md": "benchmarks/RAY.md",
 }
 """Page -> file outside ``docs/``."""
 PAPERS = """

@@ -32,6 +32,8 @@ Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | Non
 """From a reply to its status and the content codes it chooses (None if it is no answer)."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
+_COPIES = 8
+"""For so many copies of a model at most as many times that: all wait for the last one at the end of each portion."""
 _FIRST_LOOK = 50
 """Prompts after which a model is given up most of whose label scores are bounds; and once more at the end."""
 
@@ -59,7 +61,7 @@ def ask(
 ) -> Responses:
     """Score every presentation under every elicitation.
 
-    Presentations are read, scored and turned into rows in portions of about :data:`AT_ONCE` prompts, whole questions
+    Presentations are read, scored and turned into rows in portions of about :func:`at_once` prompts, whole questions
     each, so that what is held beside the table does not grow with it. Within a portion, equal prompts are scored once.
 
     Args:
@@ -71,7 +73,7 @@ def ask(
     expected = presentations or length_hint(asked)
     tables: list[list[pa.Table]] = [[] for _ in elicitations]
     seen = done = total = 0
-    for portion in _portions(asked, elicitations):
+    for portion in _portions(asked, elicitations, at_once(model)):
         distinct = list(dict.fromkeys(prompt for *_, ways in portion for prompts in ways for prompt in prompts))
         seen += len(portion)
         ahead = done + len(distinct)
@@ -96,11 +98,16 @@ _Written = tuple[Question, Presentation, list[list[Prompt]]]
 """A presentation, and its prompts under every elicitation."""
 
 
-def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation]) -> Iterator[list[_Written]]:
+def at_once(model: object) -> int:
+    """Prompts of a portion for this model."""
+    return AT_ONCE * min(_COPIES, getattr(model, "copies", 1))
+
+
+def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size: int) -> Iterator[list[_Written]]:
     portion: list[_Written] = []
     prompts = 0
     for question, presentation in asked:
-        if prompts >= AT_ONCE and question.id != portion[-1][0].id:
+        if prompts >= size and question.id != portion[-1][0].id:
             yield portion
             portion, prompts = [], 0
         ways = [elicitation.prompts(presentation) for elicitation in elicitations]

@@ -78,6 +78,15 @@ def compared() -> AuditComparison:
 
 
 @cache
+def _many_compared() -> AuditComparison:
+    """More runs than charts have series."""
+    questions = synthetic_questions(24)
+    names = [f"an-organisation/model-{i}-with-a-rather-long-name" for i in range(8)]
+    made = [synthetic_audit(questions, knows=0.1 * i, seed=i, model=name) for i, name in enumerate(names)]
+    return AuditComparison.of(made)
+
+
+@cache
 def logged_texts() -> AuditResult:
     """A log of one order with scores of option texts, by a model that takes short ones."""
     pages = []
@@ -175,6 +184,7 @@ def _trained() -> TrainingLog:
 RESULTS: dict[str, Callable[[], Describes]] = {
     "audit": audited,
     "audit-comparison": compared,
+    "audit-comparison-many": _many_compared,
     "audit-words": in_words,
     "audit-texts": logged_texts,
     "leaderboard": _leaderboard,

@@ -13,7 +13,7 @@ import pytest
 from tests.reports.conftest import Open
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import Question
-from unslant.metrics import read_scores
+from unslant.metrics import METRICS, read_scores
 from unslant.reports.report import Report
 from unslant.studies.audit.comparison import side_by_side
 from unslant.studies.audit.result import AuditResult
@@ -192,6 +192,43 @@ def test_everything_can_be_reached_by_keyboard(one: Path, open_page: Open) -> No
     page.keyboard.press("ArrowDown")
     assert page.locator(".heat tr[aria-selected=true]").get_attribute("data-page") == "1"
     assert "Page 2 of" in page.locator("#shown .where").inner_text()
+
+
+def test_what_a_metric_means_is_told_to_pointer_keyboard_and_screen_reader(one: Path, open_page: Open) -> None:
+    page = open_page(one).page
+    head, tip = page.locator("#subjects .term", has_text="PBM"), page.locator("#tip")
+    meaning = METRICS["pbm"].meaning
+    assert page.locator(f"#{head.get_attribute('aria-describedby')}").text_content() == meaning
+    head.focus()
+    assert tip.inner_text() == meaning
+    page.mouse.wheel(0, 60)
+    page.wait_for_timeout(100)
+    assert tip.is_visible()
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    page.keyboard.press("Tab")
+    page.locator("#subjects .term", has_text="voted").hover()
+    assert tip.inner_text() == METRICS["vote_accuracy"].meaning
+    tip.hover()
+    page.wait_for_timeout(400)
+    assert tip.is_visible()  # it can be pointed at, and stays
+    page.mouse.move(2, 2)
+    tip.wait_for(state="hidden")
+
+
+def test_of_many_runs_other_heat_maps_are_drawn_when_opened(tmp_path: Path, open_page: Open) -> None:
+    runs = [synthetic_audit(synthetic_questions(9), seed=i, model=f"model-{i}") for i in range(5)]
+    Report.of(side_by_side(runs)).to_html(tmp_path / "five.html")
+    opened = open_page(tmp_path / "five.html")
+    page = opened.page
+    assert page.locator("#detail .heat").count() == 1
+    assert page.locator("#detail details").count() == 4
+    page.locator("#detail summary").nth(2).click()
+    page.locator("#detail details .heat tbody tr").first.wait_for()
+    assert page.locator("#detail .heat").count() == 2
+    page.locator("#detail details .heat tbody tr").nth(4).click()
+    assert page.locator("#run").input_value() == "3"
+    assert opened.said == []
 
 
 def test_light_and_dark_follow_the_system_and_the_button(one: Path, open_page: Open) -> None:

@@ -6,12 +6,15 @@ import csv
 import io
 import math
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reports.results import RESULTS
 from unslant.metrics import Estimate
 from unslant.reports.escape import tex
 from unslant.reports.numbers import interval, number
@@ -75,6 +78,49 @@ def test_one_n_for_a_row_gets_a_column_of_its_own() -> None:
     assert "subject & accuracy & change & $N$ & right & comment" in text
     assert "$N$=" not in text
     assert re.search(r"^ b & .* & -- & 120 & 2 & y \\\\$", text, flags=re.M)
+
+
+def test_a_table_says_what_it_takes_and_is_no_wider_than_the_text() -> None:
+    text = to_latex(table(("law", HALF, OTHER, 1, "x " * 40), ("b", HALF, UNDEFINED, 2, "y")))
+    assert text.startswith("% needs \\usepackage{booktabs,graphicx}\n\\begin{table}")
+    assert r"\begin{tabular}{lrrrrp{0.5\linewidth}}" in text
+    assert r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%" in text
+    assert "\n {}[2em] " in to_latex(table(("[2em]", HALF, OTHER, 1, "[2em]")))  # else swallowed by the row before
+    assert "[T1]{fontenc}, or LuaLaTeX with a font that has é" in to_latex(table(("é", HALF, OTHER, 1, "")))
+    assert "; LuaLaTeX with a font that has é語" in to_latex(table(("é語", HALF, OTHER, 1, "")))
+
+
+HOSTILE = (
+    "[2em]",
+    "*",
+    r"\\[1em]",
+    "50 %",
+    "a_b^c",
+    "~#$&{}",
+    "<|im_end|>",
+    "\"`'--",
+    "a & b \\\\",
+    "−∞ ± – \xa0",
+    "@{x}",
+)
+
+
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="pdflatex is not installed (Debian: texlive-latex-recommended)"
+)
+def test_tables_typeset(tmp_path: Path) -> None:
+    every = [
+        t for make in RESULTS.values() for page in [make().page()] for panel in page.sections for t in panel.tables
+    ]
+    hostile = Table("h", HOSTILE[0], tuple(map(Column, HOSTILE)), tuple((name,) * len(HOSTILE) for name in HOSTILE))
+    lines = [r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}"]
+    lines += [f"{to_latex(one)}\\clearpage" for one in (hostile, *every)]
+    (tmp_path / "all.tex").write_text("\n".join([*lines, r"\end{document}"]), "utf-8")
+    command = ["pdflatex", "-draftmode", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    said = (tmp_path / "all.log").read_text("latin-1")
+    assert done.returncode == 0, said[-2000:]
+    assert "Overfull" not in said
 
 
 @given(st.text(max_size=30))

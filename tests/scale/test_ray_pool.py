@@ -9,10 +9,11 @@ import pytest
 
 from tests.scale.fake_ray import FakeRay, RayActorError
 from unslant import InputError, ModelError
+from unslant.cli import with_values
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.ray import DEATHS, About, Part, Pool, Unit, by_question, cut
+from unslant.scale.ray_pool import DEATHS, About, Part, Pool, Unit, by_question, cut
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]
 
@@ -159,3 +160,19 @@ def test_units_are_whole_questions_and_get_smaller() -> None:
 def test_what_cannot_be_on_a_cluster_is_said_at_once(options: dict[str, Any], needs: tuple[str, ...], words: str):
     with pytest.raises(InputError, match=words):
         address_of("fair", ModelOptions(**options), needs)
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("audit fair --ray", "audit fair --ray=auto"),
+        ("audit --ray fair q.jsonl", "audit --ray=auto fair q.jsonl"),
+        ("audit fair --ray --ray-actors 2", "audit fair --ray=auto --ray-actors 2"),
+        ("audit fair --ray local", "audit fair --ray local"),
+        ("audit fair --ray 10.0.0.1:6379 -q", "audit fair --ray 10.0.0.1:6379 -q"),
+        ("audit fair --ray ray://head:10001", "audit fair --ray ray://head:10001"),
+        ("audit fair --ray=head:6379", "audit fair --ray=head:6379"),
+    ],
+)
+def test_the_address_of_the_cluster_may_be_left_out(typed: str, read: str) -> None:
+    assert with_values(typed.split()) == read.split()

@@ -72,7 +72,11 @@ def test_where_tokens_cannot_be_counted_the_mean_prompt_stands_for_the_published
                 self.cost.tokens_plain += 60
                 yield scored
 
-    cost = audit(Counting(lambda stem, labels, texts: [2.0, *[1.0] * (len(texts) - 1)]), QUESTIONS).cost
+    result = audit(Counting(lambda stem, labels, texts: [2.0, *[1.0] * (len(texts) - 1)]), QUESTIONS)
+    said, cost = result.summary(details=True), result.cost
+    assert "What fewer orders would have told" not in said  # a chart
+    assert "Would fewer orders do?" in said
+    assert "ordinary runs instead of" not in said
     assert cost.tokens_ordinary == 60 * len(QUESTIONS)
     assert cost.ordinary_runs == cost.prompts * 30 / (60 * len(QUESTIONS))
     assert Cost(tokens=3).to_dict()["ordinary_runs"] is None

@@ -143,7 +143,7 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
     """Run a command, as typed after ``unslant``; without ``defaults`` no file of settings is read."""
     config, words = Config.of(words) if defaults else (Config(), list(words))
     app.config = (config,)
-    command, given, *_ = app.parse_args(_with_dashes(words), exit_on_error=False, print_error=False)
+    command, given, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
     COMMAND.set((*words, *config.used))
     check_files({**given.arguments, "config": config.path})
     try:
@@ -154,8 +154,8 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
         raise
 
 
-def _with_dashes(words: Sequence[str]) -> list[str]:
-    """``--json -`` as ``--json=-``, for a parser that takes every word with a dash for an option.
+def with_values(words: Sequence[str]) -> list[str]:
+    """Words as the parser needs them, which takes every one with a dash for an option: ``--json -`` as ``--json=-``.
 
     And ``--ray``, whose address may be left out, as ``--ray=auto`` where the next word is none.
     """

@@ -18,16 +18,16 @@ _PRECISION = 1e-7
 class ConfidenceSequence:
     """The mean of values with bounds, known ever better as questions come, by betting against every other mean.
 
-    Hedged capital (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", Theorem 3
-    and Section 4.2): for each candidate mean m, one gambler bets that the mean is above m and one that it is below. At
-    the true mean neither has a fair chance to multiply its stake by 2/alpha, ever (Ville 1939), so the means against
-    which neither did form an interval that holds the truth after every question at once with probability 1 - alpha,
-    whatever made one stop looking. No normal distribution and no least number of questions is assumed: values are only
-    bounded, and come in random order.
+    Hedged capital (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", Theorem 3):
+    for each candidate mean m, one gambler bets that the mean is above m, and another that it is below. At the true
+    mean the game is fair, and the chance that a gambler's capital ever grows by a factor of 2/alpha is at most alpha/2
+    (Ville 1939). So the means against which neither gambler got there form an interval that holds the truth after
+    every question at once with probability 1 - alpha, whatever made one stop looking. Values need only be bounded and
+    come in random order: no normal distribution, no least number of questions.
 
-    The stake on a question depends on earlier ones alone. It is the best for an interval at ``horizon``; any other
-    horizon costs width, never coverage. At the horizon the interval is sqrt(2 log(2/alpha)) = 2.72 standard errors to
-    each side, where one look at a number fixed beforehand has 1.96.
+    The stake on a question depends on earlier ones alone. It is the best one for an interval at ``horizon``; a wrong
+    horizon costs width, never coverage. At the horizon the interval reaches sqrt(2 log(2/alpha)) = 2.72 standard errors
+    to each side, against 1.96 for a single look at a number of questions fixed beforehand.
 
     Questions that share a passage count as one draw: the mean is then the ratio of totals and weights.
 
@@ -66,7 +66,7 @@ class ConfidenceSequence:
             self._sums, self._squares, self._seen = sums[-1], float(squares[-1]), self._seen + len(y)
 
     def interval(self) -> tuple[float, float]:
-        """Least and greatest mean that nobody has won against; the bounds before the first question."""
+        """Least and greatest mean that no gambler has won against; the bounds before the first question."""
         low = self._edge(self._totals)
         high = 1 - self._edge(self._weights - self._totals)
         return self.floor + self.range * min(low, high), self.floor + self.range * max(low, high)

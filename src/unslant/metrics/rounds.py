@@ -64,8 +64,8 @@ def pbm_of_all(block: Block, whole: Ints) -> Floats:
 
     PBM over all is the mean variance within rounds plus the variance of the means of the rounds. The first is estimated
     by its mean over the r rounds asked, the second by their variance with r - 1 in the denominator, times 1 - 1/R for R
-    rounds in all (sampling without replacement: Cochran 1977, sec. 2.4). Of a single round of several, the second part
-    cannot be known and counts as 0.
+    rounds in all (sampling without replacement: Cochran 1977, theorem 2.4). Of a single round of several, the second
+    part cannot be known and counts as 0.
 
     Args:
         whole: (Q,) number of orders of each question in all.

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 
@@ -26,14 +26,18 @@ SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
 """Kinds of servers that are known, see :mod:`unslant.models.servers`."""
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
+if TYPE_CHECKING:
+    Addresses = tuple[str, ...] | str | None
+else:  # as flags
+    Addresses = tuple[str, ...] | None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    base_url: tuple[str, ...] | str | None = None
-    """OpenAI-compatible server that knows MODEL, such as http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY). For scores
-    several times: servers of the same model, which share the work."""
+    base_url: Addresses = None
+    """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
     adapter: str | None = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"

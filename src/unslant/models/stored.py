@@ -100,6 +100,11 @@ class StoredModel:
         return getattr(self.model_asked, "parameters", None)
 
     @property
+    def copies(self) -> int:
+        """How many copies of the model are at work."""
+        return int(getattr(self.model_asked, "copies", 1))
+
+    @property
     def renders_prompts(self) -> bool:
         """See :func:`unslant.models.base.renders_prompts`."""
         return renders_prompts(self.model_asked)

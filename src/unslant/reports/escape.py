@@ -16,6 +16,7 @@ _FORMULA = "=+-@|%"
 _BREAKS = "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Unicode categories: control, format (bidirectional overrides and the like), surrogate, private use."""
+_LAST_LATIN = "\u017f"
 _JOINERS = "\u200c\u200d"
 TYPOGRAPHY = {"–": "--", "−": "$-$", "∞": r"$\infty$", "±": r"$\pm$", "\xa0": "~"}
 """Our own signs in LaTeX, once everything else has been escaped."""
@@ -57,6 +58,16 @@ def tex(text: str) -> str:
     plain = one_line(text).replace("\xa0", " ")
     escaped = (LATEX_ESCAPE_RULES.get(character, character) for character in plain)
     return "".join(TYPOGRAPHY.get(character, character) for character in escaped)
+
+
+def tex_needs(packages: str, body: str) -> str:
+    """A LaTeX comment on what typesetting the body takes."""
+    beyond = sorted({character for character in body if not character.isascii()})
+    needs = [rf"\usepackage{{{packages}}}"]
+    if beyond:
+        latin = r"\usepackage[T1]{fontenc}, or " if beyond[-1] <= _LAST_LATIN else ""
+        needs.append(f"{latin}LuaLaTeX with a font that has {''.join(beyond)}")
+    return f"% needs {'; '.join(needs)}\n"
 
 
 def drawable(value: Any) -> Any:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from unslant.extras import needed
 from unslant.files import make_folder, write_atomically
-from unslant.reports.escape import file_name, one_line, tex
+from unslant.reports.escape import file_name, one_line, tex, tex_needs
 from unslant.reports.panels import Chart, Style
 from unslant.reports.style import PAPER, PLOT, Drawing, drawing, specification
 
@@ -68,7 +68,7 @@ def _figure(drawn: Drawing, name: str) -> str:
         rf"\caption{{{caption(chart.title, chart.explanation, drawn.rests_on)}}}",
         rf"\label{{fig:{name}}}", r"\end{figure}",
     ]  # fmt: skip
-    return "% needs \\usepackage{graphicx}\n" + "\n".join(lines) + "\n"
+    return tex_needs("graphicx", body := "\n".join(lines)) + body + "\n"
 
 
 def save_figure(spec: Mapping[str, Any], path: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> None:

@@ -160,8 +160,8 @@ def _defined(table: Table, meanings: dict[str, str]) -> dict[str, Any]:
     for head in view["heads"]:
         head["means"] = id_of(head["explanation"])
     if table.by_row and "meaning" not in [column.name for column in table.columns]:
-        for cells, metric in zip(view["rows"], table.by_row, strict=True):
-            cells[0]["means"] = id_of(metric.meaning)
+        for cells, metric, before in zip(view["rows"], table.by_row, (None, *table.by_row), strict=False):
+            cells[0]["means"] = id_of(metric.meaning) if metric != before else ""
     return view
 
 

@@ -65,6 +65,7 @@ def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[
             values=list(range(len(rows))),
             labelExpr=f"{json.dumps(written)}[datum.value]",
             labelLimit=style.scaled(150),
+            tickCount=len(rows),
             labelOverlap=False,
             labelColor=style.ink,
             grid=False,

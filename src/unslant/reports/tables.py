@@ -9,14 +9,17 @@ from typing import Any
 from unslant.arrays import json_number
 from unslant.files import dump_json, make_folder, write_atomically
 from unslant.metrics import Estimate
-from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line
+from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex_needs
 from unslant.reports.figures import caption, made_by
 from unslant.reports.numbers import RANGE, Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
 
-_SMALL, _END, _N = "\ue000", "\ue001", "\ue002"
-"""Placeholders for small print and the symbol N until the text is escaped."""
-_MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$"}
+_LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
+"""Columns of longer texts are set in lines."""
+_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+_SMALL, _END, _N, _NOTHING = "\ue000", "\ue001", "\ue002", "\ue003"
+"""Placeholders for small print, the symbol N, and nothing until the text is escaped."""
+_MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$", _NOTHING: "{}"}
 
 
 def columns_of(table: Table) -> tuple[list[str], list[list[object]]]:
@@ -55,13 +58,24 @@ def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
     """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
-    flat = [[" ".join(cell.split()) for cell in row] for row in rows]
-    drawn = tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True)
-    return "".join(_MARKS.get(character, character) for character in str(drawn))
+    flat = [[_set_off(" ".join(cell.split())) if c == 0 else " ".join(cell.split()) for c, cell in enumerate(row)]
+            for row in rows]  # fmt: skip
+    drawn = str(tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True))
+    letters = [name[0] for name in align]
+    wide = [
+        _PARAGRAPH if max(map(len, cells)) > _LONG else letters[i] for i, cells in enumerate(zip(*flat, strict=True))
+    ]
+    drawn = drawn.replace(f"{{{''.join(letters)}}}", f"{{{''.join(wide)}}}", 1)
+    return "".join(_MARKS.get(character, character) for character in drawn)
+
+
+def _set_off(cell: str) -> str:
+    """The first cell of a row: the end of the row before takes a bracket or star that follows for its argument."""
+    return (_NOTHING if cell[:1] in ("[", "*") else "") + cell
 
 
 def to_latex(table: Table) -> str:
-    """A ``table`` environment with ``booktabs`` rules; intervals in small print beside their values."""
+    """A ``table`` environment with ``booktabs`` rules, no wider than the text; intervals in small print."""
     estimates, single = table.estimate_columns, table.one_n
     align = ["right" if numeric else "left" for numeric in table.numeric]
     heads = [one_line(column.name) for column in table.columns]
@@ -75,8 +89,11 @@ def to_latex(table: Table) -> str:
             cells.insert(at, shown)
     body = _tabular([heads, *rows], align)
     told = caption(table.title, table.explanation, _rests_on(table))
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{told}}}", rf"\label{{tab:{file_name(table.id)}}}", body]
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(lines) + "\n\\end{table}\n"
+    lines = [
+        r"\begin{table}", r"\centering", rf"\caption{{{told}}}", rf"\label{{tab:{file_name(table.id)}}}",
+        _FITTED, body + "}", r"\end{table}",
+    ]  # fmt: skip
+    return tex_needs("booktabs,graphicx", written := "\n".join(lines)) + written + "\n"
 
 
 def _rests_on(table: Table) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -229,7 +229,7 @@ class TableFile:
             self.rows = int(file.metadata.num_rows)
             self.meta, self.packed = _about(file.schema_arrow.metadata or {}, self.rows, path)
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.Table]:
+    def batches(self, schema: pa.Schema) -> Generator[pa.Table, None, None]:
         """Its rows in order, as :func:`checked_table` gives them.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,7 @@ from unslant.responses.texts import joined
 from unslant.scale.plan import Plan
 from unslant.store.identity import FINGERPRINT, same_identity
 
-ROWS_AT_ONCE = 1 << 17
+ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as are held."""
 _OPTIONS = frozenset({"--shard", "--plan"})
 _NAMES = frozenset({"model", "adapter", "base_url"})
@@ -58,7 +58,7 @@ class _File:
         return Plan.read(self.shard.plan, self.shard.digest, self.path)
 
     @cached_property
-    def rows(self) -> Iterator[pa.Table]:
+    def rows(self) -> Generator[pa.Table, None, None]:
         return self.table.batches(SCHEMA)
 
 
@@ -82,8 +82,9 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
     files = [_File.of(Path(path)) for path in shards]
     if not files:
         raise InputError("no shards: name the table to be written first, then the tables of all shards")
-    for other in files[1:]:
-        _check_same(files[0], other)
+    first = next((file for file in files if file.table.rows), files[0])
+    for other in files:
+        _check_same(first, other)
     files.sort(key=lambda file: file.shard.index)
     _check_complete(files)
     total = files[0].plan.rows
@@ -91,7 +92,7 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
         packed = joined(file.table.packed for file in files)
     except ValueError as error:
         raise InputError(f"one of the shards is damaged: {error}") from None
-    write_batches(_in_groups(_in_order(files)), total, _together(files), packed, SCHEMA, merged)
+    write_batches(_in_groups(_in_order(files)), total, _together(files, first.meta), packed, SCHEMA, merged)
     return total
 
 
@@ -111,7 +112,7 @@ def _check_same(one: _File, other: _File) -> None:
         )
     if unlike := one.plan.differs_from(other.plan):
         raise InputError(f"{both} do not belong together: their {unlike} differ")
-    if unlike := _models_differ(one.meta, other.meta):
+    if other.table.rows and (unlike := _models_differ(one.meta, other.meta)):  # nobody was asked for an empty shard
         raise InputError(f"{both} do not belong together: they are of different models ({unlike})")
 
 
@@ -165,8 +166,8 @@ def _command(file: _File, index: int) -> str:
     words = list(file.meta.get("provenance", {}).get("command", ()))
     if not words:
         return f"the same call with shard={shard!r}"
-    own = re.sub(rf"(?<!\d){file.shard.index}(?!\d)", str(index), file.path.stem)
-    name = file.path.with_stem(own if own != file.path.stem else f"{own}-{index}")
+    own, times = re.subn(rf"(?<!\d){file.shard.index}(?!\d)", str(index), file.path.stem)
+    name = file.path.with_stem(own if times == 1 else f"shard-{index}")
     words = [*without_options(words, {"--shard"}), "--shard", shard, "--responses", str(name)]
     return f"unslant {shlex.join(words)}"
 
@@ -177,15 +178,19 @@ def _runs(files: Iterable[_File]) -> list[tuple[int, int, _File]]:
 
 
 def _in_order(files: Sequence[_File]) -> Iterator[pa.Table]:
-    left = {file.shard.index: SCHEMA.empty_table() for file in files}
+    begun: dict[int, pa.Table] = {}
+    left = {file.shard.index: file.table.rows for file in files}
     for _, wanted, file in _runs(files):
+        own = file.shard.index
         while wanted:
-            rows = left[file.shard.index]
-            if not rows.num_rows:
-                rows = next(file.rows)
+            rows = begun.pop(own, None) or next(file.rows)
             taken = min(wanted, rows.num_rows)
             yield rows.slice(0, taken)
-            left[file.shard.index], wanted = rows.slice(taken), wanted - taken
+            if taken < rows.num_rows:
+                begun[own] = rows.slice(taken)
+            wanted, left[own] = wanted - taken, left[own] - taken
+        if not left[own]:
+            file.rows.close()  # however many shards there are, few files are open
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -200,10 +205,10 @@ def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _together(files: Sequence[_File]) -> dict[str, Any]:
-    """What is known of the whole run."""
+def _together(files: Sequence[_File], first: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the whole run; from the ``first`` what all have alike."""
     metas = [file.meta for file in files]
-    found = {key: value for key, value in metas[0].items() if key != "shard"}
+    found = {key: value for key, value in first.items() if key != "shard"}
     if "cost" in found:
         found["cost"] = _summed([meta.get("cost", {}) for meta in metas])
     if any(meta.get("requests") for meta in metas):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from unslant.asking import AT_ONCE
+from unslant.asking import at_once
 from unslant.models import Cost
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -92,7 +92,8 @@ def facts(task: Task) -> list[str]:
         found.append(f"done in {_duration(seconds)}")
     elif rate:
         found.append(f"{_duration((total - done) / rate)} left")
-    begun = min(total, -(-done // AT_ONCE) * AT_ONCE)  # tokens are counted a portion at a time, ahead
+    portion = at_once(model)
+    begun = min(total, -(-done // portion) * portion)  # tokens are counted a portion at a time, ahead
     saving = _fewer_tokens(model, begun)
     found += [f"{saving:.1f}x fewer tokens"] if saving > 1 else []
     return [*found, *filter(None, [getattr(model, "waiting", "")])]

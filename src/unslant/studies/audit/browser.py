@@ -42,7 +42,7 @@ EXPLANATION = (
 )
 
 
-MOST_BYTES, MOST_BYTES_COMPARED = 13_500_000, 3_400_000
+MOST_BYTES, MOST_BYTES_COMPARED = 13_500_000, 3_200_000
 """Of the questions of one audit, for a page under 15 MB, and of several compared, for one under 5 MB."""
 
 Key = tuple[str, str]

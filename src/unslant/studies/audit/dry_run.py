@@ -70,7 +70,8 @@ def estimate(
         seconds = spent.seconds * len(prompts) / spent.prompts
         return [
             *lines,
-            f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once.",
+            f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once: about "
+            f"{shared * len(prompts) / len(found):.2g} ordinary runs.",
             f"Time: about {_duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
             f"{spent.seconds:.1f} s.",
         ]

@@ -67,7 +67,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
     )
     rows = tuple(
         (point.orders, point.k, point.accuracy, point.vote, point.pbm, point.votes_differ)
-        + (point.ordinary_runs, round(point.ordinary_runs * tokens)) * costed
+        + ((point.ordinary_runs, round(point.ordinary_runs * tokens)) if costed else ())
         for point in curve.points
     )
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"

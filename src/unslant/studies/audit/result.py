@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from unslant.metrics import (
     BaseRates,
@@ -97,6 +97,6 @@ def result_of(responses: Responses) -> AuditResult:
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    settings = responses.meta.get("settings")  # once a list
-    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
-    return order_curve(scores, str(orders), cast(Mapping[str, float] | None, responses.meta.get("order_costs")))
+    settings, runs = (responses.meta.get(name) for name in ("settings", "order_costs"))
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"  # once a list
+    return order_curve(scores, str(orders), runs if isinstance(runs, Mapping) else None)

@@ -42,7 +42,8 @@ def audit(
     with both reversed, and with labels shifted by one; a question without content is shown once per label order and
     number of options. All results come from these scores. A model that gives only replies is audited by its replies
     (:mod:`unslant.studies.audit.words`), as is any other with ``elicit="generate"``. A decision endpoint labels the
-    options itself, so only their order changes, and nothing is asked without content.
+    options itself, so only their order changes, and nothing is asked without content. With ``until``, no more is
+    asked than it takes to know the score so well (:mod:`unslant.studies.audit.until`).
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
