@@ -92,6 +92,8 @@ def audit_responses(
                 yield question, presentation.with_shots(examples)
         yield from controls
 
+    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
     share = shards.share("audit", found, chosen.recorded(), [elicitation], asked, progress)
     before, texts, told = asker.cost.copy(), share.own(found), {}
     if chosen.until is None:
