@@ -107,7 +107,11 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
             ["--shard", "1/2", "--responses", "s.parquet", "--json", "n.json", "--fail-if", "pbm>1"],
             "--shard writes a table and no numbers: leave --json, --fail-if to unslant merge",
         ),
-        (["--shard", "1/2", "--dry-run"], "--dry-run is about the whole run: leave out --shard"),
+        (["--shard", "1/2", "--log", "logs.parquet"], "--log is about a whole run"),
+        (
+            ["--shard", "1/2", "--dry-run"],
+            "--dry-run is about a whole run, and --shard asks a part of one: leave out one of them",
+        ),
         (["--shard", "1/2", "--responses", "no/s.parquet"], "no/s.parquet: cannot be written"),
         (["--shard", "1/2", "--responses", "s.parquet", "--plan", "no/p.json"], "no/p.json: cannot be written"),
         (["--shard", "1/2", "--responses", "p.json", "--plan", "p.json"], "--responses p.json: is --plan too"),
@@ -127,7 +131,9 @@ def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: lis
     [
         (["leaderboard", "-m", "fair", "--shard", "1/2"], "Unknown option: --shard"),
         (["study", "probe", "fair", "prefers-a", "--shard", "1/2"], "Unknown option: --shard"),
-        (["study", "base-rate", "--shard", "1/2", "--charts", "c.svg"], "--shard writes a table and no numbers"),
+        (["study", "base-rate", "--shard", "1/2", "--log", "logs.csv"], "--log is about a whole run"),
+        (["study", "unbiased", "--shard", "1/2", "--log", "logs.parquet"], "--log is about a whole run"),
+        (["study", "base-rate", "--shard", "1/2", "--charts", "c.svg"], "--charts is about a whole run"),
         (
             ["study", "unbiased", "-m", "fair", "-m", "prefers-a", "--shard", "1/2", "--responses", "s.parquet"],
             "--shard is about one model: run the command once for each",

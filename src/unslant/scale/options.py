@@ -34,6 +34,11 @@ class ShardOptions:
         elif self.plan:
             raise InputError("--plan says what shards ask: add --shard, such as --shard 1/16, or leave it out")
 
+    def check_none(self, other: str) -> None:
+        """Raise InputError where a shard is given together with another option, which concerns whole runs."""
+        if self.shard:
+            raise InputError(f"{other} is about a whole run, and --shard asks a part of one: leave out one of them")
+
     def share(
         self,
         study: str,

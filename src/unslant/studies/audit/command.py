@@ -46,6 +46,7 @@ def audit(
     if log:
         if settings.until is not None:
             raise InputError("--until stops asking early, but with --log nothing is asked: leave it out")
+        shards.check_none("--log")
         from unslant.studies.audit.logs import audit_logs
         from unslant.studies.outputs import check_outputs, write_outputs
 
@@ -58,9 +59,8 @@ def audit(
         raise InputError(
             "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
         )
-    if dry_run and shards.shard:
-        raise InputError("--dry-run is about the whole run: leave out --shard")
     if dry_run:
+        shards.check_none("--dry-run")
         from unslant.studies.audit.dry_run import estimate
 
         print("\n".join(estimate(model, questions, chosen, models, generate)))

@@ -34,16 +34,16 @@ def base_rate(
       unslant study base-rate org/name mmlu --html report.html
       unslant study base-rate --log scores.csv.gz
     """
-    from unslant.errors import InputError
     from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
     from unslant.studies.base_rate.study import base_rate_recorded, base_rate_responses
     from unslant.studies.outputs import check_file, check_outputs, write_outputs
     from unslant.studies.recording import run_study
 
-    if charts and shards.shard:
-        raise InputError("--shard writes a table and no numbers: leave out --charts")
+    if log:
+        shards.check_none("--log")
     if charts:
+        shards.check_none("--charts")
         check_file(charts)
         check_format(charts)
     if log:

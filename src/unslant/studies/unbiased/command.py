@@ -47,6 +47,7 @@ def unbiased(
 
     compare = partial(compare_models, external=load_ranking(ranking) if ranking else None)
     if log:
+        shards.check_none("--log")
         return report_logs(log, UnbiasedResult, outputs, compare)
 
     from unslant.studies.unbiased.study import unbiased as run
