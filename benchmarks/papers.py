@@ -256,8 +256,8 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", default=list(PAGES), choices=list(PAGES))
     for key in parser.parse_args().pages:
         page = ROOT / "docs" / "papers" / f"{key}.md"
-        text = page.read_text("utf-8")
-        for name, block in PAGES[key]().items():
+        blocks, text = PAGES[key](), page.read_text("utf-8")
+        for name, block in blocks.items():
             begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
             before, rest = text.split(begin)
             text = f"{before}{begin}\n{block}\n{end}{rest.split(end)[1]}"

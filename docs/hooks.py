@@ -16,10 +16,10 @@ ELSEWHERE = {
     "changelog.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/RESULTS.md",
     "benchmarks-how.md": "benchmarks/README.md",
-    "benchmarks-store.md": "benchmarks/STORE.md",
-    "benchmarks-shards.md": "benchmarks/SHARDS.md",
-    "benchmarks-ray.md": "benchmarks/RAY.md",
 }
+for path in sorted((ROOT / "benchmarks").glob("*.md")):
+    if f"benchmarks/{path.name}" not in ELSEWHERE.values():
+        ELSEWHERE[f"benchmarks-{path.stem.lower()}.md"] = f"benchmarks/{path.name}"
 """Page -> file outside ``docs/``."""
 PAPERS = """
 *[P1]: Quantifying and Mitigating Selection Bias in LLMs (PBM, BaQCKV, LoRA-1)
@@ -54,7 +54,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         page.meta["search"] = {"exclude": True}
     for made, source in ELSEWHERE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{source}", rf"](\1{made}", markdown)
-    markdown = markdown.replace("](README.md", "](benchmarks-how.md").replace("](RESULTS.md", "](benchmarks.md")
+        if page.file.src_uri.startswith("benchmarks"):  # beside it
+            markdown = markdown.replace(f"]({source.removeprefix('benchmarks/')}", f"]({made}")
     return f"{markdown}\n\n{PAPERS}"
 
 

@@ -107,3 +107,9 @@ def test_what_is_said_of_the_version_agrees() -> None:
     (tried,) = re.findall(r"python: \[(.*)\]", (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
     assert named == [version.strip(' "') for version in tried.split(",")]
     assert project["requires-python"] == f">={named[0]}"
+
+
+def test_the_extras_for_users_are_on_the_page() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    listed = re.findall(r"^\| `unslant\[([\w-]+)\]` \|", (ROOT / "docs" / "python.md").read_text("utf-8"), re.M)
+    assert {*listed} == {*project["optional-dependencies"]} - {"bench", "test", "docs", "release", "dev"}
