@@ -8,6 +8,7 @@ Prints a Markdown table. Time is processor time of scoring, so that others on th
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -59,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if defined(value) and defined(after[key]):
             how = METRICS[key]
             change = getattr(after[key], "value", after[key]) - getattr(value, "value", value)
-            print(
-                f"| {how.name} | {with_interval(value, how)} | {number(after[key], how)} | {change:+.{how.digits}f} |"
-            )
+            told = f"{change:+.{how.digits}f}" if math.isfinite(change) else ""
+            print(f"| {how.name} | {with_interval(value, how)} | {number(after[key], how)} | {told} |")
     agreed = half.meta["half_precision"]
     print(f"| answers that differ, of all questions and orders | | {other_answers(wide, half):.1%} | |")
     print(f"| log-probabilities apart: mean, largest | | {agreed['mean']:.3f}, {agreed['largest']:.2f} | |")

@@ -1,7 +1,7 @@
 """``unslant audit --until``: how often its intervals hold the true value, and what it saves.
 
     python -m benchmarks.until coverage [--repeats 2000] [--write docs/until.md]
-    python -m benchmarks.until savings MODEL QUESTIONS [--widths 0.1 0.05 0.02] [--limit N]
+    python -m benchmarks.until savings MODEL QUESTIONS [--widths 0.1 0.05 0.02] [--limit N] [--dtype bfloat16]
     python -m benchmarks.until recorded FILE [--size 2000]
 
 *coverage*: for each kind of question set and each planted model (``benchmarks/planted.py``), a pool of 20,000 questions
@@ -191,15 +191,16 @@ def coverage(arguments: argparse.Namespace) -> None:
 
 
 def savings(arguments: argparse.Namespace) -> None:
-    from unslant import audit
+    from unslant import audit, open_model
 
-    whole = audit(arguments.model, arguments.questions, limit=arguments.limit)
+    model = open_model(arguments.model, dtype=arguments.dtype)
+    whole = audit(model, arguments.questions, limit=arguments.limit)
     spent, means = whole.cost.tokens, whole.metrics.means
     print(f"{whole.name}: {len(whole.scores)} questions, {spent:,} tokens; mean {means.expected_accuracy.value:.3f}")
     print("| half-width | asked | tokens | saved | mean over orders | whole audit | PBM | whole audit |")
     print("|---" * 8 + "|")
     for width in arguments.widths:
-        found = audit(arguments.model, arguments.questions, limit=arguments.limit, until=width)
+        found = audit(model, arguments.questions, limit=arguments.limit, until=width)
         told, own = found.meta["until"], found.metrics.means
         cells = [
             f"{width:g}{'' if told['reached'] else ' (not reached)'}",
@@ -251,6 +252,7 @@ def main(given: Sequence[str] | None = None) -> None:
     saving.add_argument("model")
     saving.add_argument("questions")
     saving.add_argument("--limit", type=int)
+    saving.add_argument("--dtype", default="auto")
     saving.add_argument("--widths", type=float, nargs="+", default=[0.1, 0.05, 0.02])
     saving.set_defaults(run=savings)
     of_log = commands.add_parser("recorded")

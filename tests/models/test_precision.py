@@ -120,7 +120,7 @@ def test_agreement_with_float32_is_measured_on_the_run_and_told(zoo_model: ZooFo
     assert told["prompts"] == precision.PROMPTS
     assert 0 <= told["argmax"] <= 1
     assert 0 < told["mean"] < told["largest"] < 2
-    encoded = model._sample
+    encoded = model.sample
     exact = dict(PlainEngine(load(zoo_model("llama", small=True)).model, 1024).score(encoded, Cost()))
     found = dict(PlainEngine(model.model, 1024).score(encoded, Cost()))
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))

@@ -133,6 +133,15 @@ def test_scores_of_a_group_are_stored(tmp_path: Any) -> None:
         assert again.recalled == len(PROMPTS)
 
 
+def test_the_command_line_takes_several_addresses() -> None:
+    from unslant.cli import app
+
+    words = "audit m --base-url http://a/v1 --base-url http://b/v1".split()
+    _, given, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
+    (options,) = (value for value in given.arguments.values() if isinstance(value, ModelOptions))
+    assert options.base_url == ("http://a/v1", "http://b/v1")
+
+
 def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:
     assert isinstance(open_model("m", base_url=("http://127.0.0.1:9/v1",)), ServedModel)
     twice = ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1")

@@ -79,5 +79,10 @@ def synthetic_audit(
         }
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
-    meta = {"study": "audit", "model": model, "questions": f"{size:,} made questions", "settings": {"orders": "all"}}
+    meta = {
+        "study": "audit",
+        "model": model,
+        "questions": f"{size:,} made questions",
+        "settings": {"orders": "all", "seed": 0},
+    }
     return result_of(Responses(pa.concat_tables(tables), meta, tuple(questions)))

@@ -64,7 +64,6 @@ def test_the_first_screen_says_who_what_and_how_sure(page: Page) -> None:
     assert "day (UTC)" in names
     assert {"seed", "strengths"} & names or page.name in (
         "annotation",
-        "leans-to-a, even",
         "short",
     )  # a log of another harness may not tell
 

@@ -82,12 +82,8 @@ def test_more_shards_than_questions_leave_some_empty() -> None:
 
 
 def test_the_adaptive_audit_cannot_be_cut() -> None:
-    from unslant.models.open import open_chat
-
     with pytest.raises(InputError, match="--adaptive looks at all answers before it asks further: leave out --shard"):
-        audit_responses(
-            open_chat("words"), QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2")
-        )
+        audit_responses(rule_model, QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2"))
 
 
 def test_a_shard_says_that_it_is_one() -> None:

@@ -80,3 +80,11 @@ def test_where_tokens_cannot_be_counted_the_mean_prompt_stands_for_the_published
     assert cost.tokens_ordinary == 60 * len(QUESTIONS)
     assert cost.ordinary_runs == cost.prompts * 30 / (60 * len(QUESTIONS))
     assert Cost(tokens=3).to_dict()["ordinary_runs"] is None
+
+
+def test_a_chart_is_drawn_only_where_there_is_something_to_draw(audited: AuditResult, model: TransformersModel) -> None:
+    def charts(result: AuditResult) -> list[str]:
+        return [chart.id for panel in result.page().sections if panel.id == "order-curve" for chart in panel.charts]
+
+    assert charts(audited) == ["order-curve", "order-cost"]
+    assert charts(audit(model, QUESTIONS, orders="cyclic")) == ["order-cost"]  # no PBM of the given order alone

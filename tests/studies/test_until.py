@@ -19,10 +19,11 @@ from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.questions import Question
 from unslant.questions.loaders import sample
+from unslant.scale.options import ShardOptions
 from unslant.store import Store
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.audit.study import audit
+from unslant.studies.audit.study import audit, audit_responses
 from unslant.studies.audit.until_rule import Search
 
 QUESTIONS = [
@@ -229,7 +230,9 @@ def test_bad_widths(until: object) -> None:
         audit(RuleModel(unsure), QUESTIONS, until=until)
 
 
-def test_replies_are_refused() -> None:
+def test_shards_and_replies_are_refused() -> None:
+    with pytest.raises(InputError, match="parts of a run"):
+        audit_responses(RuleModel(knowing), QUESTIONS, until=0.1, shards=ShardOptions(shard="1/2"))
     with pytest.raises(InputError, match="--until is about scores of labels"):
         AuditSettings(until=0.1).resolved(generate=True)
 

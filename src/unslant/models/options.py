@@ -87,6 +87,11 @@ class ModelOptions:
                 raise InputError(f"{name} {value}: give {least} or more")
         if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
             raise InputError("--ray-actors and --ray-gpus are about --ray: give it too")
+        if self.ray and self.ray.startswith("ray://"):
+            raise InputError(
+                f"--ray {self.ray}: Ray's client cannot stream results; run the command on a machine of the cluster "
+                "(ray job submit does), with --ray auto"
+            )
         if self.ray_gpus is not None and self.ray_gpus < 0:
             raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
         if self.bits not in (None, 4, 8):

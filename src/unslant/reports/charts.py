@@ -339,7 +339,7 @@ def lines(
     for record in records:  # so that no interval hides another
         place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
         record["at"] += beside_each_other * place
-    ticks = alt.Axis(values=at[:: -(-len(at) // 8)], format="d") if whole else alt.Axis(format="~g")
+    ticks = alt.Axis(values=at[:: -(-len(at) // 8) or 1], format="d") if whole else alt.Axis(format="~g")
     scale, title = axis_of(alt, beside, None, numbers_of(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
     tips = tooltip(alt, name=under, **({"series": "series"} if len(series) > 1 else {}))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 from unslant.reports.chart_parts import SHARE, Mark, records_of, rows_of, tooltip, values_of
 from unslant.reports.numbers import How
 from unslant.reports.panels import Style
+
+_WIDTH = 22
+"""Letters in a line of a name beside a slope."""
 
 
 def matrix(
@@ -37,6 +41,11 @@ def matrix(
     return alt.layer(cells, text).properties(width=style.width, height=height)
 
 
+def _two_lines(name: str) -> list[str]:
+    lines = wrap(name, _WIDTH)
+    return lines if len(lines) < 3 else [lines[0], f"{lines[1]}…"]
+
+
 def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
     """Ranks under two scores, one line per name, the best at the top; lines that rise or fall are highlighted.
 
@@ -59,7 +68,7 @@ def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[
     marks = (base.mark_line(strokeWidth=style.scaled(2)), base.mark_point(size=style.scaled(style.scaled(60))))
     layers = []
     for side, (mark, rows) in enumerate(zip(marks, by_end, strict=True)):
-        written = [(f"{row[0]}  {row[1]}", f"{row[2]}  {row[0]}")[side] for row in rows]
+        written = [_two_lines(f"{row[1 + side]}  {row[0]}") for row in rows]
         axis = alt.Axis(
             orient=("left", "right")[side],
             values=list(range(len(rows))),

@@ -86,7 +86,7 @@ class Plan(Checked):
         return WORDS[names[0]] if names else ""
 
     def to_json(self, path: str | Path) -> None:
-        """Write the plan, with its digest, for people and for :meth:`check`.
+        """Write the plan, with its digest, for people and for :meth:`agree`.
 
         Raises:
             OutputError: if it cannot be written.

@@ -120,7 +120,7 @@ class RayModel:
             return other_costs([encoded[i] for i in own], [prompts[i].group for i in own])[1]
 
         def ask(actor: Any, unit: Unit) -> Any:
-            return actor.score.remote([prompts[i] for i in unit.members], [encoded[i] for i in unit.members])
+            return actor.score.remote([prompts[i].group for i in unit.members], [encoded[i] for i in unit.members])
 
         questions = by_question(prompts, range(len(prompts)))
         for part in self._pool.run(

@@ -96,8 +96,13 @@ class Replica:
         groups = {prompt.group for prompt in prompts}
         yield Part(list(enumerate(found)), spelling=frozenset(self._model.encoder.spelling & groups))
 
-    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
-        """Log-probabilities of the continuations, a forward pass at a time."""
+    def score(self, groups: Sequence[str], encoded: Sequence[Encoded]) -> Iterator[Part]:
+        """Log-probabilities of the candidates, a forward pass at a time.
+
+        Args:
+            groups: of the prompts, whose texts are not needed any more.
+        """
+        prompts = [Prompt("", (), group=group) for group in groups]
         passes, before = _Passes(), self._model.cost.copy()
         for _ in self._model.score_encoded(prompts, encoded, passes):
             if passes.results:

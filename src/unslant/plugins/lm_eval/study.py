@@ -110,7 +110,7 @@ class TaskRun:
         asker = opened(model)
         local = unwrapped(asker)
         if not hasattr(local, "encoder"):
-            raise InputError(f"{asker.name}: unslant lm-eval runs local models only")
+            raise InputError(f"{asker.name}: unslant lm-eval runs local models only, and not on a cluster")
         with quiet():
             from unslant.plugins.lm_eval.tokenization import HarnessEncoder
 

@@ -224,7 +224,7 @@ def _ranks(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "ranks",
         "Ranks as published and whatever the order",
-        "Each run on all of its own questions. Whether neighbours can be told apart: `unslant leaderboard`.",
+        "Each run on all of its own questions. A leaderboard of the runs says which neighbours can be told apart.",
         (*slope_chart("ranks", list(zip(runs, published, over_orders, strict=True)), min(scores)), scatter),
         short="Ranks",
     )

@@ -35,7 +35,7 @@ MANY_FAILED = 0.05
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
-TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm", "label_mass")
+TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
 
 def page(result: AuditResult) -> Page:
@@ -51,7 +51,11 @@ def page(result: AuditResult) -> Page:
         about=asked_about(result.meta, count(len(result.scores), "question"), shown),
         headline=said,
         lead=_lead(result),
-        tiles=Tile.row(*((key, getattr(result.metrics.means, key)) for key in keys), *tiles_of(result)),
+        tiles=Tile.row(
+            *((key, getattr(result.metrics.means, key)) for key in keys),
+            *tiles_of(result),
+            ("label_mass", result.metrics.means.label_mass, METRICS["label_mass"].label),
+        ),
         panels=(
             score_panel({result.name: result}),
             until_panel(result),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import Estimate
 from unslant.metrics.order_curve import SAME, OrderCurve, OrderPoint
-from unslant.reports import Chart, Column, Panel, Table, charts
+from unslant.reports import Chart, Column, Panel, Style, Table, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import count
 
@@ -43,14 +43,14 @@ def order_curve_panel(result: AuditResult) -> Panel:
     costed = curve.points[-1].ordinary_runs >= 0
     tokens = result.cost.tokens_ordinary
     found = [
-        _chart(
+        *_chart(
             curve, "order-curve", "What fewer orders would have told",
             f"Distance from all {curve.n_orders} orders: the largest of those of the mean over orders, the vote and "
             "PBM.", "largest distance", lambda point: point.apart if point.k > 1 else float("nan"),
         )
     ]  # fmt: skip
     found += [
-        _chart(
+        *_chart(
             curve, "order-cost", "What fewer orders would have cost",
             "In ordinary runs: tokens over those of the published order alone, each prompt whole. Controls are "
             "included.", "ordinary runs", lambda point: point.ordinary_runs,
@@ -67,8 +67,9 @@ def order_curve_panel(result: AuditResult) -> Panel:
     )
     rows = tuple(
         (point.orders, point.k, point.accuracy, point.vote, point.pbm, point.votes_differ)
-        + ((point.ordinary_runs, round(point.ordinary_runs * tokens)) if costed else ())
+        + ((runs, round(runs * tokens) if runs == runs else None) if costed else ())
         for point in curve.points
+        for runs in [point.ordinary_runs]
     )
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     return Panel(
@@ -85,17 +86,19 @@ def order_curve_panel(result: AuditResult) -> Panel:
 
 def _chart(
     curve: OrderCurve, id: str, title: str, explanation: str, beside: str, value: Callable[[OrderPoint], float]
-) -> Chart:
+) -> list[Chart]:
+    """The chart, if there is a value to draw."""
     marks = [
         Mark(str(point.k), Estimate.bare(value(point), curve.n_questions, ""), series)
         for point in curve.points[:-1]
         for series in (_series(point.orders),)
         if value(point) == value(point)
     ]
-    return Chart(
-        id, title, explanation,
-        lambda style: charts.lines(marks, style, under="orders", beside=beside, zero=True, whole=True),
-    )  # fmt: skip
+
+    def draw(style: Style) -> Any:
+        return charts.lines(marks, style, under="orders", beside=beside, zero=True, whole=True)
+
+    return [Chart(id, title, explanation, draw)] * bool(marks)
 
 
 def _series(name: str) -> str:

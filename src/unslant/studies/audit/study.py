@@ -85,9 +85,6 @@ def audit_responses(
     if not own_labels:
         chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 
-    sizes = sorted({len(question.options) for question in found} if own_labels else ())
-    controls = [one for n in sizes for one in control_presentations(n, alphabet, seed=seed)]
-
     def asked() -> Iterator[Asked]:
         for question in found:
             examples = chooser.of(question)

@@ -65,7 +65,7 @@ def ask_until(
     search = Search(
         float(chosen.until or 0),
         np.asarray([len(draw) for draw in recipe.draws]),
-        np.asarray([len(recipe.rounds(question)) for question in recipe.sequence]),
+        np.asarray(recipe.counts),
         recipe.cost,
     )
     path: list[dict[str, Any]] = []
@@ -123,7 +123,14 @@ def with_anytime(metrics: Metrics, meta: Mapping[str, Any]) -> Metrics:
 
 
 class _Recipe:
-    """In which order questions are asked, and how each is shown."""
+    """In which order questions are asked, and how each is shown.
+
+    Attributes:
+        draws: questions, or passages with all of theirs, in the order asked; sequence: their questions.
+        counts: rounds of each question, in this order.
+        whole: number of movable options -> orders in all.
+        cost_of_all: what :meth:`cost` is for the whole audit, all questions together.
+    """
 
     def __init__(
         self,
@@ -150,7 +157,10 @@ class _Recipe:
         self.whole = {str(n): len(orders_for(q, chosen.orders, chosen.seed)) for n, q in sorted(orders.items())}
         self._elicitation = elicitation
         some = self.sequence[:_MEASURED]
-        self._few, self._most = LEAST_ROUNDS, max(len(self.rounds(question)) for question in self.sequence)
+        shapes = {(len(question.options), question.pinned): question for question in questions}
+        by_shape = {shape: len(self.rounds(question)) for shape, question in shapes.items()}
+        self.counts = [by_shape[len(question.options), question.pinned] for question in self.sequence]
+        self._few, self._most = LEAST_ROUNDS, max(self.counts)
         self._costs = [self._cost(one for q in some for one in self.some(q, r)) for r in (self._few, self._most)]
         self.cost_of_all = len(questions) / len(some) * self._cost(one for q in some for one in self.everything(q))
         self._prompts: dict[tuple[int, tuple[int, ...]], int] = {}
