@@ -55,6 +55,7 @@ class Cost(Counts):
         prompts: prompts scored.
         forwards: forward passes made.
         seconds: wall-clock seconds inside ``score``.
+        ordinary_runs: how many ordinary runs as many tokens would make; null where that is not known.
     """
 
     tokens: int = 0
