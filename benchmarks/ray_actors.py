@@ -198,9 +198,9 @@ def _report(size: str, questions: int, measured: dict[str, list[tuple[float, flo
         "",
         f"From {len(times)} questions measured alone on one thread (median {median(times):.2f} processor seconds, "
         f"{min(times):.2f} to {max(times):.2f}), drawn with replacement, and {1000 * HANDOVER:.0f} ms between two "
-        "units, which is assumed. Shown is the share of the time in which workers compute. A unit is at least one forward "
-        "pass: about one question on a CPU, seven on a GPU (16,384 tokens). As it is run, a portion is up to eight times "
-        "larger with as many copies.",
+        "units, which is assumed. Shown is the share of the time in which workers compute. A unit is at least one "
+        "forward pass: about one question on a CPU, seven on a GPU (16,384 tokens). As it is run, a portion is up to "
+        "eight times larger with as many copies.",
         "",
         f"| workers | portions of {AT_ONCE:,} prompts | as it is run | as it is run, 7 questions a unit | speed-up |",
         "|---|---|---|---|---|",
