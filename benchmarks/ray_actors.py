@@ -4,8 +4,8 @@
     python -m benchmarks.ray_actors --quick    # a look, nothing written
 
 One process and actors score the same prompts in turns, in one run; loading and starting are not counted. The simulation
-takes the measured seconds of single questions, shares them out as the pool does (the same function), and lets all
-workers wait for the last one at the end of each portion.
+takes the measured processor seconds of single questions, shares them out as the pool does (the same function), and lets
+all workers wait for the last one at the end of each portion.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64)
 MMLU = 14_042
 """Questions of MMLU's test set."""
 ORDERS = 24
+HANDOVER = 0.05
+"""Seconds from a unit's end to the next one's beginning; assumed."""
 
 
 def seconds(model: Any, prompts: Sequence[Prompt]) -> float:
@@ -86,24 +88,28 @@ def _all_there(model: Any) -> bool:
 
 
 def question_seconds(folder: str, prompts: Sequence[Prompt]) -> list[float]:
-    """Seconds of each question alone, on one thread."""
+    """Processor seconds of each question alone, on one thread."""
     import torch
 
     torch.set_num_threads(1)
     model = open_model(folder)
     questions = [[prompts[i] for i in own] for own in by_question(prompts, range(len(prompts)))]
     seconds(model, questions[0])
-    return [seconds(model, own) for own in questions]
+    found = []
+    for own in questions:
+        begun = time.process_time()
+        seconds(model, own)
+        found.append(time.process_time() - begun)
+    return found
 
 
-def simulated(times: Sequence[float], workers: int, portion: int, least: float, handover: float) -> float:
+def simulated(times: Sequence[float], workers: int, portion: int, least: float) -> float:
     """Seconds until all questions are scored.
 
     Args:
         times: of each question.
         portion: questions after which all wait for the last one.
         least: seconds of the smallest unit.
-        handover: seconds from a unit's end to the next one's beginning.
     """
     total = 0.0
     scale = 1_000_000  # the function counts in whole numbers
@@ -113,7 +119,7 @@ def simulated(times: Sequence[float], workers: int, portion: int, least: float, 
         units = cut([[i] for i in range(len(own))], partial(_sum_of, whole), workers, round(least * scale))
         free = [0.0] * workers
         for unit in units:
-            heapq.heappush(free, heapq.heappop(free) + handover + float(own[unit.members].sum()))
+            heapq.heappush(free, heapq.heappop(free) + HANDOVER + float(own[unit.members].sum()))
         total += max(free)
     return total
 
@@ -122,7 +128,7 @@ def _sum_of(whole: Sequence[int], members: Sequence[int]) -> int:
     return sum(whole[i] for i in members)
 
 
-def table(times: Sequence[float], least_questions: float, handover: float) -> list[tuple[int, float, float, float]]:
+def table(times: Sequence[float], least_questions: float) -> list[tuple[int, float, float, float]]:
     """Per number of workers: hours for MMLU in 24 orders, and the share of the time that they work, in portions of
     one process and of as many copies."""
     drawn = np.random.default_rng(0).choice(np.asarray(times), MMLU)
@@ -130,7 +136,7 @@ def table(times: Sequence[float], least_questions: float, handover: float) -> li
     for workers in WORKERS:
         shares = []
         for prompts in (AT_ONCE, at_once(_Copies(workers))):
-            taken = simulated(drawn, workers, prompts // ORDERS, least_questions * float(drawn.mean()), handover)
+            taken = simulated(drawn, workers, prompts // ORDERS, least_questions * float(drawn.mean()))
             shares.append(float(drawn.sum()) / workers / taken)
         rows.append((workers, taken / 3600, *shares))
     return rows
@@ -152,39 +158,14 @@ def main() -> None:
         random_model(given.size).save_pretrained(folder)
         tokenizer().save_pretrained(folder)
         measured = side_by_side(folder, prompts, repeats)
-        handover = _handover(folder, prompts)
         times = question_seconds(folder, prompts)
-    text = _report(given.size, questions, measured, times, handover)
+    text = _report(given.size, questions, measured, times)
     print(text)
     if not given.quick:
         OUT.write_text(text)
 
 
-def _handover(folder: str, prompts: Sequence[Prompt]) -> float:
-    """Seconds that an actor adds to a question: median over questions asked in both ways, in turns."""
-    import torch
-
-    torch.set_num_threads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"
-    here, there = open_model(folder), open_model(folder, ray="local", ray_actors=1)
-    questions = [[prompts[i] for i in own] for own in by_question(prompts, range(len(prompts)))]
-    for model in (here, there):
-        seconds(model, questions[0])
-    encoded = [here.encode(own) for own in questions]
-    differences = []
-    for own, tokens in zip(questions, encoded, strict=True):
-        spent = []
-        for model in (here, there):
-            begun = time.perf_counter()
-            assert sum(1 for _ in model.score(own, tokens)) == len(own)
-            spent.append(time.perf_counter() - begun)
-        differences.append(spent[1] - spent[0])
-    return max(0.0, median(differences))
-
-
-def _report(
-    size: str, questions: int, measured: dict[str, list[tuple[float, float]]], times: Sequence[float], handover: float
-) -> str:
+def _report(size: str, questions: int, measured: dict[str, list[tuple[float, float]]], times: Sequence[float]) -> str:
     load = os.getloadavg()[0]
     first = next(iter(measured.values()))
     lines = [
@@ -215,16 +196,16 @@ def _report(
         "",
         f"## Simulated: MMLU's {MMLU:,} questions in {ORDERS} orders",
         "",
-        f"From {len(times)} questions measured alone on one thread ({median(times):.2f} s in the median, "
-        f"{min(times):.2f} to {max(times):.2f}), drawn with replacement, and {1000 * handover:.0f} ms that an actor "
-        "adds to a unit (measured). Shown is the share of the time in which workers compute. A unit is at least one "
+        f"From {len(times)} questions measured alone on one thread (median {median(times):.2f} processor seconds, "
+        f"{min(times):.2f} to {max(times):.2f}), drawn with replacement, and {1000 * HANDOVER:.0f} ms between two "
+        "units, which is assumed. Shown is the share of the time in which workers compute. A unit is at least one "
         "forward pass: about one question on a CPU, seven on a GPU (16,384 tokens). As it is run, a portion is up to "
         "eight times larger with as many copies.",
         "",
         f"| workers | portions of {AT_ONCE:,} prompts | as it is run | as it is run, 7 questions a unit | speed-up |",
         "|---|---|---|---|---|",
     ]
-    for one, seven in zip(table(times, 1, handover), table(times, 7, handover), strict=True):
+    for one, seven in zip(table(times, 1), table(times, 7), strict=True):
         workers, _, small, large = one
         lines.append(f"| {workers} | {small:.1%} | {large:.1%} | {seven[3]:.1%} | {workers * large:.1f} |")
     lines += ["", "Only the first table was measured with actors; no more than two have been run.", ""]
