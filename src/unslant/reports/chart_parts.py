@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from unslant.metrics import Estimate
@@ -18,8 +20,8 @@ MOST_SERIES = 6
 """Most runs that charts show as series; more are rows, or in the table alone."""
 _TICKS = 5
 _SHORT = 24
-_TWO_LINES = "length(datum.label) < 28 ? datum.label : split(datum.label, regexp('(?<=/)| (?=− )'))"
-"""Long names of rows break behind ``org/``, and before a minus."""
+_LONG_NAME = 24
+"""Letters of a row's name above which it breaks."""
 
 
 def first_rows(total: int, thing: str = "subject") -> str:
@@ -131,12 +133,22 @@ def series_of(alt: Any, style: Style, names: Sequence[str], offset: int = 10, sh
     }
 
 
+def two_lines(name: str, width: int = _LONG_NAME) -> list[str]:
+    """A name in at most two lines, broken before a minus, else behind a word or hyphen."""
+    lines = name.replace(" − ", "\n− ").split("\n") if len(name) > width else [name]
+    lines = wrap(name, width) if len(lines) == 1 else lines
+    return lines if len(lines) < 3 else [lines[0], f"{lines[1]}…"]
+
+
 def rows_of(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
     return alt.Y(
         "name:N",
         sort=list(names),
         title=title or None,
-        axis=alt.Axis(labelExpr=_TWO_LINES, labelLimit=style.scaled(210 if style.width == "container" else 165)),
+        axis=alt.Axis(
+            labelExpr=f"{json.dumps({name: two_lines(name) for name in names})}[datum.label]",
+            labelLimit=style.scaled(210 if style.width == "container" else 165),
+        ),
     )
 
 

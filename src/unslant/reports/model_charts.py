@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import Any
 
-from unslant.reports.chart_parts import SHARE, Mark, records_of, rows_of, tooltip, values_of
+from unslant.reports.chart_parts import SHARE, Mark, records_of, rows_of, tooltip, two_lines, values_of
 from unslant.reports.numbers import How
 from unslant.reports.panels import Style
 
-_WIDTH = 22
+_WIDTH = 20
 """Letters in a line of a name beside a slope."""
 
 
@@ -41,11 +40,6 @@ def matrix(
     return alt.layer(cells, text).properties(width=style.width, height=height)
 
 
-def _two_lines(name: str) -> list[str]:
-    lines = wrap(name, _WIDTH)
-    return lines if len(lines) < 3 else [lines[0], f"{lines[1]}…"]
-
-
 def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
     """Ranks under two scores, one line per name, the best at the top; lines that rise or fall are highlighted.
 
@@ -60,7 +54,8 @@ def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[
         for name, a, b in places
         for at, spot in zip(ends, spots, strict=True)
     ]
-    x = alt.X("at:N", sort=list(ends), title="ranked by", axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.25))
+    words = alt.Axis(labelAngle=0, labelExpr="split(datum.label, ' ')")
+    x = alt.X("at:N", sort=list(ends), title="ranked by", axis=words, scale=alt.Scale(padding=0.25))
     scale = alt.Scale(domain=[-0.5, len(places) - 0.5], reverse=True, nice=False)
     colour = alt.condition("datum.moved", alt.value(style.accent), alt.value(style.faint))
     tips = [alt.Tooltip("name:N", title=" "), alt.Tooltip("change:N", title="rank")]
@@ -68,7 +63,7 @@ def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[
     marks = (base.mark_line(strokeWidth=style.scaled(2)), base.mark_point(size=style.scaled(style.scaled(60))))
     layers = []
     for side, (mark, rows) in enumerate(zip(marks, by_end, strict=True)):
-        written = [_two_lines(f"{row[1 + side]}  {row[0]}") for row in rows]
+        written = [two_lines(f"{row[1 + side]}  {row[0]}", _WIDTH) for row in rows]
         axis = alt.Axis(
             orient=("left", "right")[side],
             values=list(range(len(rows))),

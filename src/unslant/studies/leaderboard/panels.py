@@ -174,7 +174,8 @@ def _neighbours(result: Leaderboard) -> Panel:
 
 def _sets(result: Leaderboard) -> Panel:
     keys = ("expected_accuracy", "accuracy", "vote_accuracy", "pbm")
-    columns = (Column("model"), Column("questions"), *map(Column.of, keys))
+    words = ("", "as published", "", "")
+    columns = (Column("model"), Column("questions"), *map(Column.of, keys, words))
     rank = {one.model: i for i, one in enumerate(result.models)}
     entries = sorted(result.entries, key=lambda entry: rank[entry.model])
     rows: list[tuple[Cell, ...]] = [
