@@ -66,6 +66,7 @@ META = {
 """Keys that no dataclass has as a field."""
 PLAIN = {
     "cost": "prompts, tokens and seconds",
+    "ordinary_runs": "tokens over those of the published order alone, each prompt whole",
     "labels": "label symbols, in their usual sequence",
     "n_options": "options of a question",
     "n_orders": "orders that were shown",
