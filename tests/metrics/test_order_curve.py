@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,7 +42,8 @@ def test_sets_that_are_drawn_come_nearer_with_their_size_and_with_balance() -> N
     found = points(make_questions(300))
     assert found["2"].accuracy > found["4"].accuracy > found["12"].accuracy > 0
     assert found["balanced:4"].vote < 0.7 * found["4"].vote
-    assert found["auto"] == OrderPoint("auto", 24, 0, 0, 0, 0)
+    # nan is not equal to itself, which dataclasses heed from Python 3.13 on
+    assert replace(found["auto"], ordinary_runs=0) == OrderPoint("auto", 24, 0, 0, 0, 0, ordinary_runs=0)
     assert math.isnan(found["given"].pbm)
     assert found["given"].apart == math.inf
 
