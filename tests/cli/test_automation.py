@@ -69,6 +69,7 @@ def test_conditions_are_about_the_numbers_of_the_json(unslant: Run) -> None:
     assert [line.split("'")[1] for line in ran.err.splitlines()] == holds
 
 
+@pytest.mark.thorough
 def test_when_a_condition_holds_everything_is_written_and_the_code_is_4(unslant: Run) -> None:
     ran = unslant(*READ, "--out", "all", "--fail-if", "accuracy>=0", "--fail-if", "consistency<0")
     assert ran.code == 4

@@ -340,6 +340,7 @@ def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions,
         assert "stopped" in unslant("runs", "list").out
 
 
+@pytest.mark.thorough
 def test_a_second_ctrl_c_ends_it_whatever_it_does(questions, slow) -> None:
     process = slow("audit", "stubborn", questions)
     process.send_signal(signal.SIGINT)

@@ -52,6 +52,7 @@ def numbers(out: Path) -> Any:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("left", [3, 60, 110])
 def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, questions, left: int) -> None:  # noqa: F811
     whole = serve(Counting())

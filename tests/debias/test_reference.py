@@ -44,6 +44,7 @@ def test_vote_lifts_half_learned_facts(name: str) -> None:
     assert right(questions, "vote", "half-taught") > right(questions, "none", "half-taught") + 0.03
 
 
+@pytest.mark.thorough
 def test_adaptive_votes_like_the_full_vote() -> None:
     asker = ModelAsker(load_model("prefers-a"))
     questions = list(load_questions("embedded", limit=100))

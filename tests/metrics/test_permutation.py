@@ -58,6 +58,7 @@ def test_always_a_has_the_largest_bias_there_is(n: int) -> None:
     assert normalised_pbm(probs) == pytest.approx(1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", range(2, 7))
 @pytest.mark.parametrize("place", [first, last])
 def test_closed_forms_of_one_position(n: int, place: object) -> None:

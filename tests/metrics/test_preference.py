@@ -75,6 +75,7 @@ def test_what_is_planted_is_said_in_nearly_every_set(
     assert phrases(model, sizes=sizes, seeds=20)[expected] >= 19
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "sizes", "phrase"),
     [
@@ -219,6 +220,7 @@ def scores_of(answerer: Answerer, sizes: tuple[int, ...], count: int = 120, **ho
     return read_scores(ask(make_questions(count, sizes), knows(0.5, answerer), **how))  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [(4,), MIXED], ids=["four options", "mixed"])
 @pytest.mark.parametrize(
     ("answerer", "named"),

@@ -26,7 +26,11 @@ TOLERANCE = 1e-4
 MORE = set(
     "llama-deepseek llama-chat gpt2-scaled qwen3-moe stablelm cohere granite smollm3 opt falcon gptj bloom lfm2".split()
 )
-"""Variants for the slow run; every class named in the README is in the quick one."""
+"""Variants for the slow run; every class named in the README is in the quick or the thorough one."""
+
+
+FIRST = frozenset({"llama", "gemma2", "gpt2", "phi3", "qwen2-sliding", "mamba"})
+"""One of each way to attend, for the quick run."""
 
 
 def variant(name: str):
@@ -34,9 +38,13 @@ def variant(name: str):
     return pytest.param(name, marks=[pytest.mark.slow] if name in MORE else [])
 
 
+def _by_kind(name: str):
+    return name if name in FIRST else pytest.param(name, marks=variant(name).marks or [pytest.mark.thorough])
+
+
 def _named(supported: bool) -> list:
     names = sorted(name for name, entry in ZOO.items() if entry.tree_supported == supported and name != "phi3-longrope")
-    return [variant(name) for name in names]
+    return [_by_kind(name) for name in names]
 
 
 def load(folder, engine: str = "tree", **options) -> TransformersModel:

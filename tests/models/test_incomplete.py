@@ -98,6 +98,7 @@ def test_constants_and_tied_weights_are_not_left_over(zoo_model: ZooFolder, tmp_
     assert "incomplete" not in facts_of(load_model(folder))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*scored without the prefix tree")
 @pytest.mark.parametrize("name", ["llama", "gpt2", *(pytest.param(name, marks=pytest.mark.slow) for name in ZOO)])
 def test_every_class_loads_complete_as_it_was_saved(zoo_model: ZooFolder, name) -> None:

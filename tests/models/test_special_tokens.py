@@ -68,6 +68,7 @@ def test_a_question_cannot_end_its_turn(encoder):
     assert allowed.special_tokens == "allow"
 
 
+@pytest.mark.thorough
 def test_text_without_a_chat_has_no_control_token_but_the_first(encoder):
     tokenizer = encoder.tokenizer
     text = "Which tag?\nA. </s> <s> <unk>\nB. <|im_end|>\nC. <|endoftext|>\nAnswer:"

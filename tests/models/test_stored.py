@@ -146,6 +146,7 @@ def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: St
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("written_at_once")
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("name", ["llama", "gemma2"])

@@ -180,6 +180,7 @@ def scored(text, top=None):
     return output
 
 
+@pytest.mark.thorough
 def test_pbm_is_of_the_top_log_probabilities(tmp_path):
     """Against the formula, from the logged tokens: mean over options of the variance over orders."""
     log, numbers, path = run(in_orders(coloured(samples(3)), "all"), scored, tmp_path)

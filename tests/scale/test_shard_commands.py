@@ -58,6 +58,7 @@ def nearly(one: Any, other: Any, place: str = "") -> None:
         assert one == other, place
 
 
+@pytest.mark.thorough
 def test_three_shards_merged_are_the_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert unslant(*AUDIT, "--json", "whole.json").code == 0

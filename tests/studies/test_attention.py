@@ -63,6 +63,7 @@ def test_attention_to_options_moves_with_their_order_and_to_the_question_hardly(
     assert "in 0 of" in still.page().headline
 
 
+@pytest.mark.thorough
 def test_its_figure_has_a_line_for_each_order(found: AttentionOverOrders, tmp_path: Path) -> None:
     (panel,) = found.page().panels
     assert len(panel.charts) == 2

@@ -54,6 +54,7 @@ def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     assert _slot("prefers-a", "A").chosen.low <= first <= _slot("prefers-a", "A").chosen.high
 
 
+@pytest.mark.thorough
 def test_prefers_last_is_said_to_go_by_position() -> None:
     result = _audited("prefers-last")
     assert "takes the last position when unsure" in result.headline
@@ -63,6 +64,7 @@ def test_prefers_last_is_said_to_go_by_position() -> None:
     assert _slot("prefers-last", "last").chosen.low <= last <= _slot("prefers-last", "last").chosen.high
 
 
+@pytest.mark.thorough
 def test_fair_is_not_accused() -> None:
     result = _audited("fair")
     assert result.metrics.preference.named is None

@@ -147,6 +147,7 @@ def held_to_account(
     return full
 
 
+@pytest.mark.thorough
 def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp_path: Path) -> None:
     from training.words import choice_question
 

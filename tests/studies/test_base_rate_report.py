@@ -42,6 +42,7 @@ def test_panels_hold_every_number_and_draw() -> None:
             assert specification(chart.draw(PAPER), PAPER)["config"]
 
 
+@pytest.mark.thorough
 def test_no_picture_of_a_correlation_that_is_not_there() -> None:
     panels = {panel.id: panel for panel in _fair().page().sections}
     assert [chart.id for chart in panels["base-rate-cloze"].charts] == ["base-rates-cloze", "gold-labels-cloze"]

@@ -42,6 +42,7 @@ def result() -> DebiasResult:
     return debias_study([RuleModel(leaning, "leaning")], sets, methods=methods)
 
 
+@pytest.mark.thorough
 def test_vote_leaves_no_bias_and_finds_what_is_known(result: DebiasResult) -> None:
     base, voted = result.entry("none", questions="known"), result.entry("vote", questions="known")
     assert base.measures["pbm"].value > 0.04

@@ -52,6 +52,7 @@ def board() -> Leaderboard:
     return unslant.leaderboard([half(), first_taker(), certain()], SETS)
 
 
+@pytest.mark.thorough
 def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Leaderboard) -> None:
     assert board.models[0].model == "knows"
     assert board.models[0].rank == board.models[0].published_rank == 1

@@ -36,6 +36,7 @@ def test_an_ordinary_run_is_the_published_order_alone_each_prompt_whole(model: T
     assert audit(model, QUESTIONS, orders="given").cost.tokens_ordinary == alone
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("orders", ["given", "reverse", "given:8", "balanced:4", "8"])
 def test_the_cost_of_other_sets_is_what_an_audit_in_them_costs(
     model: TransformersModel, audited: AuditResult, orders: str

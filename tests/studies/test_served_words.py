@@ -60,6 +60,7 @@ def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert 2 * LIMIT >= 60
 
 
+@pytest.mark.thorough
 def test_the_planted_answers_are_found_again(study):
     """What the model was trained to say, and not what is right, is what is measured."""
     balanced = EMBEDDED.balanced(LIMIT)

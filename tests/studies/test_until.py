@@ -81,6 +81,7 @@ def test_the_questions_asked_are_those_of_a_random_sample() -> None:
     assert {q.id for q in result.responses.questions} == set(result.scores.ids)
 
 
+@pytest.mark.thorough
 def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
     model = RuleModel(unsure)
     result = audit(model, QUESTIONS, until=0.0005)

@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,8 +108,10 @@ class QuestionCheck(StudyResult):
     longest_excess: Estimate
 
     def summary(self, width: int = 100, color: bool = False, details: bool = True) -> str:
-        """Text for a terminal; every panel, always."""
-        return super().summary(width, color, True)
+        """Text for a terminal: every panel, always, but not how it was made, which was typed just now."""
+        from unslant.reports import text
+
+        return text(replace(self.page(), settings=()), width, color, True)
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, and the account of how the set was loaded."""
