@@ -15,6 +15,8 @@ from tests.serving import Fault, FaultServer, completion, free_port
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 
+pytestmark = pytest.mark.thorough
+
 ASK = ("embedded", "--limit", 6, "--elicit", "generate")
 
 

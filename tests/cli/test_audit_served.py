@@ -18,8 +18,9 @@ from unslant.reference import reference_path
 pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
 pytest.importorskip("xllamacpp", reason="serving tests need the test extra: pip install 'unslant[test]'")
 
+pytestmark = pytest.mark.thorough
 
-@pytest.mark.thorough
+
 def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran], tmp_path: Path) -> None:
     from training.export_gguf import export_gguf
 

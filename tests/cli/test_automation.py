@@ -152,6 +152,7 @@ def test_an_unpaired_interval_is_that_of_the_literature() -> None:
     assert unpaired_difference(Estimate.undefined("why"), wilson(0.5, 3)).note == "why"
 
 
+@pytest.mark.thorough
 def test_the_difference_is_printed_and_in_the_report(unslant: Run) -> None:
     ran = unslant("audit", "--log", "old.parquet", "--baseline", "old.json", "--html", "p.html")
     assert "Differences from old.json" in Path("p.html").read_text("utf-8")

@@ -14,6 +14,8 @@ from tests.serving import Fault, FaultServer, completion, free_port
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 
+pytestmark = pytest.mark.thorough
+
 UNBIASED = ("study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "3", "--runs", "1", "--shots", "0")
 BOUNDARY = ("study", "instruction-boundary", "URL#m", "--settings", "vanilla", "--limit", "4")
 PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strength", "1")

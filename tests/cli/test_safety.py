@@ -20,6 +20,8 @@ from unslant.models.base import Scored
 from unslant.models.hf.model import TransformersModel
 from unslant.reference import reference_path
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., Ran]
 QUICK = ("embedded", "--limit", 6, "--orders", "reverse")
 

@@ -24,6 +24,8 @@ from unslant.models.hf.model import TransformersModel
 from unslant.presentations import ALPHABETS, all_orders, present
 from unslant.prompts import Cloze, Writer, load_template
 
+pytestmark = pytest.mark.thorough
+
 Loaded = Callable[[str], TransformersModel]
 QUESTIONS = make_questions([4] * 12 + [3, 5])
 QUICK = TrainSettings(epochs=2, questions_per_epoch=4, orders=6, learning_rate=1e-3)

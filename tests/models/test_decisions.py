@@ -23,6 +23,8 @@ from unslant.presentations import present
 from unslant.prompts import Decision, Prompt
 from unslant.questions import Question
 
+pytestmark = pytest.mark.thorough
+
 OPTIONS = ("Fenton", "Redhill", "Millbrook", "Langdale")
 SYSTEM_ONE_REQUEST = {
     "model": "words",
@@ -387,7 +389,6 @@ def test_the_table_alone_says_the_same(questions, tmp_path):
     assert again.page().notes[:-1] == found.page().notes[:-1]  # the last has seconds
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("digits", [1, 2])
 def test_rounding_is_told_and_moves_no_choice(questions, exact, digits):
     with serving(lambda request: answer_of(request, digits)) as server:

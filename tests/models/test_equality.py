@@ -147,6 +147,7 @@ def test_chats(zoo_model: ZooFolder, name):
     assert_equal(score(model, prompts), alone(model, prompts))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("name", ["llama", "gemma2", "qwen2-sliding"])
 def test_flex_attention_equals_plain(zoo_model: ZooFolder, name):

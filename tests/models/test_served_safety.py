@@ -29,6 +29,8 @@ from unslant.models.stored import StoredModel, same_scores
 from unslant.prompts import Message, Prompt
 from unslant.store import Store
 
+pytestmark = pytest.mark.thorough
+
 KEY = 'sk-secret"\\key'
 PROMPTS = [Prompt(f"Question {i}?\nAnswer:", (" A", " B"), group=f"q{i}") for i in range(20)]
 HELLO = "1 + 1 ="
@@ -146,7 +148,6 @@ def test_a_server_that_changes_once_stored_scores_were_used_fails_the_run(store:
     assert share(again[3]) == pytest.approx(behind.share(3), abs=1e-6)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -386,7 +387,6 @@ list(ServedModel("m", sys.argv[1], retries=100, wait=30).score([Prompt("Question
 """
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("fault", [Fault(delay=60), Fault(503)], ids=["hangs", "waits"])
 def test_ctrl_c_ends_it(fault: Fault) -> None:
     with FaultServer(lambda _: fault).running() as server:

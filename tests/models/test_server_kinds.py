@@ -16,6 +16,8 @@ from unslant.models import served as module
 from unslant.models.served import ServedModel
 from unslant.prompts import Message, Prompt
 
+pytestmark = pytest.mark.thorough
+
 PLAIN = Prompt("Question?\nAnswer:", (" A", " B", " C"), group="q")
 CHAT = Prompt("", ("A", "B", "C"), (Message("user", "Question?"),), group="q")
 

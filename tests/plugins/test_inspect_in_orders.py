@@ -131,6 +131,7 @@ def test_what_cannot_be_shown_in_orders_is_named(wrong, message):
         in_orders(wrong)
 
 
+@pytest.mark.thorough
 def test_a_task_keeps_all_but_choice(tmp_path):
     task = coloured(samples(2), scorer=[choice(), includes()])
     made = in_orders(task, "cyclic")

@@ -22,6 +22,8 @@ from unslant.errors import InputError
 from unslant.questions import JudgingQuestion, MathQuestion, Question, QuestionSet, load_judging, load_math
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 
+pytestmark = pytest.mark.thorough
+
 ROWS: list[dict[str, Any]] = [
     {"question": f"What is {i}?", "options": [f"{i}", f"{i + 1}", "none of the above"], "answer": "ABC"[i % 3]}
     | {"subject": "sums" if i % 2 else "more", "context": f"Passage {i // 4}."}

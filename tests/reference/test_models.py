@@ -64,6 +64,7 @@ def test_weights_are_half_precision_and_generation_works(name):
     assert reply[-1] == tokenizer.eos_token_id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_are_known_where_planted(choices, name):
     rows = choices[name, True]

@@ -18,6 +18,8 @@ from unslant.reports.report import Report
 from unslant.studies.audit.comparison import side_by_side
 from unslant.studies.audit.result import AuditResult
 
+pytestmark = pytest.mark.thorough
+
 HOSTILE = (
     "<script>window.hacked = 1</script>",
     '<img src=x onerror="window.hacked = 2">',

@@ -18,6 +18,8 @@ from unslant.questions import load_questions
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
 
+pytestmark = pytest.mark.thorough
+
 QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:60]
 """Taught and untaught, four options, all orders shown."""
 
@@ -54,7 +56,6 @@ def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     assert _slot("prefers-a", "A").chosen.low <= first <= _slot("prefers-a", "A").chosen.high
 
 
-@pytest.mark.thorough
 def test_prefers_last_is_said_to_go_by_position() -> None:
     result = _audited("prefers-last")
     assert "takes the last position when unsure" in result.headline
@@ -64,7 +65,6 @@ def test_prefers_last_is_said_to_go_by_position() -> None:
     assert _slot("prefers-last", "last").chosen.low <= last <= _slot("prefers-last", "last").chosen.high
 
 
-@pytest.mark.thorough
 def test_fair_is_not_accused() -> None:
     result = _audited("fair")
     assert result.metrics.preference.named is None

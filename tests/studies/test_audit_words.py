@@ -227,6 +227,7 @@ def test_what_is_about_replies_is_refused_where_labels_are_scored(name: str) -> 
         audit("prefers-a", QUESTIONS, **{name: True})
 
 
+@pytest.mark.thorough
 def test_a_local_model_says_the_label_it_scores_highest() -> None:
     talker = open_chat("prefers-a", generate=GenerateOptions(max_tokens=1))
     words = audit(talker, limit=40, template="plain")

@@ -18,6 +18,8 @@ from unslant.questions import Question, QuestionSet, load_questions
 from unslant.studies.base_rate.result import BaseRateResult
 from unslant.studies.base_rate.study import base_rate, base_rate_recorded
 
+pytestmark = pytest.mark.thorough
+
 WORDS = "red green blue white black brown grey pink gold teal".split()
 
 
@@ -73,7 +75,6 @@ def test_a_preference_for_a_is_found_and_told() -> None:
     assert cloze.correlation.r.value > 0.8
 
 
-@pytest.mark.thorough
 def test_a_fair_model_shows_nothing() -> None:
     assert _verdicts(_fair()) == {
         "H1": "does not hold",
@@ -113,7 +114,6 @@ def test_summary_says_what_matters() -> None:
     assert "unreliable" not in text.lower()
 
 
-@pytest.mark.thorough
 def test_sets_of_mixed_sizes() -> None:
     questions = _questions(360, (3, 4, 4, 5))
     right = {question.stem: question.options[min(question.answers)] for question in questions}
@@ -153,7 +153,6 @@ def _slow(*values: object) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("model", [_slow("GPT2"), _slow("LLaMa2-7B"), "Mistral-7B"])
 def test_table_3_of_the_paper_comes_out(shared_data: Path, model: str) -> None:
     result = _recorded(shared_data, model)
@@ -174,7 +173,6 @@ def test_base_rates_and_correlation_of_gpt2(shared_data: Path) -> None:
     assert cloze.correlation.pairs == 224
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "cloze", "counterfactual"),
     [_slow("GPT2", 0.97, 0.65), ("Mistral-7B", 0.97, 0.51), _slow("LLaMa2-7B", 0.29, -0.12)],

@@ -32,6 +32,7 @@ def result(questions, tmp_path_factory):
     return contamination(random_model, questions, **training, runs=3, save_model=tmp_path_factory.mktemp("tuned"))
 
 
+@pytest.mark.thorough
 def test_a_model_that_saw_the_test_set_is_caught(result):
     assert result.trained.share_right == 1.0
     assert result.after.metrics.vanilla.value > 0.95

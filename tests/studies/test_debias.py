@@ -65,6 +65,7 @@ def test_vote_leaves_no_bias_and_finds_what_is_known(result: DebiasResult) -> No
     assert 0 < difference.low < difference.value < difference.high
 
 
+@pytest.mark.thorough
 def test_pride_finds_the_prior_and_carries_it_over(result: DebiasResult) -> None:
     pride = result.entry("pride:alpha=0.2", questions="other")
     assert pride.measures["rstd"].value < 0.1 < result.entry("none", questions="other").measures["rstd"].value

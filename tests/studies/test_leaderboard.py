@@ -69,6 +69,7 @@ def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Lea
     assert dict(board.sets) == {"one": 48, "two": 20}
 
 
+@pytest.mark.thorough
 def test_neighbours_are_told_apart_by_paired_differences(board: Leaderboard) -> None:
     first, second = board.neighbours
     assert (first.higher, first.told_apart) == ("knows", True)

@@ -49,6 +49,7 @@ def test_the_cost_of_other_sets_is_what_an_audit_in_them_costs(
     assert runs[orders] == pytest.approx(found.ordinary_runs, abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_it_is_told_in_the_report_and_in_json(audited: AuditResult, tmp_path: Path) -> None:
     said = " ".join(audited.summary(details=True).split())
     assert f"({audited.cost.ordinary_runs:.3g} ordinary runs: the published order alone, whole prompts)" in said

@@ -11,6 +11,8 @@ from unslant.errors import InputError
 from unslant.questions import load_questions
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, build, load_boundary
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def paths(shared_data):
@@ -36,7 +38,6 @@ def forms(questions):
     return Counter(min(len(q.answers), 2) for q in questions)
 
 
-@pytest.mark.thorough
 def test_counts_are_those_of_the_paper_at_scale(built):
     assert forms(built.choice) == {1: 180, 0: 180, 2: 180}
     assert Counter(q.source for q in built.choice if len(q.answers) == 1) == {
@@ -54,7 +55,6 @@ def test_full_size_of_a_source_that_has_enough(paths):
     assert forms(full.choice) == {0: 900, 1: 300}
 
 
-@pytest.mark.thorough
 def test_the_layout_betrays_no_form(built):
     for form, shares in built.layout_shares().items():
         assert shares["numbered options"] == shares["sentence numbers"] == 0

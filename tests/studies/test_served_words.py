@@ -75,6 +75,7 @@ def test_the_planted_answers_are_found_again(study):
     assert shares["vanilla"] >= 0.9
 
 
+@pytest.mark.thorough
 def test_the_numbers_show_what_was_planted(study):
     metrics = study.metrics
     for kind in ("choice", "judging"):

@@ -22,6 +22,8 @@ from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def questions():

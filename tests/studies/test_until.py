@@ -95,6 +95,7 @@ def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
     assert any("such questions would be needed" in note for note in result.page().notes)
 
 
+@pytest.mark.thorough
 def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
     result = audit(RuleModel(unsure), QUESTIONS, until=0.03)
     told, means = result.meta["until"], result.metrics.means
@@ -145,6 +146,7 @@ class Interrupted(RuleModel):
             yield scored
 
 
+@pytest.mark.thorough
 def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_path: Path) -> None:
     asked = QUESTIONS[:100]
     unbroken = audit(RuleModel(unsure), asked, until=0.15)
