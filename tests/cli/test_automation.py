@@ -21,6 +21,8 @@ from unslant.prompts.templates import template_names
 from unslant.reference import WORDS, reference_names
 from unslant.studies.baseline import unpaired_difference
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., Ran]
 QUICK = ("--orders", "reverse", "--no-store", "-q")
 READ = ("audit", "--log", "old.parquet", "-q")
@@ -69,7 +71,6 @@ def test_conditions_are_about_the_numbers_of_the_json(unslant: Run) -> None:
     assert [line.split("'")[1] for line in ran.err.splitlines()] == holds
 
 
-@pytest.mark.thorough
 def test_when_a_condition_holds_everything_is_written_and_the_code_is_4(unslant: Run) -> None:
     ran = unslant(*READ, "--out", "all", "--fail-if", "accuracy>=0", "--fail-if", "consistency<0")
     assert ran.code == 4
@@ -152,7 +153,6 @@ def test_an_unpaired_interval_is_that_of_the_literature() -> None:
     assert unpaired_difference(Estimate.undefined("why"), wilson(0.5, 3)).note == "why"
 
 
-@pytest.mark.thorough
 def test_the_difference_is_printed_and_in_the_report(unslant: Run) -> None:
     ran = unslant("audit", "--log", "old.parquet", "--baseline", "old.json", "--html", "p.html")
     assert "Differences from old.json" in Path("p.html").read_text("utf-8")

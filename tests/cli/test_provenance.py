@@ -25,6 +25,8 @@ from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance,
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.command_line import reproducing
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., Ran]
 DOCS = Path(__file__).parents[2] / "docs" / "results.md"
 QUICK = ("audit", "fair", "q.jsonl", "--orders", "reverse", "--limit", "4")

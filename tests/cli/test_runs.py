@@ -23,6 +23,8 @@ from unslant import Responses
 from unslant.models.base import Scored
 from unslant.prompts import Prompt
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., Ran]
 
 
@@ -329,7 +331,6 @@ def slow() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         yield start
 
 
-@pytest.mark.thorough
 def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions, slow) -> None:
     for command in (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN")):
         process = slow(*(run_ids(unslant)[0] if word == "RUN" else word for word in command))
@@ -340,7 +341,6 @@ def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions,
         assert "stopped" in unslant("runs", "list").out
 
 
-@pytest.mark.thorough
 def test_a_second_ctrl_c_ends_it_whatever_it_does(questions, slow) -> None:
     process = slow("audit", "stubborn", questions)
     process.send_signal(signal.SIGINT)

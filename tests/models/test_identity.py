@@ -27,6 +27,8 @@ from unslant.prompts import Prompt
 from unslant.store import Store
 from unslant.store.identity import fingerprint_text, known_as
 
+pytestmark = pytest.mark.thorough
+
 
 def plainly(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[np.float64]]:
     """Scores of the model as it is now, without a store and without the tree."""

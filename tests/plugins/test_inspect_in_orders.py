@@ -25,6 +25,8 @@ from tests.serving import Fault, FaultServer, completion
 from unslant.errors import InputError
 from unslant.inspect import choice_in_orders, in_orders
 
+pytestmark = pytest.mark.thorough
+
 OPTIONS = ("red", "green", "blue", "grey")
 STEMS = [f"Which colour is thing {i}?" for i in range(24)]
 
@@ -131,7 +133,6 @@ def test_what_cannot_be_shown_in_orders_is_named(wrong, message):
         in_orders(wrong)
 
 
-@pytest.mark.thorough
 def test_a_task_keeps_all_but_choice(tmp_path):
     task = coloured(samples(2), scorer=[choice(), includes()])
     made = in_orders(task, "cyclic")
@@ -181,7 +182,6 @@ def scored(text, top=None):
     return output
 
 
-@pytest.mark.thorough
 def test_pbm_is_of_the_top_log_probabilities(tmp_path):
     """Against the formula, from the logged tokens: mean over options of the variance over orders."""
     log, numbers, path = run(in_orders(coloured(samples(3)), "all"), scored, tmp_path)

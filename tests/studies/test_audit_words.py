@@ -22,6 +22,8 @@ from unslant.studies.audit.presented import orders_in_words
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.study import audit
 
+pytestmark = pytest.mark.thorough
+
 QUESTIONS = [
     Question(f"q{i:02}", f"Which is number {i}?", tuple(f"item {j}" for j in range(n)), frozenset({i % n}))
     for i, n in enumerate([2, 3, 4, 4, 5, 8] * 8)
@@ -227,7 +229,6 @@ def test_what_is_about_replies_is_refused_where_labels_are_scored(name: str) -> 
         audit("prefers-a", QUESTIONS, **{name: True})
 
 
-@pytest.mark.thorough
 def test_a_local_model_says_the_label_it_scores_highest() -> None:
     talker = open_chat("prefers-a", generate=GenerateOptions(max_tokens=1))
     words = audit(talker, limit=40, template="plain")

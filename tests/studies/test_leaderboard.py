@@ -20,6 +20,8 @@ from unslant.metrics import paired_difference
 from unslant.studies.audit.result import result_of
 from unslant.studies.command_line import reproducing
 
+pytestmark = pytest.mark.thorough
+
 OTHERS = [replace(question, id=f"o{question.id}") for question in QUESTIONS[:20]]
 SETS = [QuestionSet.of(QUESTIONS, "one"), QuestionSet.of(OTHERS, "two")]
 
@@ -52,7 +54,6 @@ def board() -> Leaderboard:
     return unslant.leaderboard([half(), first_taker(), certain()], SETS)
 
 
-@pytest.mark.thorough
 def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Leaderboard) -> None:
     assert board.models[0].model == "knows"
     assert board.models[0].rank == board.models[0].published_rank == 1
@@ -69,7 +70,6 @@ def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Lea
     assert dict(board.sets) == {"one": 48, "two": 20}
 
 
-@pytest.mark.thorough
 def test_neighbours_are_told_apart_by_paired_differences(board: Leaderboard) -> None:
     first, second = board.neighbours
     assert (first.higher, first.told_apart) == ("knows", True)
@@ -179,7 +179,6 @@ def test_a_model_that_cannot_be_opened_stops_before_any_work(tmp_path: Path) -> 
     assert not asked.seen
 
 
-@pytest.mark.thorough
 def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> None:
     places = []
     for found in SETS:

@@ -26,6 +26,8 @@ pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install '
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")
 pytest.importorskip("inspect_ai", reason="needs inspect_ai: pip install 'unslant[inspect]'")
 
+pytestmark = pytest.mark.thorough
+
 EMBEDDED = load_boundary("embedded")
 SETTINGS = ("vanilla", "conformity-sparse", "missing-choices", "vagueness")
 LIMIT = 32
@@ -52,7 +54,6 @@ def study(url):
     )
 
 
-@pytest.mark.thorough
 def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert study.statuses == {"ok": len(study.responses)}
     asked = Counter(row.item for row in study.responses.rows())
@@ -60,7 +61,6 @@ def test_at_least_sixty_questions_in_four_settings_are_answered(study):
     assert 2 * LIMIT >= 60
 
 
-@pytest.mark.thorough
 def test_the_planted_answers_are_found_again(study):
     """What the model was trained to say, and not what is right, is what is measured."""
     balanced = EMBEDDED.balanced(LIMIT)
@@ -75,7 +75,6 @@ def test_the_planted_answers_are_found_again(study):
     assert shares["vanilla"] >= 0.9
 
 
-@pytest.mark.thorough
 def test_the_numbers_show_what_was_planted(study):
     metrics = study.metrics
     for kind in ("choice", "judging"):
