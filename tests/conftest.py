@@ -20,6 +20,7 @@ ONE_OF_EVERY_RESULT = frozenset({"test_pages", "test_language", "test_every_page
 """Files whose tests share the results of all studies, so that one worker makes them once."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each file to one worker (``--dist loadgroup``)."""
     for item in items:
