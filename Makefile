@@ -6,7 +6,7 @@
 #   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadgroup
+PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: audit test test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare clean

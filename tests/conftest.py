@@ -16,17 +16,6 @@ settings.register_profile("unslant", deadline=None, max_examples=25)  # no test 
 settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile("unslant")
 
-ONE_OF_EVERY_RESULT = frozenset({"test_pages", "test_language", "test_every_page", "test_in_browser", "test_results"})
-"""Files whose tests share the results of all studies, so that one worker makes them once."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each file to one worker (``--dist loadgroup``)."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("results" if item.path.stem in ONE_OF_EVERY_RESULT else str(item.path)))
-
-
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
