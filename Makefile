@@ -17,16 +17,12 @@ audit: .venv/audit.stamp
 test: lint types
 	$(PYTEST) -m "not thorough and not slow and not real"
 
-# the tests that take seconds each, and the properties with eight times as many examples
 test-thorough: .venv/test.stamp
-	$(PYTEST) -m "(thorough or hypothesis) and not slow and not real" --hypothesis-profile=thorough
+	$(PYTEST) -m "thorough and not slow and not real"
 
+# minutes each, and every property with eight times as many examples
 test-slow: .venv/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
-
-test-ray: .venv/test.stamp
-	$(PIP) -e '.[ray]'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/scale/test_ray.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "(slow or hypothesis) and not real" --hypothesis-profile=thorough
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
