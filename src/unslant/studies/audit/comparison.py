@@ -17,10 +17,10 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.matching import same_questions
+from unslant.studies.audit.notes import notes
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
     SCORES,
-    notes,
     numbers_panel,
     order_accuracies,
     order_name,
@@ -28,6 +28,7 @@ from unslant.studies.audit.panels import (
 )
 from unslant.studies.audit.panels_labels import labels_panel
 from unslant.studies.audit.result import AuditResult
+from unslant.studies.audit.untold import untold
 from unslant.studies.provenance import settings_rows
 from unslant.studies.ranking import ranks_of, slope_chart
 from unslant.studies.result import StudyResult
@@ -139,7 +140,10 @@ class AuditComparison(StudyResult):
                 _subjects(self.runs),
                 numbers_panel(self.runs),
             ),
-            notes=(*self.remarks, *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run))),
+            notes=(
+                *self.remarks,
+                *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run, untold(run))),
+            ),
             settings=tuple(shown),
             example=str(self.base[1].meta.get("example_prompt", "")),
             questions=browser(self.runs),

@@ -11,7 +11,7 @@ from unslant.models import Cost, ScoringModel
 from unslant.models.base import Encoded, ResumableModel, is_resumable
 from unslant.models.stored import unwrapped
 from unslant.presentations import Asked, Presentation, ShotChooser, orders_for
-from unslant.prompts import Elicitation
+from unslant.prompts import Elicitation, Prompt
 from unslant.questions import Question
 
 SAMPLED = 20
@@ -77,12 +77,13 @@ class TokenCounter:
 
     def __init__(self, model: ResumableModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
         self.model, self.elicitation, self.shown, self.chooser = model, elicitation, shown, chooser
+        self._known: dict[Prompt, Encoded] = {}  # sets of orders have many prompts in common
 
     def whole(self, questions: Sequence[Question]) -> int:
         """Tokens of the published order, each prompt whole."""
         from unslant.models.hf.tree import other_costs
 
-        encoded = self._encoded([self._presented(question, "given")[0] for question in questions])
+        encoded = self.model.encode(self._prompts([self._presented(question, "given")[0] for question in questions]))
         return other_costs(encoded, [""] * len(encoded))[0]
 
     def tree(self, questions: Sequence[Question], orders: str) -> tuple[int, int]:
@@ -105,5 +106,12 @@ class TokenCounter:
         examples = self.chooser.of(question)
         return [one.with_shots(examples) for one in self.shown(question, orders=orders)]
 
+    def _prompts(self, presentations: Iterable[Presentation]) -> list[Prompt]:
+        return [prompt for one in presentations for prompt in self.elicitation.prompts(one)]
+
     def _encoded(self, presentations: Iterable[Presentation]) -> list[Encoded]:
-        return self.model.encode([prompt for one in presentations for prompt in self.elicitation.prompts(one)])
+        """Each prompt is tokenized once, and kept: for a sample of questions only."""
+        prompts = self._prompts(presentations)
+        new = list(dict.fromkeys(prompt for prompt in prompts if prompt not in self._known))
+        self._known.update(zip(new, self.model.encode(new), strict=True))
+        return [self._known[prompt] for prompt in prompts]

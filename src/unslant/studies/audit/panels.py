@@ -14,16 +14,16 @@ from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
-from unslant.studies.audit.decisions import decision_lines
+from unslant.studies.audit.notes import few_labels, notes
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
-from unslant.studies.audit.panels_orders import enough_line, order_curve_panel
+from unslant.studies.audit.panels_orders import order_curve_panel
 from unslant.studies.audit.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
-from unslant.studies.audit.panels_replies import adaptive_lines, noise_lead, replies_panel, unanswered_lines
-from unslant.studies.audit.panels_until import partial, until_headline, until_lines, until_panel
-from unslant.studies.audit.untold import CHARACTERS_A_TOKEN, untold
+from unslant.studies.audit.panels_replies import noise_lead, replies_panel
+from unslant.studies.audit.panels_until import partial, until_headline, until_panel
+from unslant.studies.audit.untold import untold
 from unslant.studies.base_rate.panels import shortcut_panel
-from unslant.studies.provenance import asked_about, cost_lines, counted, logged_lines, settings_rows, skipped_lines
+from unslant.studies.provenance import asked_about, settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
@@ -32,8 +32,6 @@ MOST_ORDERS = 24
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MANY_FAILED = 0.05
 """Share of responses without an answer above which the headline tells of it."""
-LEAST_LABEL_MASS = 0.5
-"""Below, a warning: less than half of the probability of the next token is on labels."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
 TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
 
@@ -42,7 +40,8 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    more = filter(None, (stands_out(result), untold(result), until_headline(result)))
+    unknown = untold(result)
+    more = filter(None, (stands_out(result), unknown, until_headline(result)))
     said = headline(result.metrics, *more, robust="in every order asked" if partial(result) else "whatever the order")
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
@@ -72,7 +71,7 @@ def page(result: AuditResult) -> Page:
             shortcut_panel(result.shortcuts, "shortcuts"),
             numbers_panel({result.name: result}),
         ),
-        notes=tuple(notes(result)),
+        notes=tuple(notes(result, unknown)),
         settings=settings_rows(result.meta),
         example=str(result.meta.get("example_prompt", "")),
         questions=browser({result.name: result}),
@@ -110,11 +109,6 @@ def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -
     return "; ".join((*parts, *more))
 
 
-def few_labels(metrics: Metrics) -> bool:
-    """Whether the model is mostly about to say something else than a label."""
-    return metrics.means.label_mass.value < LEAST_LABEL_MASS
-
-
 def _lead(result: AuditResult) -> str:
     means, over = result.metrics.means, result.metrics.over_orders
     parts = []
@@ -126,76 +120,6 @@ def _lead(result: AuditResult) -> str:
     if over.worst.defined and "sampled" not in over.worst.note:
         parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
     return "; ".join(parts) + "." if parts else ""
-
-
-def notes(result: AuditResult) -> list[str]:
-    """What was left out or needs care, and the cost, one sentence each."""
-    counts = result.metrics.counts
-    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
-    missing = "excluded from the order metrics because an order is missing or failed"
-    several = "several right options; choosing any of them counts as right"
-    pinned = "options that keep their place (all of the above, both A and C)"
-    sentences = [
-        (counts.incomplete, missing, missing),
-        (
-            counts.no_right_option,
-            "has no right option; excluded from accuracies",
-            "have no right option; excluded from accuracies",
-        ),
-        (counts.several_right, f"has {several}", f"have {several}"),
-        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
-        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
-        (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
-    ]
-    if one_order(result):
-        sentences = sentences[1:4]
-    mass = result.metrics.means.label_mass
-    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
-    return [
-        *(
-            [
-                f"Labels hold {percent(mass.value, 1)} of the probability: the model is about to say something else. "
-                "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
-                "--template), or a model that thinks before it answers."
-            ]
-            if few_labels(result.metrics)
-            else []
-        ),
-        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
-        *unanswered_lines(counts),
-        *(
-            [
-                f"Label scores that are only upper bounds, because the server did not return the label: "
-                f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
-                f"{counts.censored_rows:,}."
-            ]
-            if counts.bounded_scores
-            else []
-        ),
-        *counted(sentences),
-        *(
-            [
-                f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
-                "alone; a local model computes shared beginnings once."
-            ]
-            if "tokens" in untold(result)
-            else []
-        ),
-        *decision_lines(result.responses),
-        *logged_lines(result.meta),
-        *(
-            [
-                f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
-                f"{number(unpaired, 2)}."
-            ]
-            * (least == least)
-        ),
-        *skipped_lines(result.meta),
-        *until_lines(result),
-        *adaptive_lines(result.replies.adaptive if result.replies else None),
-        *enough_line(result.order_curve),
-        *cost_lines(result.cost),
-    ]
 
 
 def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
