@@ -2,12 +2,14 @@
 
     python -m benchmarks.ordinary_runs MODEL TEST DEV --out benchmarks/ORDINARY.md
     python -m benchmarks.ordinary_runs MODEL TEST DEV --timed 0          tokens only; the model is not run
+    python -m benchmarks.ordinary_runs MODEL TEST DEV --until 0.02 --dtype bfloat16 --sampled 0 --timed 0 --out ...
 
 TEST and DEV are question files with the same subjects, such as those of MMLU. Zero-shot, and behind the five examples
 of the same subject, tokens are counted subject by subject as an audit computes them, controls included, on a sample of
 each subject's questions; what all prompts of a subject share counts once in its (up to 500) questions. Then some
 questions of one subject are run, interleaved, by the published order alone (batches sorted by length, the best of three
-sizes), by lm-evaluation-harness, and in each set of orders.
+sizes), by lm-evaluation-harness, and in each set of orders. ``--until`` runs that audit on all questions (hours in
+float32 on a CPU): what it asks depends on the model's answers. ``--out`` keeps what is not measured anew.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import torch
 from benchmarks.compare import BATCHES, BUDGETS, CLOCKS, fastest
 from benchmarks.contenders import Contender, Library, LmEval
 from benchmarks.measure import load, machine, measured
-from unslant import load_model
+from unslant import audit, load_model, open_model
 from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, load_questions
@@ -107,6 +109,22 @@ def timed(
     return runs
 
 
+def told_of(phase: str, done: int, total: int) -> None:
+    """Progress, on one line."""
+    print(f"\r{phase} {done:,} of {total:,}", end="" if done < total else "\n", flush=True)
+
+
+def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], shots: int) -> dict[str, Any]:
+    """What an audit asked, and what it computed, until it knew its numbers to this half-width."""
+    model = open_model(given.model, dtype=given.dtype)
+    asked = [question for questions in test.values() for question in questions]
+    found = audit(model, asked, shots=shots, shots_from=given.dev, until=given.until, progress=told_of)
+    told = {key: value for key, value in found.meta["until"].items() if key != "path"}
+    mean = found.metrics.means.expected_accuracy
+    told |= {"ordinary": found.cost.tokens_ordinary, "seconds": found.cost.seconds, "dtype": given.dtype}
+    return told | {"mean": mean.value, "low": mean.low, "high": mean.high}
+
+
 def report(facts: Mapping[str, Any]) -> Iterator[str]:
     """Markdown."""
     yield "# The cost of an audit in ordinary runs"
@@ -115,7 +133,6 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
         "each prompt whole. Sets of orders are named as `--orders` names them; each is a whole audit, with the given "
         "and the reversed order and all label controls."
     )
-    yield "\n".join(f"- {key}: {value}" for key, value in facts["machine"].items())
     yield "## Tokens"
     yield f"{facts['subjects']} subjects, {facts['questions']:,} questions, at most {MOST} of a subject."
     lines = ["| orders | " + " | ".join(f"{s}-shot: tokens | ordinary runs" for s in facts["tokens"]) + " |"]
@@ -124,6 +141,23 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
         cells = [f"{own[name]:,} | {own[name] / own['ordinary run']:.2f}" for own in facts["tokens"].values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     yield "\n".join(lines)
+    if facts.get("until"):
+        yield "## Until it is known well enough"
+        yield (
+            "Run, not counted: `--until` asks questions at random until both accuracies, their difference and PBM are "
+            f"known to the half-width. {facts['questions']:,} questions in 24 orders would be the whole audit."
+        )
+        lines = [
+            "| shots | half-width | questions asked | orders | tokens | ordinary runs | mean over orders | reached |"
+        ]
+        lines.append("|---" * 8 + "|")
+        for shots, one in facts["until"].items():
+            lines.append(
+                f"| {shots} | {one['half_width']:g} | {one['questions']:,} | {one['orders']} | {one['tokens']:,} | "
+                f"{one['tokens'] / one['ordinary']:.2f} | {one['mean']:.3f} ({one['low']:.3f} to {one['high']:.3f}) | "
+                f"{'yes' if one['reached'] else 'no'} |"
+            )
+        yield "\n".join(lines)
     if not facts["timed"]:
         return
     clock = facts["clock"]
@@ -134,6 +168,7 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
         f"repeats, {words}; in brackets the range of the ratios. So few questions pay for the examples and for each "
         "batch more dearly than a whole benchmark does."
     )
+    yield "\n".join(f"- {key}: {value}" for key, value in facts["machine"].items())
     lines = ["| run | shots | seconds | ordinary runs in time | tokens | ordinary runs in tokens |", "|---" * 6 + "|"]
     for shots, runs in facts["timed"].items():
         for name, own in runs.items():
@@ -164,8 +199,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--clock", choices=CLOCKS, default="cpu")
     parser.add_argument("--out", type=Path, help="Markdown file; the numbers go beside it as JSON")
+    parser.add_argument("--until", type=float, help="half-width; see above")
+    parser.add_argument("--dtype", default="auto", help="of --until")
+    parser.add_argument("--shots", type=int, nargs="+", choices=SHOTS, default=SHOTS)
     given = parser.parse_args(arguments)
-    if given.sampled == 0 and not (given.out and given.out.with_suffix(".json").is_file()):
+    earlier = given.out and given.out.with_suffix(".json")
+    if given.sampled == 0 and not (earlier and earlier.is_file()):
         parser.error("--sampled 0 needs --out with the counts of a run before")
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
@@ -175,9 +214,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     test = {subject: questions for subject, questions in test.items() if len(dev.get(subject, ())) >= max(SHOTS)}
     loaded = load_model(given.model, dtype="float32")
     subject = given.subject or next(iter(test))
-    facts: dict[str, Any] = {"machine": machine(), "subjects": len(test), "questions": sum(map(len, test.values()))}
-    facts |= {"tokens": {}, "timed": {}, "clock": CLOCKS[given.clock], "repeats": given.repeats}
-    facts |= {"subject": subject, "timed_questions": given.timed}
+    facts: dict[str, Any] = json.loads(earlier.read_text("utf-8")) if earlier and earlier.is_file() else {}
+    facts = {"tokens": {}, "timed": {}, "until": {}} | facts
+    facts |= {"subjects": len(test), "questions": sum(map(len, test.values()))}
 
     def write(told: Callable[[str], object] = lambda text: None) -> None:
         text = "\n\n".join(report(facts)) + "\n"
@@ -186,15 +225,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             given.out.write_text(text, "utf-8")
             given.out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
-    if given.sampled == 0:
-        facts["tokens"] = json.loads(given.out.with_suffix(".json").read_text("utf-8"))["tokens"]
-    for shots in SHOTS if given.sampled else ():
-        facts["tokens"][shots] = counted(loaded, test, dev, shots, given.sampled)
+    for shots in given.shots if given.sampled else ():
+        facts["tokens"][str(shots)] = counted(loaded, test, dev, shots, given.sampled)
         write()
-    for shots in SHOTS if given.timed else ():
-        facts["timed"][shots] = timed(loaded, test[subject][: given.timed], dev[subject], shots, given.repeats)
+    if given.timed:
+        facts |= {"machine": machine(), "clock": CLOCKS[given.clock], "repeats": given.repeats}
+        facts |= {"subject": subject, "timed_questions": given.timed}
+    for shots in given.shots if given.timed else ():
+        facts["timed"][str(shots)] = timed(loaded, test[subject][: given.timed], dev[subject], shots, given.repeats)
         write()
-    facts["machine"]["load"] += f" to {load()}"
+    if given.timed:
+        facts["machine"]["load"] += f" to {load()}"
+    for shots in given.shots if given.until else ():
+        facts["until"][str(shots)] = until(given, test, shots)
+        write()
     write(print)
 
 

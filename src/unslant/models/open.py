@@ -42,6 +42,7 @@ class Backend:
             ``generate`` takes :class:`GenerateOptions` as its second argument.
         options: names of the :class:`ModelOptions` that apply.
         copies: ``module:function`` that opens one to ``score`` in several copies, where ``ModelOptions.ray`` is given.
+        parts: the same for one cut across GPUs, where ``ModelOptions.tensor_parallel`` is given.
         open_weights: whether its attention can be read and its weights trained.
     """
 
@@ -50,6 +51,7 @@ class Backend:
     openers: dict[str, str]
     options: frozenset[str]
     copies: str = ""
+    parts: str = ""
     open_weights: bool = False
 
     @property
@@ -59,7 +61,11 @@ class Backend:
 
     def open(self, to: str, address: Address, *arguments: Any) -> Any:
         """A model that can ``score`` or ``generate``."""
-        place = self.openers[to] if address.options.ray is None else self.copies
+        place = self.openers[to]
+        if address.options.ray is not None:
+            place = self.copies
+        elif address.options.tensor_parallel is not None:
+            place = self.parts
         module, _, function = place.partition(":")
         return getattr(import_module(module), function)(address, *arguments)
 
@@ -69,22 +75,24 @@ _DECISIONS = ("/systemone", "/decisions")
 _REMOTE = frozenset({"connections", "retries", "timeout"})
 _LOADED = frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code"})
 _LARGE = frozenset({"revision", "device_map", "bits"})
+_IN_PARTS = frozenset({"tensor_parallel"})
 _RAY = frozenset({"ray", "ray_actors", "ray_gpus"})
-_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY
+_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY | _IN_PARTS
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        _LOADED | _LARGE | _RAY | {"connections"},
+        _LOADED | _LARGE | _RAY | _IN_PARTS | {"connections"},
         copies="unslant.scale.ray:open_ray",
+        parts="unslant.models.hf.tensor_parallel:open_tensor_parallel",
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
         {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | (_OF_SCORES - _RAY) | {"base_url", "header", "extra_body"},
+        _REMOTE | (_OF_SCORES - _RAY - _IN_PARTS) | {"base_url", "header", "extra_body"},
     ),
     "decision": Backend(
         "a decision endpoint",
@@ -141,8 +149,9 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
-    if options.ray is not None and (inside := [need for need in needs if need in ("attend", "train")]):
-        raise InputError(f"--ray: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out --ray")
+    elsewhere = "--ray" * (options.ray is not None) or "--tensor-parallel" * (options.tensor_parallel is not None)
+    if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
+        raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
     if options.bits and "train" in needs:
         raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
     for need in needs:

@@ -48,6 +48,8 @@ class ModelOptions:
     """Branch, tag or commit of a model of the Hub."""
     device_map: str | None = None
     """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
+    tensor_parallel: int | None = None
+    """Cut the layers of a local model across so many GPUs of this machine, which compute every pass together."""
     bits: int | None = None
     """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
     trust_remote_code: bool = False
@@ -81,6 +83,7 @@ class ModelOptions:
         several = dict.fromkeys(self.addresses)
         object.__setattr__(self, "base_url", tuple(several) if len(several) > 1 else next(iter(several), None))
         least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
+        least_of |= {"tensor_parallel": 2}
         for name, least in least_of.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -94,6 +97,12 @@ class ModelOptions:
             )
         if self.ray_gpus is not None and self.ray_gpus < 0:
             raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
+        if self.tensor_parallel is not None:
+            others = {"device": "auto", "adapter": None, "device_map": None, "bits": None, "ray": None}
+            for name in (name for name, default in others.items() if getattr(self, name) != default):
+                raise InputError(
+                    f"--tensor-parallel does not go with --{name.replace('_', '-')}: leave out one of them"
+                )
         if self.bits not in (None, 4, 8):
             raise InputError(f"bits {self.bits}: give 4 or 8")
         if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:

@@ -79,7 +79,7 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
         beside.append("the model lacks weights")
         notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
     if "half_precision" in meta:
-        notes.append(_half_precision(meta["half_precision"], _identity(meta).get("dtype", "half precision")))
+        notes.append(_half_precision(meta))
     if found := meta.get("special_tokens"):
         became = "read as text" if found["read_as"] == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(found['questions']), 'question')}; {became}.")
@@ -104,9 +104,15 @@ def worst_first(found: Sequence[tuple[float, str]]) -> tuple[str, str]:
     return f"; {told[0]}{more}" if told else "", "; ".join(told[1:])
 
 
-def _half_precision(found: Mapping[str, Any] | None, dtype: str) -> str:
+def _half_precision(meta: Mapping[str, Any]) -> str:
+    found, dtype = meta["half_precision"], _identity(meta).get("dtype", "half precision")
     if not found:
-        return f"Scored in {dtype}; there was no memory to compare it with float32."
+        why = "there was no memory for that"
+        if "quantization" in meta:
+            why = "its weights are quantised"
+        elif parts := _identity(meta).get("tensor parallel"):
+            why = f"it is cut into {parts} parts"
+        return f"Scored in {dtype}; not compared with float32, for {why}."
     same = "" if found["argmax"] is None else f"the same answer to {percent(found['argmax'])}, "
     return (
         f"Scored in {dtype}; compared with float32 on {count(found['prompts'], 'prompt')}: {same}log-probabilities "

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unslant.models.base import Cost, Encoded
+from unslant.models.hf.cut import is_cut, part, whole
 from unslant.models.hf.engine import PlainEngine
 from unslant.store.identity import fingerprint_text
 from unslant.version import __version__
@@ -98,6 +99,8 @@ def _weights_digest(model: Any) -> str:
         name, tensor = named
         return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
 
+    if is_cut(model):  # one by one, for each takes all processes
+        return _digest([one((name, whole(tensor))) for name, tensor in _tensors(model)])
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
         return _digest(list(pool.map(one, _tensors(model))))
 
@@ -110,8 +113,8 @@ def _checksum(model: Any) -> str:
     found = hashlib.sha256()
     for name, tensor in _tensors(model):
         found.update(name.encode())
-        for part in _sums(tensor.contiguous().reshape(-1).view(torch.uint8)):
-            found.update(part.cpu().numpy().data)
+        for some in _sums(part(tensor).contiguous().reshape(-1).view(torch.uint8)):
+            found.update(some.cpu().numpy().data)
     return found.hexdigest()
 
 

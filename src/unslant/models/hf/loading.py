@@ -42,6 +42,7 @@ def load_model(
     revision: str | None = None,
     device_map: str | None = None,
     bits: int | None = None,
+    tensor_parallel: int | None = None,
 ) -> TransformersModel:
     """Load a causal language model and its tokenizer.
 
@@ -60,6 +61,8 @@ def load_model(
         device_map: how the layers are spread over the GPUs: ``auto``, ``balanced``, ``balanced_low_0`` or
             ``sequential`` (see transformers); by default all are on one ``device``.
         bits: 4 (NF4) or 8 (LLM.int8()): quantise the weights with bitsandbytes as they are loaded.
+        tensor_parallel: load the part of so many that is this process's; torch's process group must stand
+            (:mod:`unslant.models.hf.tensor_parallel` does it all).
 
     Raises:
         ModelError: if model, tokenizer or adapter cannot be found or loaded, weights are missing or left over, or do
@@ -106,6 +109,7 @@ def load_model(
             **options,
             **(_dense(source) if bits is None else _quantised(bits, kind)),
             **({"device_map": device_map or {"": place}} if device_map or bits else {}),
+            **({"distributed_config": _parts(tensor_parallel)} if tensor_parallel else {}),
         )
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
@@ -123,7 +127,7 @@ def load_model(
         incomplete.append(also)
         shown = f"{name} + {Path(adapter).name}"  # or reports would show two models of one name
     return TransformersModel(
-        (model if device_map or bits else model.to(place)).eval(),
+        (model if device_map or bits or tensor_parallel else model.to(place)).eval(),
         tokenizer,
         shown,
         engine=engine,
@@ -163,6 +167,7 @@ def open_local(address: Address) -> TransformersModel:
         revision=options.revision,
         device_map=options.device_map,
         bits=options.bits,
+        tensor_parallel=options.tensor_parallel,
     )
 
 
@@ -240,6 +245,22 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
             f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({_first_line(error)}); "
             "check the name and the network, or give a folder"
         ) from error
+
+
+def config_of(address: Address) -> Any:
+    """The configuration of a local model; nothing else of it is loaded."""
+    from transformers import AutoConfig
+
+    source, options = locate(address.model), address.options
+    with quiet_loading(source):
+        return _load(
+            "configuration",
+            address.model,
+            AutoConfig,
+            source,
+            trust_remote_code=options.trust_remote_code,
+            **_where(source, options.revision),
+        )
 
 
 def check_complete(
@@ -321,6 +342,16 @@ def _quantised(bits: int, dtype: str) -> dict[str, Any]:
         return {"quantization_config": BitsAndBytesConfig(load_in_8bit=True)}
     computed = {} if dtype == "auto" else {"bnb_4bit_compute_dtype": dtype}
     return {"quantization_config": BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", **computed)}
+
+
+def _parts(number: int) -> Any:
+    """Have the layers cut as the model's class says."""
+    try:
+        from transformers.distributed import DistributedConfig
+
+        return DistributedConfig(tp_size=number)
+    except (ImportError, TypeError):
+        raise ModelError("--tensor-parallel needs a newer transformers: pip install -U transformers") from None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import torch
 from unslant.errors import ModelError
 from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
+from unslant.models.hf.cut import is_cut
 from unslant.models.hf.engine import PlainEngine, TreeEngine
 from unslant.models.hf.identity import Identifier
 from unslant.models.hf.precision import PROMPTS, agreement, spread
@@ -232,6 +233,10 @@ class TransformersModel:
         return encoded
 
     def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
+        if is_cut(self.model):  # the other processes may have had memory enough, and cannot go back
+            raise ModelError(
+                f"{self.name}: out of memory: cut it across more GPUs, or give a smaller --dtype"
+            ) from error
         budget = engine.token_budget // 2
         if budget < _MIN_BUDGET:
             raise ModelError(

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from unslant.models.base import Cost, Encoded
+from unslant.models.hf.cut import is_cut
 from unslant.models.hf.engine import PlainEngine
 
 PROMPTS = 16
@@ -45,9 +46,9 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement | None:
     """Compare a model in half precision with a copy of it in float32, both on whole prompts.
 
     Returns:
-        None where a float32 copy does not fit in the memory that is free, or the model is quantised.
+        None where a float32 copy does not fit in the memory that is free, or the model is quantised or cut.
     """
-    if getattr(model, "is_quantized", False) or not _fits(model):
+    if getattr(model, "is_quantized", False) or is_cut(model) or not _fits(model):
         return None
     try:
         wide = copy.deepcopy(model).float()

@@ -8,7 +8,7 @@ from itertools import islice
 
 from unslant.metrics.order_curve import set_names
 from unslant.models import Cost, ScoringModel
-from unslant.models.base import Encoded, ResumableModel, is_resumable
+from unslant.models.base import Encoded, TokenizingModel, tokenizes
 from unslant.models.stored import unwrapped
 from unslant.presentations import Asked, Presentation, ShotChooser, orders_for
 from unslant.prompts import Elicitation, Prompt
@@ -49,7 +49,7 @@ def ordinary_cost(
     """
     local, questions = unwrapped(model), list(questions)
     every = questions if whole is None else list(whole)
-    if not is_resumable(local):
+    if not tokenizes(local):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
         return round(mean * len(questions)), {}
     counter = TokenCounter(local, elicitation, shown, chooser)
@@ -75,7 +75,7 @@ def ordinary_cost(
 class TokenCounter:
     """Counts the tokens of questions under sets of orders, as an audit would compute them; runs nothing."""
 
-    def __init__(self, model: ResumableModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
+    def __init__(self, model: TokenizingModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
         self.model, self.elicitation, self.shown, self.chooser = model, elicitation, shown, chooser
         self._known: dict[Prompt, Encoded] = {}  # sets of orders have many prompts in common
 
