@@ -164,20 +164,24 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
     yield "## Time"
     words = {"seconds": "wall-clock seconds", "cpu_seconds": "CPU seconds of the process"}[clock]
     yield (
-        f"{facts['timed_questions']} questions of {facts['subject']}; median of {facts['repeats']} interleaved "
-        f"repeats, {words}; in brackets the range of the ratios. So few questions pay for the examples and for each "
-        "batch more dearly than a whole benchmark does."
+        f"Questions of {facts['subject']}; median of {facts['repeats']} interleaved repeats, {words}; in brackets the "
+        "range of the ratios. So few questions pay for the examples and for each batch more dearly than a whole "
+        "benchmark does."
     )
     yield "\n".join(f"- {key}: {value}" for key, value in facts["machine"].items())
-    lines = ["| run | shots | seconds | ordinary runs in time | tokens | ordinary runs in tokens |", "|---" * 6 + "|"]
+    lines = [
+        "| run | shots | questions | seconds | ordinary runs in time | tokens | ordinary runs in tokens |",
+        "|---" * 7 + "|",
+    ]
     for shots, runs in facts["timed"].items():
         for name, own in runs.items():
             ratios = [a[clock] / b[clock] for a, b in zip(own, runs["ordinary run"], strict=True)]
             seconds, tokens = (float(np.median([run[what] for run in own])) for what in (clock, "tokens"))
             one = float(np.median([run["tokens"] for run in runs["ordinary run"]]))
+            spread = f"{np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             lines.append(
-                f"| {name} | {shots} | {seconds:.2f} | {np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-                f" | {tokens:,.0f} | {tokens / one:.2f} |"
+                f"| {name} | {shots} | {facts['timed_questions'][shots]} | {seconds:.2f} | {spread} | {tokens:,.0f} | "
+                f"{tokens / one:.2f} |"
             )
     yield "\n".join(lines)
 
@@ -230,8 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write()
     if given.timed:
         facts |= {"machine": machine(), "clock": CLOCKS[given.clock], "repeats": given.repeats}
-        facts |= {"subject": subject, "timed_questions": given.timed}
+        facts |= {"subject": subject, "timed_questions": facts.get("timed_questions", {})}
     for shots in given.shots if given.timed else ():
+        facts["timed_questions"][str(shots)] = given.timed
         facts["timed"][str(shots)] = timed(loaded, test[subject][: given.timed], dev[subject], shots, given.repeats)
         write()
     if given.timed:

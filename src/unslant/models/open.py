@@ -85,7 +85,7 @@ BACKENDS: dict[str, Backend] = {
         {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
         _LOADED | _LARGE | _RAY | _IN_PARTS | {"connections"},
         copies="unslant.scale.ray:open_ray",
-        parts="unslant.models.hf.tensor_parallel:open_tensor_parallel",
+        parts="unslant.scale.tensor_parallel:open_tensor_parallel",
         open_weights=True,
     ),
     "http": Backend(

@@ -9,19 +9,17 @@ a time; when an actor dies, another is started, and only what had not arrived is
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from unslant.errors import InputError, ModelError, first_line
 from unslant.extras import needed
-from unslant.models.base import Cost, Encoded, Scored
-from unslant.models.hf.precision import PROMPTS, spread
+from unslant.models.base import Encoded
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import Address, ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.scale.ray_pool import Pool, Unit, by_question, cut
+from unslant.scale.replica import About, Elsewhere, Part
 
 _SHARE = 0.5
 """Of an actor's part of the CPUs, what Ray is asked for: who takes all of them lets other work wait for ever."""
@@ -31,10 +29,11 @@ _HANDED_ON = ("TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZ
 """Variables of this process's environment that every replica gets."""
 
 
-class RayModel:
+class RayModel(Elsewhere):
     """A local model in several copies on a Ray cluster; see :mod:`unslant.models.open`.
 
-    Its identity and its scores (rounding apart) are those of the same model in this process, so both share a store.
+    Its identity and its scores (rounding apart) are those of the same model in this process, so both share a
+    store. That all copies have this identity is checked.
 
     Args:
         address: the model; the fields ``ray``, ``ray_actors`` and ``ray_gpus`` of its options say where it runs.
@@ -45,37 +44,21 @@ class RayModel:
     """
 
     def __init__(self, address: Address) -> None:
+        super().__init__()
         self._ray = needed("ray", "--ray")
         _connect(self._ray, str(address.options.ray))
         size, resources, threads = _actors(self._ray, address.options)
         self._pool = Pool(self._ray, address, size, resources, threads)
-        self.cost = Cost()
-        self._sample: list[Encoded] = []
-        self._spelling: set[str] = set()
 
     @property
-    def name(self) -> str:
-        return self._pool.about.name
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """That of the replicas, which is checked to be the same in all; see :mod:`unslant.models.hf.identity`."""
-        return self._pool.about.identity
-
-    @property
-    def engine(self) -> str:
-        """``tree`` or ``plain``: what scores in the replicas."""
-        return self._pool.about.engine
+    def about(self) -> About:
+        """What the first replica said of itself."""
+        return self._pool.about
 
     @property
     def copies(self) -> int:
         """How many replicas there are."""
         return self._pool.size
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return self._pool.about.parameters
 
     @property
     def waiting(self) -> str:
@@ -88,34 +71,13 @@ class RayModel:
         found: dict[str, object] = self._pool.ask_one("facts", self._sample, frozenset(self._spelling))
         return found
 
-    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
-        """Token ids of the prompts.
-
-        Raises:
-            ModelError: naming the group of a prompt that is too long.
-        """
-        started = time.perf_counter()
+    def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         units = cut(by_question(prompts, range(len(prompts))), lambda own: len(own), self._pool.size, _LEAST_ENCODED)
-        found: dict[int, Encoded] = {}
-        for part in self._pool.run(
+        return self._pool.run(
             units, lambda actor, unit: actor.encode.remote([prompts[i] for i in unit.members]), prompts
-        ):
-            found.update(part.results)
-            self._spelling |= part.spelling
-        encoded = [found[i] for i in range(len(prompts))]
-        self._sample += spread(encoded, PROMPTS - len(self._sample))
-        self.cost.seconds += time.perf_counter() - started
-        return encoded
+        )
 
-    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """See :class:`~unslant.models.base.TokenizingModel`; ``cost.seconds`` is the time that passes here."""
-        encoded = self.encode(prompts) if encoded is None else encoded
-        if not prompts:
-            return
-        since = time.perf_counter()
-        plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
-        self.cost += Cost(tokens_plain=plain, tokens_baqckv=baqckv)
-
+    def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
         def distinct(own: Sequence[int]) -> int:
             return other_costs([encoded[i] for i in own], [prompts[i].group for i in own])[1]
 
@@ -123,14 +85,8 @@ class RayModel:
             return actor.score.remote([prompts[i].group for i in unit.members], [encoded[i] for i in unit.members])
 
         questions = by_question(prompts, range(len(prompts)))
-        for part in self._pool.run(
-            cut(questions, distinct, self._pool.size, self._pool.about.token_budget), ask, prompts
-        ):
-            now = time.perf_counter()
-            self.cost += replace(part.cost, tokens_plain=0, tokens_baqckv=0, seconds=now - since)
-            since = now
-            for position, logprobs in part.results:
-                yield Scored(position, logprobs)
+        units = cut(questions, distinct, self._pool.size, self.about.token_budget)
+        return self._pool.run(units, ask, prompts)
 
 
 def open_ray(address: Address) -> RayModel:

@@ -7,15 +7,14 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from unslant.errors import ModelError, UnslantError, first_line
-from unslant.models.base import Cost, Encoded, Scored
 from unslant.models.options import Address
 from unslant.prompts.prompt import Prompt
+from unslant.scale.replica import About, Part, Replica
 from unslant.store.identity import known_as
 
 DEATHS = 4
@@ -25,103 +24,6 @@ _LOOK = 0.5
 _PARTS = 2
 """A unit is one of so many parts of an actor's share of what is left."""
 _MEMORY = "the usual cause is memory: give fewer --ray-actors"
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a replica says of itself; see :class:`~unslant.models.hf.model.TransformersModel`."""
-
-    name: str
-    identity: dict[str, str]
-    engine: str
-    parameters: int
-    token_budget: int
-    warned: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Part:
-    """Some of what a unit brings.
-
-    Attributes:
-        results: token ids or log-probabilities of prompts, by position in the unit.
-        cost: what these cost.
-        spelling: groups whose prompts spell special tokens.
-    """
-
-    results: list[tuple[int, Any]]
-    cost: Cost = field(default_factory=Cost)
-    spelling: frozenset[str] = frozenset()
-
-
-class Replica:
-    """A copy of the model; runs as an actor, in a process of its own.
-
-    Args:
-        threads: of torch.
-        folder: that relative paths start from.
-    """
-
-    def __init__(self, address: Address, threads: int, folder: str) -> None:
-        self._failed: UnslantError | None = None
-        with suppress(OSError):  # another machine may not have it, nor need it
-            os.chdir(folder)
-        try:
-            import torch
-
-            from unslant.models.hf.loading import open_local
-
-            torch.set_num_threads(threads)
-            with warnings.catch_warnings(record=True) as warned:
-                self._model = open_local(address)
-            self._warned = tuple(str(warning.message) for warning in warned)
-        except UnslantError as error:  # told when it is asked: of what is raised here, Ray keeps the text
-            self._failed = error
-
-    def about(self) -> About:
-        if self._failed:
-            raise self._failed
-        model = self._model
-        return About(model.name, dict(model.identity), model.engine, model.parameters, model.token_budget, self._warned)
-
-    def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        """The model's facts, as if it alone had been asked."""
-        self._model.sample = list(sample)
-        self._model.encoder.spelling |= spelling
-        return self._model.facts
-
-    def encode(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
-        """Token ids of the prompts."""
-        found = self._model.encode(prompts)
-        groups = {prompt.group for prompt in prompts}
-        yield Part(list(enumerate(found)), spelling=frozenset(self._model.encoder.spelling & groups))
-
-    def score(self, groups: Sequence[str], encoded: Sequence[Encoded]) -> Iterator[Part]:
-        """Log-probabilities of the candidates, a forward pass at a time.
-
-        Args:
-            groups: of the prompts, whose texts are not needed any more.
-        """
-        prompts = [Prompt("", (), group=group) for group in groups]
-        passes, before = _Passes(), self._model.cost.copy()
-        for _ in self._model.score_encoded(prompts, encoded, passes):
-            if passes.results:
-                now = self._model.cost.copy()
-                yield Part(passes.results, now - before)
-                passes.results, before = [], now
-
-
-class _Passes:
-    """A journal that holds what the last forward passes brought."""
-
-    def __init__(self) -> None:
-        self.results: list[tuple[int, Any]] = []
-
-    def state(self, stretch: str) -> bytes:
-        return b""
-
-    def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
-        self.results += [(one.index, one.logprobs) for one in results]
 
 
 @dataclass(eq=False, slots=True)

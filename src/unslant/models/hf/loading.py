@@ -62,7 +62,7 @@ def load_model(
             ``sequential`` (see transformers); by default all are on one ``device``.
         bits: 4 (NF4) or 8 (LLM.int8()): quantise the weights with bitsandbytes as they are loaded.
         tensor_parallel: load the part of so many that is this process's; torch's process group must stand
-            (:mod:`unslant.models.hf.tensor_parallel` does it all).
+            (:mod:`unslant.scale.tensor_parallel` does it all).
 
     Raises:
         ModelError: if model, tokenizer or adapter cannot be found or loaded, weights are missing or left over, or do

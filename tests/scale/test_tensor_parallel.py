@@ -22,6 +22,7 @@ from unslant import InputError, ModelError, audit, open_model
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.models.stored import StoredModel
+from unslant.prompts import Prompt
 from unslant.reference import reference_path
 from unslant.store import Store
 
@@ -110,14 +111,30 @@ def test_work_that_is_given_up_leaves_the_processes_in_step(cut: Any) -> None:
 
 @pytest.mark.thorough
 def test_a_process_that_ends_is_named(cut: Any) -> None:
-    with pytest.raises(ModelError, match="one model at a time"):
-        open_model("fair", tensor_parallel=2)
-    (pid,) = parts_of(os.getpid())
     running = cut.score(PROMPTS)
     next(running)
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(ModelError, match=r"fair: process 2 of 2 ended \(without a word\).*give the same command again"):
+    os.kill(parts_of(os.getpid())[1], signal.SIGKILL)
+    with pytest.raises(ModelError, match=r"fair: process 2 of 2 ended \(without a word\).*until then is stored"):
         list(running)
+    with pytest.raises(ModelError, match="have been stopped: open it again"):
+        list(cut.score(PROMPTS))
+    assert not parts_of(os.getpid())
+
+
+@pytest.mark.thorough
+def test_a_prompt_that_is_too_long_is_named_and_the_next_call_works(cut: Any) -> None:
+    with pytest.raises(ModelError, match="question 'long': its prompt has"):
+        list(cut.score([Prompt("word " * 5_000, (" A",), group="long")]))
+    assert len(list(cut.score(PROMPTS[:3]))) == 3
+
+
+@pytest.mark.thorough
+def test_two_models_are_cut_at_once(cut: Any) -> None:
+    other: Any = open_model("prefers-a", tensor_parallel=2)
+    try:
+        assert apart(cut, other) > 0.1
+    finally:
+        other.close()
 
 
 @pytest.mark.thorough

@@ -1,0 +1,187 @@
+"""A model whose weights are in other processes: what runs in those, and what is alike of them in this one."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unslant.errors import UnslantError
+from unslant.models.base import Cost, Encoded, Scored
+from unslant.models.hf.precision import PROMPTS, spread
+from unslant.models.hf.tree import other_costs
+from unslant.models.options import Address
+from unslant.prompts.prompt import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a replica says of itself; see :class:`~unslant.models.hf.model.TransformersModel`."""
+
+    name: str
+    identity: dict[str, str]
+    engine: str
+    parameters: int
+    token_budget: int
+    warned: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Part:
+    """Some of what a unit brings.
+
+    Attributes:
+        results: token ids or log-probabilities of prompts, by position in the unit.
+        cost: what these cost.
+        spelling: groups whose prompts spell special tokens.
+    """
+
+    results: list[tuple[int, Any]]
+    cost: Cost = field(default_factory=Cost)
+    spelling: frozenset[str] = frozenset()
+
+
+class Replica:
+    """A model, or this process's part of one, in a process of its own.
+
+    Args:
+        threads: of torch.
+        folder: that relative paths start from.
+    """
+
+    def __init__(self, address: Address, threads: int, folder: str) -> None:
+        self._failed: UnslantError | None = None
+        with suppress(OSError):  # another machine may not have it, nor need it
+            os.chdir(folder)
+        try:
+            import torch
+
+            from unslant.models.hf.loading import open_local
+
+            torch.set_num_threads(threads)
+            with warnings.catch_warnings(record=True) as warned:
+                self._model = open_local(address)
+            self._warned = tuple(str(warning.message) for warning in warned)
+        except UnslantError as error:  # told when it is asked: of what is raised here, Ray keeps the text
+            self._failed = error
+
+    def about(self) -> About:
+        if self._failed:
+            raise self._failed
+        model = self._model
+        return About(model.name, dict(model.identity), model.engine, model.parameters, model.token_budget, self._warned)
+
+    def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
+        """The model's facts, as if it alone had been asked."""
+        self._model.sample = list(sample)
+        self._model.encoder.spelling |= spelling
+        return self._model.facts
+
+    def encode(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
+        """Token ids of the prompts."""
+        found = self._model.encode(prompts)
+        groups = {prompt.group for prompt in prompts}
+        yield Part(list(enumerate(found)), spelling=frozenset(self._model.encoder.spelling & groups))
+
+    def score(self, groups: Sequence[str], encoded: Sequence[Encoded]) -> Iterator[Part]:
+        """Log-probabilities of the candidates, a forward pass at a time.
+
+        Args:
+            groups: of the prompts, whose texts are not needed any more.
+        """
+        prompts = [Prompt("", (), group=group) for group in groups]
+        passes, before = _Passes(), self._model.cost.copy()
+        for _ in self._model.score_encoded(prompts, encoded, passes):
+            if passes.results:
+                now = self._model.cost.copy()
+                yield Part(passes.results, now - before)
+                passes.results, before = [], now
+
+
+class _Passes:
+    """A journal that holds what the last forward passes brought."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[int, Any]] = []
+
+    def state(self, stretch: str) -> bytes:
+        return b""
+
+    def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
+        self.results += [(one.index, one.logprobs) for one in results]
+
+
+class Elsewhere:
+    """A scoring model whose weights are in replicas; see :mod:`unslant.models.base`."""
+
+    def __init__(self) -> None:
+        self.cost = Cost()
+        self._sample: list[Encoded] = []
+        self._spelling: set[str] = set()
+
+    @property
+    def about(self) -> About:
+        """What the replicas say of themselves."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See :mod:`unslant.models.hf.identity`."""
+        return self.about.identity
+
+    @property
+    def engine(self) -> str:
+        """``tree`` or ``plain``: what scores in the replicas."""
+        return self.about.engine
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return self.about.parameters
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+        """Token ids of the prompts.
+
+        Raises:
+            ModelError: naming the group of a prompt that is too long.
+        """
+        started = time.perf_counter()
+        found: dict[int, Encoded] = {}
+        for part in self._encoding(prompts):
+            found.update(part.results)
+            self._spelling |= part.spelling
+        encoded = [found[i] for i in range(len(prompts))]
+        self._sample += spread(encoded, PROMPTS - len(self._sample))
+        self.cost.seconds += time.perf_counter() - started
+        return encoded
+
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        """See :class:`~unslant.models.base.TokenizingModel`; ``cost.seconds`` is the time that passes here."""
+        encoded = self.encode(prompts) if encoded is None else encoded
+        if not prompts:
+            return
+        since = time.perf_counter()
+        plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
+        self.cost += Cost(tokens_plain=plain, tokens_baqckv=baqckv)
+        for part in self._scoring(prompts, encoded):
+            now = time.perf_counter()
+            self.cost += replace(part.cost, tokens_plain=0, tokens_baqckv=0, seconds=now - since)
+            since = now
+            for position, logprobs in part.results:
+                yield Scored(position, logprobs)
+
+    def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
+        """Token ids, as replicas send them, with positions among all prompts."""
+        raise NotImplementedError
+
+    def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
+        """Log-probabilities, in the same way."""
+        raise NotImplementedError

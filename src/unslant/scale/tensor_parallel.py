@@ -1,0 +1,265 @@
+"""A local model whose layers are cut across the GPUs of a machine, which compute every pass together.
+
+The cutting is transformers' tensor parallelism, which takes one process for each GPU. All of them are handed the same
+calls, and run the same code on the same prompts, in step; the first one answers. What the parts have to tell each other
+goes through torch: NCCL between GPUs, else gloo.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import IO, Any
+
+import torch
+
+from unslant.errors import InputError, ModelError, UnslantError
+from unslant.models.base import Encoded
+from unslant.models.hf.loading import check_loads, config_of
+from unslant.models.options import Address
+from unslant.prompts.prompt import Prompt
+from unslant.scale.replica import About, Elsewhere, Part, Replica
+
+_PATIENCE = timedelta(hours=2)
+"""How long one process waits for another: they load at different speeds. One that has died is noticed at once."""
+
+_LAST_WORDS = 5
+"""Seconds that the first part has to tell what all have come upon."""
+
+
+class TensorParallelModel(Elsewhere):
+    """A local model cut across processes; see :mod:`unslant.models.open`.
+
+    Scores equal those of one process to float tolerance. The identity says into how many parts it is cut.
+
+    Args:
+        address: the model; ``tensor_parallel`` of its options is the number of parts.
+
+    Raises:
+        InputError: if the machine has fewer GPUs than parts.
+        ModelError: if the model cannot be loaded, or cut into so many parts.
+    """
+
+    def __init__(self, address: Address) -> None:
+        super().__init__()
+        self.size = int(address.options.tensor_parallel or 1)
+        if torch.cuda.is_available() and self.size > (there := torch.cuda.device_count()):
+            raise InputError(f"--tensor-parallel {self.size}: there are {there} GPUs here; give fewer")
+        check_loads(address)
+        _check_divides(address.model, config_of(address), self.size)
+        self._parts = _Parts(address, self.size)
+        self._end = weakref.finalize(self, self._parts.end)
+        try:
+            self._about: About = self._parts.ask("about")
+        except UnslantError:
+            self.close()
+            raise
+        for text in self._about.warned:
+            warnings.warn(text, stacklevel=2)
+
+    def close(self) -> None:
+        """End the processes; nothing can be asked any more."""
+        self._end()
+
+    @property
+    def about(self) -> About:
+        """What the first part said of itself."""
+        return self._about
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See :mod:`unslant.models.hf.identity`; and ``tensor parallel``, the number of parts."""
+        return {**self._about.identity, "tensor parallel": str(self.size)}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """See :class:`~unslant.models.hf.model.TransformersModel`; how half precision agrees is not measured."""
+        found: dict[str, object] = self._parts.ask("facts", self._sample, frozenset(self._spelling), of=1)
+        return found
+
+    def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
+        return self._parts.stream("encode", prompts, of=1)
+
+    def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
+        return self._parts.stream("score", [prompt.group for prompt in prompts], encoded)
+
+
+def open_tensor_parallel(address: Address) -> TensorParallelModel:
+    """A local model cut across the GPUs of this machine; see :mod:`unslant.models.open`."""
+    return TensorParallelModel(address)
+
+
+def _check_divides(name: str, config: Any, size: int) -> None:
+    """That transformers can cut such a model into so many parts; its own error would come late, and say little.
+
+    Raises:
+        ModelError: if it cannot; the message says which numbers do.
+    """
+    text = config.get_text_config()
+    if not getattr(text, "base_model_tp_plan", None):
+        raise ModelError(
+            f"{name}: transformers has no plan for cutting a model of type {text.model_type}: use --device-map auto"
+        )
+    heads = [getattr(text, key, None) for key in ("num_attention_heads", "num_key_value_heads")]
+    common = math.gcd(*(count for count in heads if count))
+    if common % size:
+        fits = [str(n) for n in range(2, common + 1) if not common % n]
+        raise ModelError(
+            f"{name}: its {' and '.join(str(count) for count in dict.fromkeys(heads) if count)} attention heads cannot "
+            f"be cut into {size} parts: "
+            + (f"give --tensor-parallel {' or '.join(fits)}" if fits else "use --device-map auto")
+        )
+
+
+class _Parts:
+    """The processes that hold a part each, and what they are asked."""
+
+    def __init__(self, address: Address, size: int) -> None:
+        self._model, self._ended, self._dead = address.model, False, 0
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        meeting = os.environ | {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        self._words: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in range(size)]  # noqa: SIM115
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", f"from {__name__} import be_a_part; be_a_part()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL if rank else subprocess.PIPE,
+                stderr=self._words[rank],
+                env=meeting | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                start_new_session=True,  # to stop the command is this process's business
+            )
+            for rank in range(size)
+        ]
+        for rank in range(size):
+            threading.Thread(target=self._watch, args=(rank,), daemon=True).start()
+        self._tell(size, address)
+
+    def ask(self, method: str, *arguments: Any, of: int | None = None) -> Any:
+        """What the first part answers.
+
+        Args:
+            of: how many parts are asked; by default all, as they must be wherever the model computes.
+
+        Raises:
+            ModelError: if a process has ended.
+        """
+        self._tell(of, method, *arguments)
+        return self._answer()
+
+    def stream(self, method: str, *arguments: Any, of: int | None = None) -> Iterator[Part]:
+        """What comes of a call, piece by piece; no piece is made before it is wanted."""
+        self._tell(of, method, *arguments)
+        while (part := self.ask("next", of=of)) is not None:
+            yield part
+
+    def _tell(self, of: int | None, *call: Any) -> None:
+        written = pickle.dumps(call)
+        for process in self._processes[:of]:
+            with suppress(OSError, ValueError):  # it has ended, which the answer tells
+                process.stdin.write(written)  # type: ignore[union-attr]
+                process.stdin.flush()  # type: ignore[union-attr]
+
+    def _answer(self) -> Any:
+        if self._ended:
+            raise ModelError(f"{self._model}: its processes have been stopped: open it again")
+        try:
+            answer = pickle.load(self._processes[0].stdout)  # type: ignore[arg-type]
+        except (EOFError, pickle.UnpicklingError):
+            raise self._failure() from None
+        except BaseException:  # stopped while it waited: what is asked next would be answered with this
+            self.end()
+            raise
+        if isinstance(answer, UnslantError):
+            raise answer
+        return answer
+
+    def _watch(self, rank: int) -> None:
+        """End all when one does, for they would wait for it."""
+        self._processes[rank].wait()
+        if not self._ended:
+            self._ended, self._dead = True, rank
+            for process in self._processes:
+                process.kill()
+
+    def _failure(self) -> ModelError:
+        """Which process ended, and its last words."""
+        for process in self._processes:
+            process.wait()
+        words = self._words[self._dead]
+        words.seek(0)
+        lines = words.read().decode("utf-8", "replace").strip().splitlines() or ["without a word"]
+        return ModelError(
+            f"{self._model}: process {self._dead + 1} of {len(self._processes)} ended ({lines[-1].strip()}), and the "
+            "others cannot go on without it; what was scored until then is stored"
+        )
+
+    def end(self) -> None:
+        """End all."""
+        self._ended = True
+        for process in self._processes:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe:
+                    with suppress(OSError):  # something was still to be written
+                        pipe.close()
+
+
+def be_a_part() -> None:
+    """What the processes do: every call, until the one that started them is gone."""
+    rank, answers = int(os.environ["RANK"]), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever libraries print is no answer
+    calls: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(calls,), daemon=True).start()
+    model, running = _part(calls.get()[0], rank), iter(())
+    while True:
+        method, *arguments = calls.get()
+        try:
+            if method in ("encode", "score"):
+                running = getattr(model, method)(*arguments)
+                continue
+            answer = next(running, None) if method == "next" else getattr(model, method)(*arguments)
+        except UnslantError as error:
+            answer = error
+        if rank and isinstance(answer, UnslantError):  # the first part tells the same, or waits for this one
+            time.sleep(_LAST_WORDS)
+            print(answer, file=sys.stderr, flush=True)
+            os._exit(1)
+        if rank == 0:
+            pickle.dump(answer, answers)
+            answers.flush()
+
+
+def _listen(calls: SimpleQueue[Any]) -> None:
+    """Read calls; end with the process that they come from, even in the middle of a pass."""
+    with suppress(EOFError):
+        while True:
+            calls.put(pickle.load(sys.stdin.buffer))
+    os._exit(0)
+
+
+def _part(address: Address, rank: int) -> Replica:
+    """This process's part of the model, once all processes have met."""
+    cuda, size = torch.cuda.is_available(), int(os.environ["WORLD_SIZE"])
+    if cuda:
+        torch.cuda.set_device(rank)
+    torch.distributed.init_process_group(
+        "nccl" if cuda else "gloo", timeout=_PATIENCE, device_id=torch.device("cuda", rank) if cuda else None
+    )
+    threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, len(os.sched_getaffinity(0)) // size))
+    return Replica(address, threads, os.getcwd())
