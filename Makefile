@@ -9,12 +9,15 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
 
-test: lint types
+test: .venv/test.stamp
+	$(MAKE) --no-print-directory --jobs 3 lint types unit
+
+unit: .venv/test.stamp
 	$(PYTEST) -m "not thorough and not slow and not real"
 
 test-thorough: .venv/test.stamp

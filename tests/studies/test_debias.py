@@ -51,6 +51,7 @@ def test_vote_leaves_no_bias_and_finds_what_is_known(result: DebiasResult) -> No
         assert voted.measures[name].value == pytest.approx(0, abs=1e-30)
     assert voted.measures["accuracy"].value == 1
     assert voted.constructed == ("pbm", "fr", "acc_std")
+    assert voted.chance == pytest.approx((15 / 4 + 5 / 3) / 20)
     assert all(math.isnan(voted.measures[name].low) for name in voted.constructed)
     assert voted.change["pbm"].relative.value == pytest.approx(-1)
     assert voted.change["pbm"].difference.n == len(KNOWN)

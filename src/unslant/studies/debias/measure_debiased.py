@@ -129,6 +129,12 @@ class Measured:
     estimates: Mapping[str, Estimate]
     constructed: tuple[str, ...] = ()
 
+    @property
+    def chance(self) -> float:
+        """Share of options that are right, mean over questions with an answer; nan without any."""
+        known = self.questions.chance[self.scores.has_answer]
+        return float(known.mean()) if len(known) else math.nan
+
 
 def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool = False) -> Measured:
     """Compute the compared measures only.

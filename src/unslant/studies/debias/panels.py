@@ -52,8 +52,11 @@ def page(result: DebiasResult) -> Page:
 def headline(result: DebiasResult) -> str:
     """What the method with the most accuracy does to accuracy and PBM; see :func:`_told_of`."""
     told, models = _told_of(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
-    base = [entry.measures["accuracy"] for entry in result.entries if entry.method == "none"]
-    start = f"; undebiased accuracy {with_interval(base[0], METRICS['accuracy'])}" if len(base) == 1 else ""
+    base = [entry for entry in result.entries if entry.method == "none"]
+    start = ""
+    if len(base) == 1:
+        start = f"; undebiased accuracy {with_interval(base[0].measures['accuracy'], METRICS['accuracy'])}"
+        start += f", chance {base[0].chance:.3f}" if math.isfinite(base[0].chance) else ""
     if not told:
         return f"{models}: no difference to the undebiased model is defined{start}"
     first = f"most accurate of {len(told)} methods is {told[0]}" if len(told) > 1 else told[0]

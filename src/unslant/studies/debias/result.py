@@ -44,6 +44,7 @@ class Entry(Jsonable):
         measures: :data:`MEASURES` and raw ``ckld``.
         change: of :data:`MEASURES` from the undebiased model, on the same questions.
         constructed: measures that are 0 by construction: the answer is the same however options are listed.
+        chance: share of options that are right, mean over questions.
         draws: mean and standard deviation of measures over draws of the estimation questions (PriDe).
     """
 
@@ -56,6 +57,7 @@ class Entry(Jsonable):
     change: Mapping[str, Change]
     constructed: tuple[str, ...]
     spent: Spent
+    chance: float = math.nan
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

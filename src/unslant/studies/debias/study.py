@@ -207,6 +207,7 @@ class _Run:
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
             ),
+            chance=found.chance,
             notes=debiaser.notes(questions),
         )  # fmt: skip
         return entry, found
