@@ -118,7 +118,9 @@ def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], sho
     """What an audit asked, and what it computed, until it knew its numbers to this half-width."""
     model = open_model(given.model, dtype=given.dtype)
     asked = [question for questions in test.values() for question in questions]
-    found = audit(model, asked, shots=shots, shots_from=given.dev, until=given.until, progress=told_of)
+    found = audit(
+        model, asked, shots=shots, shots_from=given.dev, shots_by_subject=True, until=given.until, progress=told_of
+    )
     told = {key: value for key, value in found.meta["until"].items() if key != "path"}
     mean = found.metrics.means.expected_accuracy
     told |= {"ordinary": found.cost.tokens_ordinary, "seconds": found.cost.seconds, "dtype": given.dtype}

@@ -153,7 +153,7 @@ class Slots:
         return Fault(429, headers={"Retry-After": "0.01"}) if late else Fault(body=REPLY)
 
 
-@pytest.mark.parametrize("connections", [1, 12])
+@pytest.mark.parametrize("connections", [pytest.param(1, marks=pytest.mark.thorough), 12])
 def test_requests_under_way_adapt_to_what_the_server_refuses(connections: int) -> None:
     slots = Slots(3)
     prompts = [Prompt(f"Question {i}?", (" A", " B"), group=f"q{i % 40}") for i in range(120)]

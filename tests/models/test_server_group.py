@@ -123,6 +123,7 @@ def test_what_is_wrong_with_a_request_is_no_servers_fault() -> None:
             scores(group(*servers))
 
 
+@pytest.mark.thorough
 def test_scores_of_a_group_are_stored(tmp_path: Any) -> None:
     servers = [FaultServer(reply, about("x")) for _ in range(2)]
     with ExitStack() as stack, Store(tmp_path / "store.sqlite3") as store:

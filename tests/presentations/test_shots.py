@@ -99,3 +99,26 @@ def test_too_few_without_the_question_itself():
     assert len(chooser.of(OUTSIDE)) == 3
     with pytest.raises(InputError, match="too few are left without question 'q01' itself: use fewer shots"):
         chooser.of(POOL[1])
+
+
+def test_by_subject_examples_are_of_the_subject_and_the_same_for_all_of_it():
+    pool = [replace(question, subject="law" if i % 2 else "art") for i, question in enumerate(POOL)]
+    chooser = ShotChooser(pool, 4, by_subject=True)
+    for subject in ("law", "art"):
+        asked = [replace(OUTSIDE, id=f"{subject}{i}", subject=subject) for i in range(3)]
+        chosen = {tuple(ids(chooser.of(question))) for question in asked}
+        assert len(chosen) == 1
+        assert {int(name[1:]) % 2 for name in next(iter(chosen))} == {int(subject == "law")}
+    inside = chooser.of(pool[1])
+    assert "q01" not in ids(inside)
+    assert len(set(ids(inside))) == 4
+
+
+def test_by_subject_without_enough_of_it_names_the_subject():
+    pool = [replace(question, subject="art") for question in POOL]
+    chooser = ShotChooser(pool, 4, by_subject=True)
+    with pytest.raises(InputError, match=r"4 worked examples of subject 'law' wanted, but only 0 of its questions"):
+        chooser.of(replace(OUTSIDE, subject="law"))
+    with pytest.raises(InputError, match=r"question 'new' has no subject; name its column with --field subject=COLUMN"):
+        chooser.of(OUTSIDE)
+    assert ShotChooser(pool, 0, by_subject=True).of(OUTSIDE) == ()

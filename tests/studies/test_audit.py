@@ -149,6 +149,22 @@ def test_worked_examples_never_show_the_question_itself() -> None:
         assert len(stems) == len(set(stems)) == (1 if "Select an answer choice" in prompt.text else 4)
 
 
+def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
+    model = when_unsure({"A": 6.0})
+    found = audit(model, QUESTIONS, shots=2, shots_by_subject=True)
+    subject_of = {question.stem: question.subject for question in QUESTIONS}
+    stems = [
+        [line.removeprefix("Question: ") for line in prompt.text.splitlines() if line.startswith("Question: ")]
+        for prompt in model.seen
+    ]
+    assert all(len({subject_of[stem] for stem in shown if stem in subject_of}) <= 1 for shown in stems)
+    assert {len(shown) for shown in stems} >= {3}
+    assert found.meta["settings"]["shots_by_subject"] is True
+    assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).meta["settings"]
+    with pytest.raises(InputError, match="17 worked examples of subject 's[012]' wanted"):
+        audit(model, QUESTIONS, shots=17, shots_by_subject=True)
+
+
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [

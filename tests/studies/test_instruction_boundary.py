@@ -321,7 +321,14 @@ def test_the_instruction_is_polished_once_for_each_kind(run):
 
 @pytest.mark.parametrize(
     "polished",
-    ["A", "none", "", "Unknown.", "I'm sorry, I can't help with that.", "True, False or Unknown? " * 9, None],
+    [
+        "A",
+        None,
+        *(
+            pytest.param(text, marks=pytest.mark.thorough)
+            for text in ("none", "", "Unknown.", "I'm sorry, I can't help with that.", "True, False or Unknown? " * 9)
+        ),
+    ],
 )
 def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
     asked = []

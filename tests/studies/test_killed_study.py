@@ -18,7 +18,9 @@ BOUNDARY = ["study", "instruction-boundary", "URL#m", "--settings", "vanilla,rea
 BOUNDARY += ["--temperature", "0"]
 
 
-@pytest.mark.parametrize("words", [UNBIASED, PROBE], ids=["unbiased", "probe"])
+@pytest.mark.parametrize(
+    "words", [UNBIASED, pytest.param(PROBE, marks=pytest.mark.thorough)], ids=["unbiased", "probe"]
+)
 def test_killed_at_a_few_requests(tmp_path: Path, words: list[str]) -> None:
     kill_and_resume(words, tmp_path, kills=1, seed=3)
 

@@ -18,8 +18,9 @@ class ShotChooser:
     """Chooses ``k`` worked examples for every question of a run.
 
     By default all questions have the same examples, so that prompts share their beginning; a question that is one of
-    them, or has the same wording, gets the next in line instead. The right answers are spread evenly over the
-    positions, so that the examples favour no position.
+    them, or has the same wording, gets the next in line instead. By subject, those of one subject have the same ones,
+    of this subject, as in published scores of MMLU. The right answers are spread evenly over the positions, so that
+    the examples favour no position.
 
     Only questions with exactly one right option and no pinned ones are used. The choice depends on the seed and on the
     ids in the pool, not on the order of the pool.
@@ -28,6 +29,7 @@ class ShotChooser:
         pool: questions to choose from, with distinct ids; may include the questions of the run.
         k: examples for each question, 0 or more.
         per_question: draw other examples for every question, seeded by its id.
+        by_subject: draw them among the questions of its subject.
 
     Raises:
         InputError: if the pool has too few usable questions.
@@ -41,32 +43,48 @@ class ShotChooser:
         *,
         alphabet: tuple[str, ...] = ALPHABETS["A"],
         per_question: bool = False,
+        by_subject: bool = False,
     ) -> None:
         self.k, self.seed, self.alphabet, self.per_question = k, seed, alphabet, per_question
+        self.by_subject = by_subject
         self._usable = sorted((q for q in pool if len(q.answers) == 1 and not q.pinned), key=lambda q: q.id)
         if len(self._usable) < k:
             raise InputError(
                 f"{k} worked examples wanted, but only {len(self._usable)} of {len(pool)} questions to choose from "
                 "have exactly one right option and no pinned ones: use fewer shots or another file"
             )
-        self._line = [] if per_question else list(self._draw(question_rng("", seed, "shots")))
+        self._groups: dict[str, list[Question]] = {} if by_subject else {"": self._usable}
+        for question in self._usable if by_subject else ():
+            self._groups.setdefault(question.subject, []).append(question)
+        self._lines: dict[str, list[Question]] = {}
 
-    def _draw(self, rng: random.Random) -> Iterator[Question]:
-        """All usable questions in random order, drawn one by one because few are needed."""
-        drawn: set[int] = set()
-        while len(drawn) < len(self._usable):
-            i = rng.randrange(len(self._usable))
-            if i not in drawn:
-                drawn.add(i)
-                yield self._usable[i]
+    def _line(self, question: Question) -> Iterator[Question]:
+        """All that it may be shown, in the order in which they are taken."""
+        group = question.subject if self.by_subject else ""
+        if self.k and self.by_subject and not group:
+            raise InputError(
+                f"--shots-by-subject: question {question.id!r} has no subject; name its column with "
+                "--field subject=COLUMN, or leave the option out"
+            )
+        usable = self._groups.get(group, [])
+        if len(usable) < self.k:
+            raise InputError(
+                f"{self.k} worked examples of subject {group!r} wanted, but only {len(usable)} of its questions to "
+                "choose from have exactly one right option and no pinned ones: use fewer shots or another file"
+            )
+        if self.per_question:
+            return _drawn(usable, question_rng(question.id, self.seed, "shots"))
+        if group not in self._lines:
+            self._lines[group] = list(_drawn(usable, question_rng(group, self.seed, "shots")))
+        return iter(self._lines[group])
 
     def of(self, question: Question) -> tuple[Presentation, ...]:
         """The examples to show before ``question``, from first to last.
 
         Raises:
-            InputError: if too few are left without the question itself.
+            InputError: if too few are left without the question itself, or too few are of its subject.
         """
-        line = self._draw(question_rng(question.id, self.seed, "shots")) if self.per_question else iter(self._line)
+        line = self._line(question)
         chosen = list(itertools.islice(line, self.k))
         spare = (shot for shot in line if not _same(shot, question))
         for place, shot in enumerate(chosen):
@@ -95,6 +113,16 @@ class ShotChooser:
             order.insert(position, gold)
             shots.append(present(shot, order, self.alphabet, kind="shot"))
         return tuple(shots)
+
+
+def _drawn(usable: Sequence[Question], rng: random.Random) -> Iterator[Question]:
+    """All of them in random order, drawn one by one because few are needed."""
+    drawn: set[int] = set()
+    while len(drawn) < len(usable):
+        i = rng.randrange(len(usable))
+        if i not in drawn:
+            drawn.add(i)
+            yield usable[i]
 
 
 def _same(a: Question, b: Question) -> bool:

@@ -34,8 +34,9 @@ from unslant.models import ModelOptions as ModelOptions
 from unslant.scale.options import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
+    from unslant.presentations import ShotChooser
     from unslant.prompts import Writer
-    from unslant.questions import QuestionSet
+    from unslant.questions import Question, QuestionSet
 
 DEFAULT_MODEL = "prefers-a"
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
@@ -286,6 +287,30 @@ class ShotOptions(Options):
     """Worked examples before each question."""
     shots_from: Pool | None = None
     """Source of the worked examples; by default the question set itself (never the question asked)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseShotsOptions(ShotOptions, LoadOptions):
+    """Worked examples, the same for many questions."""
+
+    shots_by_subject: bool = False
+    """Worked examples of the question's own subject, as in published scores of MMLU."""
+
+    def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "ShotChooser":
+        """Chooses the worked examples of a run.
+
+        Raises:
+            InputError: if there are too few.
+        """
+        from unslant.presentations import ShotChooser, parse_labels
+
+        pool = (self.pool(self.shots_from) or questions).questions
+        alphabet = alphabet or parse_labels("A")
+        return ShotChooser(pool, self.shots, self.seed, alphabet=alphabet, by_subject=self.shots_by_subject)
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """See :meth:`Options.recorded`."""
+        return super().recorded(*left_out, *["shots_by_subject"] * (not self.shots_by_subject))
 
 
 @dataclass(frozen=True, kw_only=True)

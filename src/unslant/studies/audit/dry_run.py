@@ -8,7 +8,7 @@ from statistics import fmean
 
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
-from unslant.presentations import ShotChooser, parse_labels
+from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Decision, Prompt
 from unslant.reports.numbers import count
 from unslant.studies.audit.settings import AuditSettings
@@ -36,9 +36,8 @@ def estimate(
     in_words = settings.elicit == "generate"
     address = address_of(model, models, ("generate",) if in_words else ("score",))
     found = settings.sampled(settings.load(questions))
-    pool = (settings.pool(settings.shots_from) or found).questions
     alphabet, writer = parse_labels(settings.labels), settings.writer()
-    chooser = ShotChooser(pool, settings.shots, settings.seed, alphabet=alphabet)
+    chooser = settings.chooser(found, alphabet)
     length, how = _lengths(address.model if not address.scheme else "")
     if not in_words:
         from unslant.studies.audit.presented import audit_presentations

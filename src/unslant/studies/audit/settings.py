@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
-from unslant.studies.options import ElicitOptions, ScoredLabelOptions, ShotOptions
+from unslant.studies.options import ChooseShotsOptions, ElicitOptions, ScoredLabelOptions
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
 """Fields that say nothing where labels are scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditSettings(ShotOptions, ScoredLabelOptions, ElicitOptions):
+class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     """How the questions are asked; see :func:`unslant.audit`."""
 
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}

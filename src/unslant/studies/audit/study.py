@@ -131,7 +131,7 @@ def prepared(
         InputError: if questions, labels, orders or worked examples do not go together: here, not on the way.
     """
     alphabet, seed = parse_labels(chosen.labels), chosen.seed
-    chooser = ShotChooser((chosen.pool(chosen.shots_from) or found).questions, chosen.shots, seed, alphabet=alphabet)
+    chooser = chosen.chooser(found, alphabet)
     shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed, own_labels=own_labels)
     shapes: dict[tuple[int, tuple[int, ...]], int] = {}
     for question in found:

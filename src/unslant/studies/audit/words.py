@@ -98,8 +98,7 @@ def audit_in_words(
     parse_labels(chosen.labels)
     if chosen.adaptive and shards.shard:
         raise InputError("--adaptive looks at all answers before it asks further: leave out --shard")
-    pool = (chosen.pool(chosen.shots_from) or found).questions
-    planned = plan(found.questions, chosen, ShotChooser(pool, chosen.shots, chosen.seed))
+    planned = plan(found.questions, chosen, chosen.chooser(found))
     chosen.writer()  # a bad template is refused before the model is opened
     asker: ChatModel = opened(model, ("generate",))
     before = asker.cost.copy()

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from unslant.studies.options import PromptOptions, ScoredLabelOptions, ShotOptions, switch_off
+from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions, switch_off
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseRateSettings(ShotOptions, ScoredLabelOptions, PromptOptions):
+class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     """How the questions are asked; see :func:`unslant.studies.base_rate.study.base_rate`."""
 
     template: str = "base-rate"

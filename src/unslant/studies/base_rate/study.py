@@ -13,7 +13,7 @@ from unslant.asking import Asked, Progress, ask, no_progress
 from unslant.errors import InputError
 from unslant.models import ScoringModel
 from unslant.models.open import opened
-from unslant.presentations import ShotChooser, control_presentations, nvr_presentations, parse_labels, present
+from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
 from unslant.prompts import Cloze, Counterfactual, Elicitation
 from unslant.questions import EMBEDDED, Question, load_questions
 from unslant.responses import Responses, load_recorded
@@ -62,8 +62,7 @@ def base_rate_responses(
     alphabet, writer = parse_labels(chosen.labels), chosen.writer()
     elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
     found = chosen.sampled(chosen.load(questions))
-    pool = chosen.pool(chosen.shots_from) or found
-    chooser = ShotChooser(pool.questions, chosen.shots, chosen.seed, alphabet=alphabet)
+    chooser = chosen.chooser(found, alphabet)
     asked = [
         (question, presentation.with_shots(chooser.of(question)))
         for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)

@@ -9,7 +9,7 @@ from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.models import ChatModel, ScoringModel
 from unslant.models.open import check_opens, gives_replies, opened
-from unslant.presentations import ShotChooser, parse_labels
+from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED, Question, QuestionSet
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.audit.settings import AuditSettings
@@ -81,8 +81,7 @@ def check_settings(sets: Sequence[QuestionSet[Question]], chosen: AuditSettings,
             from unslant.studies.audit.words import plan
 
             parse_labels(chosen.labels)
-            pool = (chosen.pool(chosen.shots_from) or found).questions
-            plan(found.questions, chosen, ShotChooser(pool, chosen.shots, chosen.seed))
+            plan(found.questions, chosen, chosen.chooser(found))
         else:
             prepared(found, chosen)
 
