@@ -39,6 +39,13 @@ def real_model() -> str:
     return str(path)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_results(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With several workers, results that many tests look at are made by one of them."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ["UNSLANT_TEST_SHARED"] = str(tmp_path_factory.getbasetemp().parent)
+
+
 @pytest.fixture(autouse=True)
 def unslant_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of the test's own for what unslant keeps, so that the user's real one is never touched."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pickle
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
 from tests.chatting import RuleChat
 from tests.fakes import RuleModel as OrderModel
@@ -199,4 +203,25 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "annotation": _annotated,
     "training": _trained,
 }
-RESULTS = {name: cache(make) for name, make in RESULTS.items()}
+
+
+def _made_once(name: str, make: Callable[[], Describes]) -> Callable[[], Describes]:
+    """Made by the first process of a test run that needs it, and read by the others."""
+
+    @cache
+    def result() -> Describes:
+        if "UNSLANT_TEST_SHARED" not in os.environ:
+            return make()
+        path = Path(os.environ["UNSLANT_TEST_SHARED"]) / f"result-{name}.pickle"
+        with FileLock(f"{path}.lock"):
+            if path.exists():
+                found: Describes = pickle.loads(path.read_bytes())
+                return found
+            made = make()
+            path.write_bytes(pickle.dumps(made))
+            return made
+
+    return result
+
+
+RESULTS = {name: _made_once(name, make) for name, make in RESULTS.items()}

@@ -161,7 +161,7 @@ def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
     assert {len(shown) for shown in stems} >= {3}
     assert found.meta["settings"]["shots_by_subject"] is True
     assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).meta["settings"]
-    with pytest.raises(InputError, match="17 worked examples of subject 's[012]' wanted"):
+    with pytest.raises(InputError, match=r"17 worked examples of subject 's[012]' wanted"):
         audit(model, QUESTIONS, shots=17, shots_by_subject=True)
 
 

@@ -77,7 +77,8 @@ class TokenCounter:
 
     def __init__(self, model: TokenizingModel, elicitation: Elicitation, shown: Shown, chooser: ShotChooser) -> None:
         self.model, self.elicitation, self.shown, self.chooser = model, elicitation, shown, chooser
-        self._known: dict[Prompt, Encoded] = {}  # sets of orders have many prompts in common
+        # sets of orders have many presentations in common
+        self._known: dict[tuple[str, tuple[int, ...], tuple[str, ...]], list[Encoded]] = {}
 
     def whole(self, questions: Sequence[Question]) -> int:
         """Tokens of the published order, each prompt whole."""
@@ -110,8 +111,9 @@ class TokenCounter:
         return [prompt for one in presentations for prompt in self.elicitation.prompts(one)]
 
     def _encoded(self, presentations: Iterable[Presentation]) -> list[Encoded]:
-        """Each prompt is tokenized once, and kept: for a sample of questions only."""
-        prompts = self._prompts(presentations)
-        new = list(dict.fromkeys(prompt for prompt in prompts if prompt not in self._known))
-        self._known.update(zip(new, self.model.encode(new), strict=True))
-        return [self._known[prompt] for prompt in prompts]
+        """Each presentation is written and tokenized once, and kept: for a sample of questions only."""
+        by_key = {(one.question_id, one.contents, one.labels): one for one in presentations}
+        new = {key: self._prompts([one]) for key, one in by_key.items() if key not in self._known}
+        encoded = iter(self.model.encode([prompt for prompts in new.values() for prompt in prompts]))
+        self._known |= {key: list(islice(encoded, len(prompts))) for key, prompts in new.items()}
+        return [one for key in by_key for one in self._known[key]]
