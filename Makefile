@@ -27,6 +27,10 @@ test-thorough: .venv/test.stamp
 test-slow: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "(slow or hypothesis) and not real" --hypothesis-profile=thorough
 
+test-ray: .venv/test.stamp
+	$(PIP) -e '.[ray]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/scale/test_ray.py
+
 lint: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
