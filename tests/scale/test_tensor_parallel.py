@@ -128,6 +128,14 @@ def test_a_prompt_that_is_too_long_is_named_and_the_next_call_works(cut: Any) ->
 
 
 @pytest.mark.thorough
+def test_a_file_in_the_users_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('a file of the user was run')")
+    monkeypatch.chdir(tmp_path)
+    model: Any = open_model("fair", tensor_parallel=2)
+    model.close()
+
+
+@pytest.mark.thorough
 def test_two_models_are_cut_at_once(cut: Any) -> None:
     other: Any = open_model("prefers-a", tensor_parallel=2)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from unslant.errors import InputError
@@ -47,15 +47,15 @@ class ShotChooser:
     ) -> None:
         self.k, self.seed, self.alphabet, self.per_question = k, seed, alphabet, per_question
         self.by_subject = by_subject
-        self._usable = sorted((q for q in pool if len(q.answers) == 1 and not q.pinned), key=lambda q: q.id)
-        if len(self._usable) < k:
+        usable = sorted((q for q in pool if len(q.answers) == 1 and not q.pinned), key=lambda q: q.id)
+        if len(usable) < k:
             raise InputError(
-                f"{k} worked examples wanted, but only {len(self._usable)} of {len(pool)} questions to choose from "
+                f"{k} worked examples wanted, but only {len(usable)} of {len(pool)} questions to choose from "
                 "have exactly one right option and no pinned ones: use fewer shots or another file"
             )
-        self._groups: dict[str, list[Question]] = {} if by_subject else {"": self._usable}
-        for question in self._usable if by_subject else ():
-            self._groups.setdefault(question.subject, []).append(question)
+        self._groups: dict[str, list[Question]] = defaultdict(list)
+        for question in usable:
+            self._groups[question.subject if by_subject else ""].append(question)
         self._lines: dict[str, list[Question]] = {}
 
     def _line(self, question: Question) -> Iterator[Question]:
@@ -66,7 +66,7 @@ class ShotChooser:
                 f"--shots-by-subject: question {question.id!r} has no subject; name its column with "
                 "--field subject=COLUMN, or leave the option out"
             )
-        usable = self._groups.get(group, [])
+        usable = self._groups[group]
         if len(usable) < self.k:
             raise InputError(
                 f"{self.k} worked examples of subject {group!r} wanted, but only {len(usable)} of its questions to "

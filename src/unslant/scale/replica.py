@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -115,7 +116,7 @@ class _Passes:
         self.results += [(one.index, one.logprobs) for one in results]
 
 
-class Elsewhere:
+class Elsewhere(ABC):
     """A scoring model whose weights are in replicas; see :mod:`unslant.models.base`."""
 
     def __init__(self) -> None:
@@ -124,9 +125,9 @@ class Elsewhere:
         self._spelling: set[str] = set()
 
     @property
+    @abstractmethod
     def about(self) -> About:
         """What the replicas say of themselves."""
-        raise NotImplementedError
 
     @property
     def name(self) -> str:
@@ -178,10 +179,10 @@ class Elsewhere:
             for position, logprobs in part.results:
                 yield Scored(position, logprobs)
 
+    @abstractmethod
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         """Token ids, as replicas send them, with positions among all prompts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
         """Log-probabilities, in the same way."""
-        raise NotImplementedError

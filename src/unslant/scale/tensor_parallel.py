@@ -35,7 +35,6 @@ from unslant.scale.replica import About, Elsewhere, Part, Replica
 
 _PATIENCE = timedelta(hours=2)
 """How long one process waits for another: they load at different speeds. One that has died is noticed at once."""
-
 _LAST_WORDS = 5
 """Seconds that the first part has to tell what all have come upon."""
 
@@ -135,8 +134,8 @@ class _Parts:
         meeting = os.environ | {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self._words: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in range(size)]  # noqa: SIM115
         self._processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", f"from {__name__} import be_a_part; be_a_part()"],
+            subprocess.Popen(  # -P: no file of the folder it runs in stands in for a library's
+                [sys.executable, "-P", "-c", f"from {__name__} import be_a_part; be_a_part()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL if rank else subprocess.PIPE,
                 stderr=self._words[rank],
