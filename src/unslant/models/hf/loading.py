@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError, ModelError, one_of
 from unslant.extras import needed
+from unslant.models.hf.weights import dense, in_parts, is_gguf, quantised
 from unslant.models.reachable import refusal
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def load_model(
             dtype=kind,
             output_loading_info=True,
             **options,
-            **(_dense(source) if bits is None else _quantised(bits, kind)),
+            **(dense(source) if bits is None else quantised(bits, kind)),
             **({"device_map": device_map or {"": place}} if device_map or bits else {}),
-            **({"distributed_config": _parts(tensor_parallel)} if tensor_parallel else {}),
+            **({"distributed_config": in_parts(tensor_parallel)} if tensor_parallel else {}),
         )
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
@@ -317,41 +317,6 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
     if base and Path(base).name != Path(own).name:
         warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
     return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
-
-
-def is_gguf(source: str | Path) -> bool:
-    """Whether this is the name of a GGUF file."""
-    return str(source).lower().endswith(".gguf")
-
-
-def _dense(source: str) -> dict[str, Any]:
-    """Have the blocks of a GGUF file unpacked: packed ones could be neither trained nor scored in batches exactly."""
-    import transformers
-
-    if not (is_gguf(source) and hasattr(transformers, "GgufConfig")):  # earlier ones always unpack
-        return {}
-    return {"quantization_config": transformers.GgufConfig(dequantize=True)}
-
-
-def _quantised(bits: int, dtype: str) -> dict[str, Any]:
-    """Have the weights quantised as they are loaded; what is computed is of this type."""
-    from transformers import BitsAndBytesConfig
-
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it tells every layer's number type
-    if bits == 8:
-        return {"quantization_config": BitsAndBytesConfig(load_in_8bit=True)}
-    computed = {} if dtype == "auto" else {"bnb_4bit_compute_dtype": dtype}
-    return {"quantization_config": BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", **computed)}
-
-
-def _parts(number: int) -> Any:
-    """Have the layers cut as the model's class says."""
-    try:
-        from transformers.distributed import DistributedConfig
-
-        return DistributedConfig(tp_size=number)
-    except (ImportError, TypeError):
-        raise ModelError("--tensor-parallel needs a newer transformers: pip install -U transformers") from None
 
 
 @contextmanager
