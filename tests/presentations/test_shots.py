@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.presentations.strategies import questions
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, ShotChooser
+from unslant.questions import load_questions
 from unslant.questions.question import Question
 
 POOL = [
@@ -122,3 +123,21 @@ def test_by_subject_without_enough_of_it_names_the_subject():
     with pytest.raises(InputError, match=r"question 'new' has no subject; name its column with --field subject=COLUMN"):
         chooser.of(OUTSIDE)
     assert ShotChooser(pool, 0, by_subject=True).of(OUTSIDE) == ()
+
+
+def test_by_subject_those_with_pinned_options_come_last_and_as_published():
+    pool = [replace(question, subject="law") for question in POOL[:3]]
+    pool += [replace(question, subject="law", pinned=(3,)) for question in POOL[3:5]]
+    shots = ShotChooser(pool, 5, by_subject=True).of(replace(OUTSIDE, subject="law"))
+    assert set(ids(shots[:3])) == {"q00", "q01", "q02"}
+    assert {shot.contents for shot in shots[3:]} == {(0, 1, 2, 3)}
+    with pytest.raises(InputError, match="have exactly one right option and no pinned ones"):
+        ShotChooser(pool, 5)
+
+
+def test_every_subject_of_mmlu_has_its_five_examples(shared_data):
+    dev = load_questions(shared_data / "mmlu_dev.jsonl").questions
+    chooser = ShotChooser(dev, 5, by_subject=True)
+    for question in dev:
+        subject = {shot.id for shot in dev if shot.subject == question.subject}
+        assert set(ids(chooser.of(replace(question, id="asked", stem="Another?")))) == subject

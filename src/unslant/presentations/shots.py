@@ -22,8 +22,9 @@ class ShotChooser:
     of this subject, as in published scores of MMLU. The right answers are spread evenly over the positions, so that
     the examples favour no position.
 
-    Only questions with exactly one right option and no pinned ones are used. The choice depends on the seed and on the
-    ids in the pool, not on the order of the pool.
+    Only questions with exactly one right option are used, and none with pinned ones; by subject these come last, as
+    published, for subjects have few (five each in MMLU, ten of 57 with pinned options among them). The choice depends
+    on the seed and on the ids in the pool, not on the order of the pool.
 
     Args:
         pool: questions to choose from, with distinct ids; may include the questions of the run.
@@ -47,7 +48,7 @@ class ShotChooser:
     ) -> None:
         self.k, self.seed, self.alphabet, self.per_question = k, seed, alphabet, per_question
         self.by_subject = by_subject
-        usable = sorted((q for q in pool if len(q.answers) == 1 and not q.pinned), key=lambda q: q.id)
+        usable = sorted((q for q in pool if len(q.answers) == 1 and (by_subject or not q.pinned)), key=lambda q: q.id)
         if len(usable) < k:
             raise InputError(
                 f"{k} worked examples wanted, but only {len(usable)} of {len(pool)} questions to choose from "
@@ -70,13 +71,16 @@ class ShotChooser:
         if len(usable) < self.k:
             raise InputError(
                 f"{self.k} worked examples of subject {group!r} wanted, but only {len(usable)} of its questions to "
-                "choose from have exactly one right option and no pinned ones: use fewer shots or another file"
+                "choose from have exactly one right option: use fewer shots or another file"
             )
         if self.per_question:
-            return _drawn(usable, question_rng(question.id, self.seed, "shots"))
+            return self._pinned_last(_drawn(usable, question_rng(question.id, self.seed, "shots")))
         if group not in self._lines:
-            self._lines[group] = list(_drawn(usable, question_rng(group, self.seed, "shots")))
+            self._lines[group] = list(self._pinned_last(_drawn(usable, question_rng(group, self.seed, "shots"))))
         return iter(self._lines[group])
+
+    def _pinned_last(self, line: Iterator[Question]) -> Iterator[Question]:
+        return iter(sorted(line, key=lambda question: bool(question.pinned))) if self.by_subject else line
 
     def of(self, question: Question) -> tuple[Presentation, ...]:
         """The examples to show before ``question``, from first to last.
@@ -99,15 +103,19 @@ class ShotChooser:
         return self._present(chosen)
 
     def _present(self, chosen: Sequence[Question]) -> tuple[Presentation, ...]:
-        """Show each with its right option at the position used least so far."""
+        """Show each with its right option at the position used least so far; as published if options are pinned."""
         used: Counter[int] = Counter()
         shots = []
         for place, shot in enumerate(chosen):
             n = len(shot.options)
+            (gold,) = shot.answers
+            if shot.pinned:
+                used[gold] += 1
+                shots.append(present(shot, range(n), self.alphabet, kind="shot"))
+                continue
             ties = question_rng("", self.seed, f"shot-position-{place}").sample(range(n), n)
             position = min(ties, key=lambda p: used[p])
             used[position] += 1
-            (gold,) = shot.answers
             order = [i for i in range(n) if i != gold]
             question_rng(shot.id, self.seed, "shot-order").shuffle(order)
             order.insert(position, gold)
