@@ -89,7 +89,7 @@ RUNS: dict[str, str] = {
 ``{inputs}`` are made by :func:`_prepare`, ``{tables}`` are for later commands, ``{decisions}`` is a decision endpoint.
 """
 NOT_THE_NUMBERS = re.compile(
-    r"(^|\.)(date|versions|platform|\w*seconds|identity|command|"
+    r"(^|\.)(date|versions|platform|\w*seconds|identity|models\.\d+\.digest|command|"
     r"tokens_per_second|took|speed|fingerprint|revision|unslant)(\.|$)"
 )
 """Keys of where, when and how a run was made: left out."""
