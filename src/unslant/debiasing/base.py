@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.debias.asker import Asker, ask_orders
+from unslant.debiasing.asker import Asker, ask_orders
 from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.metrics import choose

@@ -8,7 +8,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Progress, generate_all, no_progress
-from unslant.debias.asker import Asker
+from unslant.debiasing.asker import Asker
 from unslant.errors import ModelError
 from unslant.models import ChatModel, Cost
 from unslant.presentations import ALPHABETS, Presentation

@@ -8,26 +8,26 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from unslant.debias.adaptive import AdaptiveVote
-from unslant.debias.aoi import AuxiliaryOption
-from unslant.debias.base import Method
-from unslant.debias.gray_box import GrayBox
-from unslant.debias.pride import Pride
-from unslant.debias.vote import Undebiased, Vote
+from unslant.debiasing.adaptive import AdaptiveVote
+from unslant.debiasing.aoi import AuxiliaryOption
+from unslant.debiasing.base import Method
+from unslant.debiasing.gray_box import GrayBox
+from unslant.debiasing.pride import Pride
+from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError, one_of
 from unslant.extras import needed
 
 
 def _imported(module: str, name: str, **options: Any) -> Method:
     needed("torch", f"{name}, which works inside a model,")
-    method: Method = getattr(import_module(f"unslant.debias.{module}"), name)(**options)
+    method: Method = getattr(import_module(f"unslant.debiasing.{module}"), name)(**options)
     return method
 
 
 def _lora1(adapter: str = "", **options: Any) -> Method:
     needed("torch", "LoRA-1, which works inside a model,")
-    from unslant.debias.lora1.method import Lora1
-    from unslant.debias.lora1.settings import TrainSettings
+    from unslant.debiasing.lora1.method import Lora1
+    from unslant.debiasing.lora1.settings import TrainSettings
 
     return Lora1(adapter, TrainSettings(**options))
 

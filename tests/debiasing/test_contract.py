@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.debias.conftest import make_questions
-from unslant.debias import METHODS, debias, method_named
-from unslant.debias.asker import Asker, ModelAsker
+from tests.debiasing.conftest import make_questions
+from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing.asker import Asker, ModelAsker
 from unslant.errors import InputError
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unslant.debias.asker import Asker, by_content
-from unslant.debias.base import Debiaser, Method, Outcome
+from unslant.debiasing.asker import Asker, by_content
+from unslant.debiasing.base import Debiaser, Method, Outcome
 from unslant.errors import InputError
 from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present
 from unslant.questions import Question

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from unslant.debias.asker import Asker
-from unslant.debias.lora1.progress import Epoch
-from unslant.debias.lora1.settings import TrainSettings
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.lora1.progress import Epoch
+from unslant.debiasing.lora1.settings import TrainSettings
 from unslant.errors import InputError
 from unslant.files import exists, make_folder, write_atomically
 from unslant.questions import Question

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import softmax
 
 from unslant.arrays import Floats
-from unslant.debias.asker import Asker, ask_orders
-from unslant.debias.base import Method, OrderDebiaser, Outcome
+from unslant.debiasing.asker import Asker, ask_orders
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, given_order, question_rng
 from unslant.questions import Question

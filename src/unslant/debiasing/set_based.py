@@ -10,9 +10,9 @@ import torch
 from scipy.special import softmax
 
 from unslant.arrays import Floats
-from unslant.debias.asker import Asker
-from unslant.debias.base import Debiaser, Method, Outcome
-from unslant.debias.model_pass import loaded_model
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Debiaser, Method, Outcome
+from unslant.debiasing.model_pass import loaded_model
 from unslant.errors import InputError, ModelError
 from unslant.models.base import Ids
 from unslant.models.hf.parallel import Segment, last_logits

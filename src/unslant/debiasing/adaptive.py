@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import stdtr
 
 from unslant.arrays import Floats
-from unslant.debias.asker import Asker, ask_orders
-from unslant.debias.base import Debiaser, Method, Outcome
+from unslant.debiasing.asker import Asker, ask_orders
+from unslant.debiasing.base import Debiaser, Method, Outcome
 from unslant.errors import InputError
 from unslant.metrics import mean_over_orders
 from unslant.presentations import Order, balanced_rounds

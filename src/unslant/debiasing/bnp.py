@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.asker import Asker
-from unslant.debias.base import Method, OrderDebiaser
-from unslant.debias.model_pass import label_pass, loaded_model
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.presentations import orders_for, present, question_rng
 from unslant.questions import Question

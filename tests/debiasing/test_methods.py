@@ -14,17 +14,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.debias.conftest import make_questions, open_model
+from tests.debiasing.conftest import make_questions, open_model
 from tests.fakes import RuleModel
-from unslant.debias import debias, method_named
-from unslant.debias.adaptive import AdaptiveVote
-from unslant.debias.aoi import AuxiliaryOption
-from unslant.debias.asker import ModelAsker, RecordedAsker
-from unslant.debias.bnp import BiasNodePruning
-from unslant.debias.gray_box import GrayBox
-from unslant.debias.pride import Pride
-from unslant.debias.set_based import SetBased
-from unslant.debias.vote import Vote
+from unslant.debiasing import debias, method_named
+from unslant.debiasing.adaptive import AdaptiveVote
+from unslant.debiasing.aoi import AuxiliaryOption
+from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.bnp import BiasNodePruning
+from unslant.debiasing.gray_box import GrayBox
+from unslant.debiasing.pride import Pride
+from unslant.debiasing.set_based import SetBased
+from unslant.debiasing.vote import Vote
 from unslant.errors import InputError
 from unslant.metrics import OrderScores, read_scores, vote
 from unslant.models.base import Cost

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debias.asker import Asker, ModelAsker
-from unslant.debias.base import Method, Outcome, check_asker, with_texts
-from unslant.debias.registry import method_named
-from unslant.debias.reply_asker import ReplyAsker
+from unslant.debiasing.asker import Asker, ModelAsker
+from unslant.debiasing.base import Method, Outcome, check_asker, with_texts
+from unslant.debiasing.registry import method_named
+from unslant.debiasing.reply_asker import ReplyAsker
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.chat import is_local

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.debias.asker import Asker, RecordedAsker
-from unslant.debias.base import Method, OrderDebiaser, Outcome
+from unslant.debiasing.asker import Asker, RecordedAsker
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
 from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for
 from unslant.presentations.orders import DEFAULT_CAP

@@ -7,7 +7,7 @@ import pytest
 from tests.chatting import RuleChat
 from tests.studies.test_audit_words import QUESTIONS, takes_a
 from unslant import Debiased, InputError, ModelError
-from unslant.debias import METHODS, method_named
+from unslant.debiasing import METHODS, method_named
 
 KNOWN, UNKNOWN = QUESTIONS[2], QUESTIONS[3]
 

@@ -3,6 +3,6 @@
 Only the settings are imported here: the command line names them, and everything else needs torch.
 """
 
-from unslant.debias.lora1.settings import TrainSettings
+from unslant.debiasing.lora1.settings import TrainSettings
 
 __all__ = ["TrainSettings"]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.model_pass import ModelPass
+from unslant.debiasing.model_pass import ModelPass
 from unslant.presentations import Presentation
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from unslant.debias.asker import Asker
-from unslant.debias.base import Method, OrderDebiaser
-from unslant.debias.lora1.adapter import Adapted
-from unslant.debias.lora1.settings import TrainSettings
-from unslant.debias.lora1.training import train
-from unslant.debias.model_pass import loaded_model
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing.lora1.adapter import Adapted
+from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.lora1.training import train
+from unslant.debiasing.model_pass import loaded_model
 from unslant.presentations import question_rng
 from unslant.questions import Question
 
@@ -37,7 +37,7 @@ class Lora1(Method):
         return not self.adapter
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
-        """See :func:`unslant.debias.lora1.training.train`."""
+        """See :func:`unslant.debiasing.lora1.training.train`."""
         if self.adapter:
             adapted = Adapted.load(loaded_model(asker, "LoRA-1"), self.adapter)
             return OrderDebiaser(asker, restore=adapted.close)

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from unslant.asking import Progress, no_progress
-from unslant.debias.asker import Asker
-from unslant.debias.lora1.adapter import Adapted
-from unslant.debias.lora1.checkpoint import TrainingState
-from unslant.debias.lora1.loss import content_logprobs, loss
-from unslant.debias.lora1.progress import Epoch, collapsed, evaluate
-from unslant.debias.lora1.settings import TrainSettings
-from unslant.debias.model_pass import label_pass, loaded_model
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.lora1.adapter import Adapted
+from unslant.debiasing.lora1.checkpoint import TrainingState
+from unslant.debiasing.lora1.loss import content_logprobs, loss
+from unslant.debiasing.lora1.progress import Epoch, collapsed, evaluate
+from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.files import dump_json, make_folder, write_atomically
 from unslant.presentations import orders_for, present, question_rng

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.debias.conftest import make_questions, open_model
+from tests.debiasing.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
-from unslant.debias.asker import ModelAsker
-from unslant.debias.lora1 import TrainSettings
-from unslant.debias.lora1.adapter import Adapted, attention_projections
-from unslant.debias.lora1.loss import content_logprobs, log_bias, loss, order_entropy
-from unslant.debias.lora1.progress import Epoch, collapsed
-from unslant.debias.lora1.training import question_loss, train
-from unslant.debias.model_pass import run
+from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1.adapter import Adapted, attention_projections
+from unslant.debiasing.lora1.loss import content_logprobs, log_bias, loss, order_entropy
+from unslant.debiasing.lora1.progress import Epoch, collapsed
+from unslant.debiasing.lora1.training import question_loss, train
+from unslant.debiasing.model_pass import run
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import ALPHABETS, all_orders, present

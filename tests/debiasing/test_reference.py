@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from training.world import TAUGHT_SOURCE, skewed
-from unslant.debias import debias, method_named
-from unslant.debias.asker import Asker, ModelAsker, ask_orders
-from unslant.debias.lora1 import TrainSettings
-from unslant.debias.lora1.training import train
+from unslant.debiasing import debias, method_named
+from unslant.debiasing.asker import Asker, ModelAsker, ask_orders
+from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1.training import train
 from unslant.metrics import pbm
 from unslant.models import load_model
 from unslant.presentations import orders_for

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints
-from unslant.debias.asker import Asker
-from unslant.debias.base import Method, OrderDebiaser, Outcome
-from unslant.debias.pride import ask_labels, drawn_questions, sizes_without
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
+from unslant.debiasing.pride import ask_labels, drawn_questions, sizes_without
 from unslant.presentations import Order, orders_for
 from unslant.questions import Question
 

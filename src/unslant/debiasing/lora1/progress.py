@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.debias.asker import Asker, ask_orders
-from unslant.debias.lora1.settings import TrainSettings
+from unslant.debiasing.asker import Asker, ask_orders
+from unslant.debiasing.lora1.settings import TrainSettings
 from unslant.metrics import credit, pbm
 from unslant.presentations import orders_for
 from unslant.questions import Question
@@ -77,7 +77,7 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
     """Measure the model as it is now, in the same orders every epoch."""
     import torch
 
-    from unslant.debias.lora1.loss import loss, order_entropy
+    from unslant.debiasing.lora1.loss import loss, order_entropy
 
     asker.forget()
     asked = [question for question in questions if len(question.movable) > 1]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unslant.debias.asker import Asker
+from unslant.debiasing.asker import Asker
 from unslant.errors import InputError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
