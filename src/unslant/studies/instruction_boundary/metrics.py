@@ -19,7 +19,7 @@ from unslant.errors import InputError
 from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.slot_tables import holm
+from unslant.metrics.sampling import holm
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Response, Responses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,17 +11,17 @@ from numpy.typing import NDArray
 from unslant.arrays import Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
+from unslant.metrics.preference.cells import SlotGroup, Unit, effects, slot_groups, taken
+from unslant.metrics.sampling import holm
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.slot_effects import SlotGroup, Unit, Weighing, effects, slot_groups, taken
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_LEAST = 0.002
 
 
 @dataclass(frozen=True)
 class SlotEffect:
-    """One label (wherever it stands) or one position (whatever its label).
+    """One label (wherever it stands) or one position (with any label).
 
     Attributes:
         label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
@@ -51,7 +50,7 @@ class SlotValues:
 
     Attributes:
         nats, shares: effects of (labels, positions) on log-probability and on choice.
-        share, expected: see :func:`~unslant.metrics.slot_effects.taken`.
+        share, expected: see :func:`~unslant.metrics.preference.cells.taken`.
     """
 
     nats: tuple[Floats, Floats]
@@ -69,8 +68,8 @@ class SlotValues:
         shape = len(scores), scores.width
         nothing = np.full(shape, np.nan)
         choices = slot_groups(scores, unsure, "shares") if unit == "nats" else groups
-        nats = effects(Weighing.of(groups, _LEAST), *shape) if groups and unit == "nats" else (nothing, nothing)
-        shares = effects(Weighing.of(choices, _LEAST), *shape) if choices else (nothing, nothing)
+        nats = effects(groups, *shape) if groups and unit == "nats" else (nothing, nothing)
+        shares = effects(choices, *shape) if choices else (nothing, nothing)
         return cls(nats, shares, *taken(scores, unsure))
 
 
@@ -136,13 +135,3 @@ def _p(values: Floats, bootstrap: Bootstrap) -> float:
     if kept.sum() < 2:
         return math.nan
     return float(bootstrap.sampling.student(np.nan_to_num(values)[:, None], kept)[1][0])
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm 1979); ``nan`` stays and is not counted."""
-    known = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
-    corrected, highest = [math.nan] * len(p_values), 0.0
-    for rank, (p, i) in enumerate(known):
-        highest = max(highest, min(1.0, (len(known) - rank) * p))
-        corrected[i] = highest
-    return corrected
