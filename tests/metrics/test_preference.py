@@ -363,3 +363,56 @@ def test_words() -> None:
 def test_holm() -> None:
     assert holm([0.01, 0.04, float("nan"), 0.03]) == pytest.approx([0.03, 0.06, float("nan"), 0.06], nan_ok=True)
     assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def by_which(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return subject % 2
+
+
+LONE_POSITIONS = [
+    ("plain", Planted(position=at(0)), {}),
+    ("last", Planted(position=at(-1)), {"sizes": MIXED}),
+    ("in words", Planted(position=at(0, 2.0), hard=True), {}),
+    ("always", Planted(position=at(0, 60), knows=0, hard=True), {}),
+    ("by subject", Planted(position=at(0), others=((none, at(3)),), which=by_which), {"subjects": 10}),
+    ("two subjects", Planted(position=at(0), others=((none, none),), which=by_which), {"subjects": 2}),
+    ("by size", Planted(by_size={4: (none, at(0)), 5: (none, at(-1))}), {"sizes": (4, 5)}),
+    ("two places", Planted(position=at(0, 2.0, 2)), {}),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("kind", "model", "how"), LONE_POSITIONS, ids=[kind for kind, *_ in LONE_POSITIONS])
+def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str, model: Planted, how: dict) -> None:
+    for seed in range(25):
+        found = preference(planted_scores(model, 200, seed=seed, relabelled=False, **how))
+        assert found.finding == "habit", found.phrase
+        assert found.phrase.endswith("cannot be distinguished)")
+        for words in (*found.by_size.values(), *found.by_subject.values()):
+            assert not words or words.endswith("cannot be distinguished)")
+
+
+def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:
+    def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
+        return one_hot(len(labels), 0, 1 / len(labels) + 0.005)
+
+    found = preference(scores_of(nearly_even, (4,), relabelled=False))
+    assert found.phrase == (
+        "falls back on A when unsure, but only by a trace (or the first position: cannot be distinguished)"
+    )
+
+
+@pytest.mark.parametrize("weaker", [0.8, 1.6])
+def test_a_weaker_second_label_is_that_label(weaker: float) -> None:
+    """Of few questions: neither a label between the two, nor a position."""
+    model = Planted(label=lambda n: at(0, 2.5)(n) + at(3, weaker)(n))
+    assert phrases(model, 40, seeds=20) == {"falls back on A or D when unsure": 20}
+
+
+def test_every_answer_the_same_label() -> None:
+    found = preference(scores_of(always(label_a), (4,), count=40))
+    assert found.phrase == "falls back on A when unsure"  # half of the questions are known
+    everywhere = read_scores(ask(make_questions(40, (4,)), always(label_a)))
+    assert preference(everywhere).phrase == "always answers A"
+    positions = read_scores(ask(make_questions(40, (4,)), always(last)))
+    assert preference(positions).phrase == "always answers the last position"

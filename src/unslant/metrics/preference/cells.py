@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.preference.places import Place
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import credit
 
@@ -56,13 +57,10 @@ class SlotGroup:
         """(Q, M) label and position effects together, from the order set."""
         return self.values[:, : len(self.free)]
 
-    def columns(self, among: Floats) -> Floats:
-        """(M, P) what a pull of 1 at each of P places makes of the slots.
-
-        Args:
-            among: (P, n) 1 where a place is.
-        """
-        made: Floats = self.design[: len(self.free), : self.n] @ among.T
+    def columns(self, places: Sequence[Place]) -> Floats:
+        """(M, P) what a pull of 1 at each of P places makes of the slots."""
+        among = np.stack([place.among(self.n) for place in places], axis=1)
+        made: Floats = self.design[: len(self.free), : self.n] @ among
         return made
 
 

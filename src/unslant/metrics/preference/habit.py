@@ -5,12 +5,12 @@ regressed on indicators of a set of places,
 
     slots_q = sum over places of pull_q(place) x (1 at that place, centred) + rest,
 
-by least squares, question by question. A set explains the effects if no other place has a mean pull beyond it: Student's
-t over questions, Holm's correction for all places (and numbers of options) looked at, at 1 %. Pulls below a margin, or
-far below the greatest pull of the set, are not held against it. The smallest set that explains the effects is the habit.
+by least squares, question by question. A set explains the effects if no other place has a mean pull beyond it
+(Student's t over questions, at 1 % after Holm's correction for all places and numbers of options looked at). Pulls
+below a margin, or far below the largest, are not held against it. The smallest set that explains the effects is named.
 
-Stepwise selection by the largest pull was tried first: of four options, B and C taken look like A avoided, and the first
-step cannot be undone. So all sets of a size are compared; there are few, because a habit names at most half the places.
+All sets of a size are compared, because a step of a stepwise selection cannot be undone: of four options, B and C taken
+look at first like A avoided. There are few sets, because a habit names at most half the places.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class Habit:
         pulls: (places,) mean pull of each, in the unit of the cells.
         by_size: number of options -> (places,) pulls and their standard errors; nan where there is no such place.
         rivals: other sets as small that explain the effects as well.
-        same: a set as small that says the same: not B and not D, where A or C are taken of four.
         adequate: whether the set explains them; if not, none of up to :data:`MOST` places does.
     """
 
@@ -60,7 +59,6 @@ class Habit:
     pulls: Floats
     by_size: Mapping[int, tuple[Floats, Floats]]
     rivals: tuple[tuple[Place, ...], ...] = ()
-    same: tuple[Place, ...] = ()
     adequate: bool = True
 
 
@@ -81,8 +79,7 @@ class Search:
             self.n_options[group.rows] = group.n
         self.sizes = sorted({group.n for group in groups})
         self.places = places_of(self.sizes)
-        self.columns = [group.columns(np.stack([place.among(group.n) for place in self.places])) for group in groups]
-        self.means = [group.slots.mean(axis=0) for group in groups]
+        self.columns = [group.columns(self.places) for group in groups]
 
     def find(self) -> Habit | None:
         """The habit; ``None`` where no place gets more or less than the others, or no choice goes that way."""
@@ -101,9 +98,9 @@ class Search:
 
         All numbers of options together and each by itself: an effect in one of them alone is diluted in the mean.
         """
-        terms = self._beyond(chosen)
-        pulls_by_size = np.asarray([pulls for pulls, _ in self._habit(chosen).by_size.values()])
-        least = max(self.margin, PART * float(np.nan_to_num(np.abs(pulls_by_size)).max(initial=0.0)))
+        terms = self.beyond(chosen)
+        largest = np.nan_to_num([np.abs(pulls) for pulls, _ in self._pulls(chosen)[1].values()]).max(initial=0.0)
+        least = max(self.margin, PART * float(largest))
         p_values, matters = [], []
         unsure = self.n_options > 0
         for part in [unsure, *([self.n_options == n for n in self.sizes] if len(self.sizes) > 1 else [])]:
@@ -119,7 +116,7 @@ class Search:
             matters += (np.abs(pulls) * np.sqrt(having / unsure.sum()) >= least).tolist()
         return not any(p < LEVEL and big for p, big in zip(holm(p_values), matters, strict=True))
 
-    def _beyond(self, chosen: Set) -> Floats:
+    def beyond(self, chosen: Set) -> Floats:
         """(Q, places) pull of each place in a regression on a set and itself; nan where that is not determined."""
         terms = np.full((len(self.excess), len(self.places)), np.nan)
         for group, columns in zip(self.groups, self.columns, strict=True):
@@ -133,12 +130,13 @@ class Search:
     def _smallest(self) -> Habit:
         ranked: list[tuple[float, Set]] = []
         for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
-            ranked = sorted((self._misfit(chosen), chosen) for chosen in self._sets(size)) or ranked
+            # the more a least-squares fit explains, the less it leaves
+            fits = [(float((self._explained(chosen) ** 2).sum()), chosen) for chosen in self._sets(size)]
+            ranked = sorted(fits, reverse=True) or ranked
             adequate = [chosen for _, chosen in ranked[:_TRIED] if self.explains(chosen)]
             if adequate:
                 return self._best(adequate)
-        near = [chosen for misfit, chosen in ranked if misfit <= 1.25 * ranked[0][0]]
-        return self._habit(max(near, key=self._taken), adequate=False)
+        return self._habit(ranked[0][1], adequate=False)
 
     def _sets(self, size: int) -> list[Set]:
         """Sets of places that cover so many of those shown: the middle of four options covers two."""
@@ -148,15 +146,11 @@ class Search:
 
     def _explained(self, chosen: Set) -> Floats:
         """What a set says of the mean slots, one group of questions after another, weighted by their number."""
-        fits = [
-            len(group.rows) ** 0.5 * (columns[:, list(chosen)] @ (np.linalg.pinv(columns[:, list(chosen)]) @ mean))
-            for group, columns, mean in zip(self.groups, self.columns, self.means, strict=True)
-        ]
+        fits = []
+        for group, columns in zip(self.groups, self.columns, strict=True):
+            own = columns[:, list(chosen)]
+            fits.append(len(group.rows) ** 0.5 * (own @ (np.linalg.pinv(own) @ group.slots.mean(axis=0))))
         return np.concatenate(fits)
-
-    def _misfit(self, chosen: Set) -> float:
-        whole = np.concatenate([len(g.rows) ** 0.5 * mean for g, mean in zip(self.groups, self.means, strict=True)])
-        return float(((whole - self._explained(chosen)) ** 2).sum())
 
     def _best(self, adequate: Sequence[Set]) -> Habit:
         """The best of equally small sets, and those that fit as well and mean something else.
@@ -168,26 +162,27 @@ class Search:
         def alike(a: Set, b: Set) -> bool:
             return float(np.linalg.norm(says[a] - says[b])) <= PART * float(np.linalg.norm(says[b]))
 
-        same = sorted((c for c in adequate if alike(c, adequate[0])), key=lambda c: (-self._taken(c), sum(c)))
+        best = min(
+            (c for c in adequate if alike(c, adequate[0])), key=lambda c: ((self._pulls(c)[0] < 0).sum(), sum(c))
+        )
         rivals: list[Set] = []
         for chosen in adequate:
             if not any(alike(chosen, other) for other in (adequate[0], *rivals)):
-                terms = np.nan_to_num(self._beyond(chosen)[:, list(same[0])])
+                terms = np.nan_to_num(self.beyond(chosen)[:, list(best)])
                 if np.abs(self.sampling.student(terms, self.n_options > 0)[0]).max() < DOUBT:
                     rivals.append(chosen)
-        return self._habit(same[0], rivals, same[-1] if len(same) > 1 else ())
+        return self._habit(best, rivals)
 
-    def _taken(self, chosen: Set) -> int:
-        """Minus the number of places that a set says are avoided."""
-        return -int((self._habit(chosen).pulls < 0).sum())
-
-    def _habit(self, chosen: Set, rivals: Sequence[Set] = (), same: Set = (), adequate: bool = True) -> Habit:
+    def _pulls(self, chosen: Set) -> tuple[Floats, dict[int, tuple[Floats, Floats]]]:
+        """(places,) mean pulls of a set, and by number of options with their standard errors."""
         pulls = np.full((len(self.excess), len(chosen)), np.nan)
         for group, columns in zip(self.groups, self.columns, strict=True):
             pulls[group.rows] = regressed(group.slots, columns[:, list(chosen)])
-        by_size = {n: _mean(pulls[self.n_options == n]) for n in self.sizes}
-        named = [tuple(self.places[i] for i in one) for one in (chosen, *rivals, same)]
-        return Habit(named[0], _mean(pulls)[0], by_size, tuple(named[1:-1]), named[-1], adequate)
+        return _mean(pulls)[0], {n: _mean(pulls[self.n_options == n]) for n in self.sizes}
+
+    def _habit(self, chosen: Set, rivals: Sequence[Set] = (), adequate: bool = True) -> Habit:
+        places, *others = (tuple(self.places[i] for i in one) for one in (chosen, *rivals))
+        return Habit(places, *self._pulls(chosen), tuple(others), adequate)
 
 
 def regressed(values: Floats, columns: Floats) -> Floats:

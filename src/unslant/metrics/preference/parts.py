@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from unslant.arrays import Floats, Ints
 from unslant.metrics.preference.cells import SlotGroup, restricted
 from unslant.metrics.preference.habit import FEWEST, LEVEL, Habit, Search
-from unslant.metrics.preference.places import places_of
 
 Groups = Sequence[SlotGroup]
 Searching = Callable[[Groups], Search]
@@ -28,60 +27,55 @@ def by_size(habit: Habit | None, groups: Groups, search: Searching, bounded: boo
     """Number of options -> habit there; empty where it is the same for all.
 
     Pulls of one place are compared over the numbers of options by a chi-squared test of equal means (Cochran 1954).
-    Where they differ, a place is at work with some numbers of options, and absent or turned round with others. A habit
-    that explains no more than part of the effects is looked for with each number of options alone.
+    Where they differ, a place is absent or turned round with some numbers of options. A habit that explains the effects
+    in part only is looked for with each number of options alone.
 
     Args:
         habit: of all questions together.
         bounded: whether pulls are shares, so that avoiding one of n cannot move more than 1/(n - 1).
     """
-    counts: dict[int, int] = {}
-    for group in groups:
-        counts[group.n] = counts.get(group.n, 0) + len(group.rows)
+    counts = {n: sum(len(group.rows) for group in groups if group.n == n) for n in {group.n for group in groups}}
     asked = sorted(n for n in counts if counts[n] >= FEWEST)
     if len(asked) < 2 or habit is None:
         return {}
-
-    def alone(n: int) -> Habit | None:
-        return search([group for group in groups if group.n == n]).find()
-
+    alone = {n: search([group for group in groups if group.n == n]) for n in asked}
     if not habit.adequate:
-        each = {n: alone(n) for n in asked}
+        each = {n: one.find() for n, one in alone.items()}
         simple = all(own is None or (own.adequate and len(own.places) < 3) for own in each.values())
         return each if simple else {}
-    kept: dict[int, list[tuple[int, float]]] = {}
-    same = True
-    for i, usual in enumerate(habit.pulls.tolist()):
-        there = [n for n in asked if np.isfinite(habit.by_size[n][0][i])]
-        scale = np.asarray([n - 1.0 if bounded and habit.by_size[n][0][i] < 0 else 1.0 for n in there])
-        pulls, errors = (np.asarray([habit.by_size[n][part][i] for n in there]) * scale for part in (0, 1))
-        differ = len(there) > 1 and _differ(pulls, errors)
-        least = _ABSENT * max(abs(usual), float((np.abs(pulls) - 2 * errors).max(initial=0.0)))
-        for n, pull, error in zip(there, pulls, errors, strict=True):
-            absent = differ and abs(pull) + 2 * error < least
-            turned = differ and pull * usual < 0 and abs(pull) - 2 * error > least
-            same &= not absent and not turned
-            kept.setdefault(n, []).extend([] if absent else [(i, -usual if turned else usual)])
-
-    def there_alone(n: int) -> Habit | None:
-        if n not in kept:
-            return alone(n)
-        places, pulls = tuple(habit.places[i] for i, _ in kept[n]), np.asarray([pull for _, pull in kept[n]])
-        return replace(habit, places=places, pulls=pulls) if places else None
-
-    return {} if same else {n: there_alone(n) for n in asked}
+    pulls, errors = (np.asarray([habit.by_size[n][part] for n in asked]) for part in (0, 1))
+    factor = np.where(pulls < 0, np.asarray(asked)[:, None] - 1.0, 1.0) if bounded else np.ones_like(pulls)
+    pulls, errors = pulls * factor, errors * factor
+    lowest = np.nan_to_num(np.abs(pulls) - 2 * errors).max(axis=0)
+    least = _ABSENT * np.maximum(np.abs(habit.pulls), lowest)
+    differ = _differ(pulls, errors)
+    absent = differ & (np.abs(pulls) + 2 * errors < least)
+    turned = differ & (pulls * habit.pulls < 0) & (np.abs(pulls) - 2 * errors > least)
+    if not (absent | turned).any():
+        return {}
+    found: dict[int, Habit | None] = {}
+    for i, n in enumerate(asked):
+        kept = np.flatnonzero(np.isfinite(pulls[i]) & ~absent[i])
+        signed = np.where(turned[i], -habit.pulls, habit.pulls)[kept]
+        own = replace(habit, places=tuple(habit.places[k] for k in kept), pulls=signed) if len(kept) else None
+        found[n] = own if np.isfinite(pulls[i]).any() else alone[n].find()
+    return found
 
 
-def _differ(values: Floats, errors: Floats) -> bool:
+def _differ(values: Floats, errors: Floats) -> NDArray[np.bool_]:
+    """Of each column, whether its values differ by more than their errors; nan are left out."""
     from scipy.special import chdtrc
 
-    weights = 1 / np.maximum(errors, 1e-9) ** 2
-    mean = np.average(values, weights=weights)
-    return bool(chdtrc(len(values) - 1, float((weights * (values - mean) ** 2).sum())) < LEVEL)
+    weights = np.where(np.isfinite(values), 1 / np.maximum(errors, 1e-9) ** 2, 0.0)
+    values = np.nan_to_num(values)
+    means = (weights * values).sum(axis=0) / weights.sum(axis=0)
+    degrees = (weights > 0).sum(axis=0) - 1
+    squares = (weights * (values - means) ** 2).sum(axis=0)
+    return np.asarray((degrees > 0) & (chdtrc(np.maximum(1, degrees), squares) < LEVEL))
 
 
 def by_subject(
-    groups: Groups, subjects: Sequence[str], margin: float, search: Searching, seed: int
+    groups: Groups, subjects: Sequence[str], search: Searching, seed: int
 ) -> tuple[float, list[tuple[tuple[str, ...], Groups, Habit | None]]]:
     """Whether subjects differ in their habit, and subjects put together by it.
 
@@ -102,9 +96,9 @@ def by_subject(
     names, codes = np.unique(np.asarray(subjects, dtype=str)[rows], return_inverse=True)
     if len(names) < 2 or len(rows) < 2 * FEWEST:
         return float("nan"), []
-    sizes = np.concatenate([np.full(len(group.rows), group.n) for group in groups])
-    pulls, norms = _pulls(groups)
-    p = _p_value(pulls, codes, sizes, np.random.default_rng(seed))
+    whole = search(groups)
+    pulls = np.nan_to_num(whole.beyond(())[rows])
+    p = _p_value(pulls, codes, whole.n_options[rows], np.random.default_rng(seed))
     if p >= LEVEL:
         return p, []
 
@@ -113,46 +107,34 @@ def by_subject(
         mask[rows[np.isin(codes, members)]] = True
         return restricted(groups, mask)
 
-    strongest = _strongest(pulls, norms, codes, len(names), margin)
+    strongest = _strongest(pulls, codes, whole.margin)
     sets = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
-    found = [habit for members in sets if (habit := search(cells(members)).find())]
-    unexplained = [np.concatenate([_unexplained(habit, group) for group in groups]) for habit in (*found, None)]
-    nearest = np.stack([np.bincount(codes, one) for one in unexplained]).argmin(axis=0)
-    parts = [(np.flatnonzero(nearest == h), habit) for h, habit in enumerate((*found, None))]
-    sets_of_subjects = [(tuple(names[own].tolist()), cells(own), habit) for own, habit in parts if len(own)]
+    habits = [*(habit for members in sets if (habit := search(cells(members)).find())), None]
+    unexplained = [np.concatenate([_unexplained(habit, group) for group in groups]) for habit in habits]
+    nearest = np.stack([np.bincount(codes, squares) for squares in unexplained]).argmin(axis=0)
+    parts = [(np.flatnonzero(nearest == h), habit) for h, habit in enumerate(habits)]
+    named = [(tuple(names[own].tolist()), cells(own), habit) for own, habit in parts if len(own)]
     # the most subjects first; of as many, those that fall back on something; those without a habit last
-    return p, sorted(sets_of_subjects, key=lambda s: (s[2] is None, -len(s[0]), s[2] and s[2].pulls.max() < 0))
+    return p, sorted(named, key=lambda s: (s[2] is None, -len(s[0]), s[2] and s[2].pulls.max() < 0))
 
 
 def _unexplained(habit: Habit | None, group: SlotGroup) -> Floats:
     """(Q,) squares that a habit leaves of each question's slots."""
     predicted = np.zeros(len(group.free))
     if habit and group.n in habit.by_size:
-        among = np.stack([place.among(group.n) for place in habit.places])
-        predicted = group.columns(among) @ np.nan_to_num(habit.by_size[group.n][0])
+        predicted = group.columns(habit.places) @ np.nan_to_num(habit.by_size[group.n][0])
     squares: Floats = ((group.slots - predicted) ** 2).sum(axis=1)
     return squares
-
-
-def _pulls(groups: Groups) -> tuple[Floats, Floats]:
-    """(U, places) pull of each place alone in each question, and its weight; 0 where there is no such place."""
-    places = places_of(sorted({group.n for group in groups}))
-    pulls, norms = [], []
-    for group in groups:
-        columns = group.columns(np.stack([place.among(group.n) for place in places]))
-        norm = (columns**2).sum(axis=0)
-        product = group.slots @ columns
-        pulls.append(np.divide(product, norm, out=np.zeros_like(product), where=norm > 1e-9))
-        norms.append(np.tile(norm, (len(group.rows), 1)))
-    return np.concatenate(pulls), np.concatenate(norms)
 
 
 def _p_value(pulls: Floats, codes: NDArray[np.intp], sizes: Ints, rng: np.random.Generator) -> float:
     if len(pulls) > _MOST_QUESTIONS:
         kept = np.sort(rng.choice(len(pulls), _MOST_QUESTIONS, replace=False))
         pulls, codes, sizes = pulls[kept], codes[kept], sizes[kept]
-    kinds, of = np.unique(sizes, return_inverse=True)
-    rest = pulls - np.stack([pulls[sizes == n].mean(axis=0) for n in kinds])[of]
+    within = [np.flatnonzero(sizes == n) for n in np.unique(sizes)]
+    rest = pulls.copy()
+    for rows in within:
+        rest[rows] -= pulls[rows].mean(axis=0)
     total = (rest**2).sum(axis=0)
     if (total <= 1e-12).all():
         return 1.0
@@ -160,35 +142,32 @@ def _p_value(pulls: Floats, codes: NDArray[np.intp], sizes: Ints, rng: np.random
     members = (codes[:, None] == np.unique(codes)).astype(np.float64)
     counts = members.sum(axis=0)[:, None]
 
-    def statistic(order: NDArray[np.intp]) -> float:
+    def between(order: NDArray[np.intp]) -> float:
         return float((((members.T @ rest[order]) ** 2 / counts).sum(axis=0) / total).max())
 
-    observed = statistic(np.arange(len(rest)))
-    within = [np.flatnonzero(sizes == n) for n in kinds]
-    extreme = 0
+    order = np.arange(len(rest))
+    observed, extreme = between(order) * (1 - 1e-9), 0
     for done in range(1, PERMUTATIONS + 1):
-        order = np.arange(len(rest))
         for rows in within:
             order[rows] = rng.permutation(rows)
-        extreme += statistic(order) >= observed * (1 - 1e-9)
+        extreme += between(order) >= observed
         if extreme >= LEVEL * (1 + PERMUTATIONS):  # not significant, however the rest comes out
             return (1 + extreme) / (1 + done)
     return (1 + extreme) / (1 + PERMUTATIONS)
 
 
-def _strongest(pulls: Floats, norms: Floats, codes: NDArray[np.intp], subjects: int, margin: float) -> Ints:
-    """(S,) place that explains most of a subject's effects: counted from 1, negative if avoided; 0 for none.
+def _strongest(pulls: Floats, codes: NDArray[np.intp], margin: float) -> Ints:
+    """(S,) the place whose pull in a subject is clearest: counted from 1, negative if avoided; 0 for none.
 
-    Where a place that is taken explains nearly as much as one that is avoided, it is the one.
+    Where a place that is taken is nearly as clear as one that is avoided, it is the one.
     """
-    counts = np.bincount(codes, minlength=subjects)
-    means = np.stack([pulls[codes == s].mean(axis=0) for s in range(subjects)])
-    weights = np.stack([norms[codes == s].sum(axis=0) for s in range(subjects)])
-    within = ((pulls - means[codes]) ** 2).sum(axis=0) / max(1, len(pulls) - subjects)
-    strongest = np.zeros(subjects, np.int64)
-    for s, explained in enumerate(means**2 * weights):
-        near = np.flatnonzero(explained >= 0.98 * explained.max())
-        best = int(max(near, key=lambda place: (means[s, place] > 0, explained[place])))
-        if counts[s] > 1 and abs(means[s, best]) > max(margin, _CLEAR * float(np.sqrt(within[best] / counts[s]))):
-            strongest[s] = (best + 1) * int(np.sign(means[s, best]))
-    return strongest
+    counts = np.bincount(codes)[:, None]
+    means = np.stack([pulls[codes == s].mean(axis=0) for s in range(len(counts))])
+    within = ((pulls - means[codes]) ** 2).sum(axis=0) / max(1, len(pulls) - len(counts))
+    clear = means / np.sqrt(np.maximum(within, 1e-12) / counts)
+    near = np.abs(clear) >= 0.99 * np.abs(clear).max(axis=1, keepdims=True)
+    best = np.where(near, np.abs(clear) + 1e6 * (clear > 0), -1.0).argmax(axis=1)[:, None]
+    pull, errors = (np.take_along_axis(values, best, axis=1) for values in (means, clear))
+    stands_out = (counts > 1) & (np.abs(pull) > margin) & (np.abs(errors) > _CLEAR)
+    found: Ints = (stands_out * (best + 1) * np.sign(pull)).astype(np.int64)[:, 0]
+    return found

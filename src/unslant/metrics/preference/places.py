@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.metrics.preference.tables import ordinal
 
 Kind = Literal["label", "position"]
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 UNKNOWN = "cannot be distinguished"
 _VERBS = ("falls back ", "avoids ")
 
@@ -50,6 +50,11 @@ class Place:
         if self.origin == "end":
             return f"the {'second to last' if self.rank else 'last'} {kind}"
         return f"the {ordinal(self.rank)} {kind}"
+
+
+def ordinal(place: int) -> str:
+    """``first`` for 0."""
+    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
 
 
 def places_of(sizes: Sequence[int]) -> list[Place]:

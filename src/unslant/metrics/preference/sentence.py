@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,6 @@ from unslant.metrics.preference.parts import by_size, by_subject
 from unslant.metrics.preference.places import (
     UNKNOWN,
     Meaning,
-    Named,
     by_part,
     in_words,
     listed,
@@ -130,7 +129,7 @@ class _Reading:
             n: self._meaning(own, [group for group in self.groups if group.n == n])
             for n, own in by_size(habit, self.groups, self._search, self.unit == "shares").items()
         }
-        p, parts = by_subject(self.groups, self.scores.subjects, MARGIN[self.unit], self._search, seed)
+        p, parts = by_subject(self.groups, self.scores.subjects, self._search, seed)
         subjects = [(members, self._meaning(own, cells)) for members, cells, own in parts]
         if len({self._words(one) for _, one in subjects}) < 2:
             subjects = []
@@ -198,10 +197,6 @@ class _Reading:
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
             kind = meaning[0].kind or "label"
-            if habit.same:
-                same = [place.name(kind, self.scores.labels, self.sizes) for place in habit.same]
-                verb = "avoids" if meaning[0].taken else "falls back on"
-                note = f"the same as: {verb} {listed(same, 'and' if meaning[0].taken else 'or')}"
             rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
             caveat = self._or_positions(meaning, others=[listed(rival, "or") for rival in rivals])
             return "habit", (self._always(meaning) or when_unsure(self._words(meaning))) + caveat, note
@@ -230,14 +225,11 @@ class _Reading:
         return f"always answers {names(meaning, self.scores.labels, self.sizes)[0][0]}" if all_there else ""
 
     def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
-        together: dict[str, list[int]] = {}
+        together: dict[str, list[str]] = {}
         for n, meaning in sizes.items():
-            together.setdefault(self._words(meaning, [n]), []).append(n)
-        parts = [
-            (words, f"with {listed([str(n) for n in ns], 'or')}{'' if i else ' options'}")
-            for i, (words, ns) in enumerate(together.items())
-        ]
-        return f"{by_part(parts)} when unsure{self._parts_caveat(list(sizes.values()))}"
+            together.setdefault(self._words(meaning, [n]), []).append(str(n))
+        where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
+        return _by_part(list(zip(together, where, strict=True)), sizes.values())
 
     def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
         few = sum(len(members) for members, _ in subjects) <= 3
@@ -245,12 +237,7 @@ class _Reading:
         for i, (members, meaning) in enumerate(subjects):
             count = f"{len(members)}" + ("" if i else " subjects" if len(members) > 1 else " subject")
             parts.append((self._words(meaning), f"in {listed(members, 'and') if few else count}"))
-        return f"{by_part(parts)} when unsure{self._parts_caveat([meaning for _, meaning in subjects])}"
-
-    @staticmethod
-    def _parts_caveat(meanings: Sequence[Meaning]) -> str:
-        unknown = any(one.kind is None for meaning in meanings for one in meaning)
-        return f" (labels or the positions where they stand: {UNKNOWN})" if unknown else ""
+        return _by_part(parts, [meaning for _, meaning in subjects])
 
     def _is_slight(self, meaning: Meaning) -> bool:
         there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
@@ -261,13 +248,12 @@ class _Reading:
 
         Those avoided count down, so that a habit that moves answers its own way is above 0.
         """
-        return sum(self._gain(one) for one in meaning)
-
-    def _gain(self, one: Named) -> float:
-        gains = np.zeros(len(self.scores))
-        for n in self.sizes:
-            gains += np.where(self.scores.n_options == n, self.excess[:, :n] @ one.place.among(n), 0.0)
-        return float(gains[self.rows].mean()) * (1 if one.taken else -1)
+        part = 0.0
+        for group in self.groups:
+            for one in meaning:
+                gains = self.excess[group.rows, : group.n] @ one.place.among(group.n)
+                part += float(gains.sum()) * (1 if one.taken else -1)
+        return part / max(1, len(self.rows))
 
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
@@ -288,3 +274,10 @@ class _Reading:
         strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
+
+
+def _by_part(parts: Sequence[tuple[str, str]], meanings: Iterable[Meaning]) -> str:
+    """What is said of each part, and the caveat of the plain sentence where a kind is unknown."""
+    unknown = any(one.kind is None for meaning in meanings for one in meaning)
+    caveat = f" (labels or the positions where they stand: {UNKNOWN})" if unknown else ""
+    return f"{by_part(parts)} when unsure{caveat}"

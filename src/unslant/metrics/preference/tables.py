@@ -12,11 +12,11 @@ from unslant.arrays import Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.preference.cells import SlotGroup, Unit, effects, slot_groups, taken
+from unslant.metrics.preference.places import ordinal
 from unslant.metrics.sampling import holm
 from unslant.metrics.scores import OrderScores
 
 LAST = "last"
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,6 @@ def slot_tables(
         tested = [_p(_at(getattr(values, unit)[at], column), bootstrap) for _, column in slots]
         tables.append(tuple(SlotEffect(*row, p) for row, p in zip(rows, holm(tested), strict=True)))
     return tables[0], tables[1]
-
-
-def ordinal(place: int) -> str:
-    """``first`` for 0."""
-    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
 
 
 def _at(values: Floats, column: NDArray[np.integer]) -> Floats:
