@@ -163,8 +163,8 @@ class _Reading:
             return tuple(one._replace(kind="position") for one in meaning)
         return meaning
 
-    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), caveat: bool = False) -> str:
-        words = in_words(*names(meaning, self.scores.labels, sizes or self.sizes), self._is_slight(meaning))
+    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), *, slight: bool = False, caveat: bool = False) -> str:
+        words = in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
         return words + self._or_positions(meaning, sizes) * caveat
 
     def _or_positions(self, meaning: Meaning, sizes: Sequence[int] = (), others: Sequence[str] = ()) -> str:
@@ -198,8 +198,9 @@ class _Reading:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
             kind = meaning[0].kind or "label"
             rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
+            words = self._always(meaning) or when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
             caveat = self._or_positions(meaning, others=[listed(rival, "or") for rival in rivals])
-            return "habit", (self._always(meaning) or when_unsure(self._words(meaning))) + caveat, note
+            return "habit", words + caveat, note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
@@ -209,7 +210,8 @@ class _Reading:
             note = (
                 f"a pull of {np.abs(least.pulls).max():.3f} {self.unit} decides between options that are nearly equal"
             )
-            return "trace", f"{when_unsure(self._words(trace))}, but only by a trace{self._or_positions(trace)}", note
+            words = f"{when_unsure(self._words(trace))}, but only by a trace"
+            return "trace", words + self._or_positions(trace), note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
