@@ -40,7 +40,7 @@ def audit_tasks(
 ) -> AuditResult:
     """Run multiple-choice tasks of lm-eval in many orders of their options.
 
-    The published order is asked with lm-eval's own requests and tokens, and the result's ``meta["lm_eval"]`` holds
+    The published order is asked with lm-eval's own requests and tokens, and the result's ``run.lm_eval`` holds
     lm-eval's own metrics of it. The other orders are the task's templates on documents with their options in another
     order; worked examples stay as lm-eval draws them.
 
