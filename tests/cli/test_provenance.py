@@ -90,7 +90,7 @@ def test_every_file_of_a_run_carries_the_same_block(unslant: Run) -> None:
     assert len(model["digest"]) == len(asked["digest"]) == 64
     assert (block["settings"]["limit"], block["settings"]["template"]) == (4, "plain")
     assert of_html("all/report.html") == [block]
-    assert Responses.from_parquet("all/responses.parquet").meta["provenance"] == block
+    assert Responses.from_parquet("all/responses.parquet").run.provenance.model_dump() == block
     assert "unslant audit fair q.jsonl" in Path("all/report.html").read_text("utf-8")
 
     ran = unslant("report", "all/responses.parquet", "--tables", "tables", "-q")
@@ -166,7 +166,7 @@ def test_passwords_are_in_no_file(unslant: Run) -> None:
         ran = unslant("audit", "m", "q.jsonl", "--base-url", url, "--retries", 0, "--out", "all")
     assert ran.code == 0, ran.err
     assert not [path for path in Path("all").iterdir() if b"hunter2" in path.read_bytes()]
-    assert "hunter2" not in json.dumps(dict(Responses.from_parquet("all/responses.parquet").meta))
+    assert "hunter2" not in Responses.from_parquet("all/responses.parquet").run.dump().decode()
     assert any("***@" in word for word in of_json("all/numbers.json")["command"])
     refused = unslant("rerun", "all/numbers.json")
     assert (refused.code, "a password was left out of it" in refused.err) == (2, True)

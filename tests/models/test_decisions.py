@@ -376,7 +376,7 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
     notes = " ".join(found.page().notes)
     assert "whether a habit is about labels or places cannot be known" in notes
     assert "rounds" not in notes
-    assert "[options]\nred\ngreen\nblue" in found.meta["example_prompt"]
+    assert "[options]\nred\ngreen\nblue" in found.run.example_prompt
 
 
 def test_the_table_alone_says_the_same(questions, tmp_path):

@@ -19,6 +19,7 @@ from unslant.models.hf import precision
 from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.output import float32_output
+from unslant.responses.run import Agreement
 
 HALF = [torch.bfloat16, torch.float16]
 
@@ -116,18 +117,18 @@ def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None
 def test_agreement_with_float32_is_measured_on_the_run_and_told(zoo_model: ZooFolder, monkeypatch) -> None:
     model = half(zoo_model("llama", small=True))
     result = unslant.audit(model, QUESTIONS[:3], orders="cyclic")
-    told = result.responses.meta["half_precision"]
-    assert told["prompts"] == precision.PROMPTS
-    assert 0 <= told["argmax"] <= 1
-    assert 0 < told["mean"] < told["largest"] < 2
+    told = result.responses.run.half_precision
+    assert told.prompts == precision.PROMPTS
+    assert 0 <= told.argmax <= 1
+    assert 0 < told.mean < told.largest < 2
     encoded = model.sample
     exact = dict(PlainEngine(load(zoo_model("llama", small=True)).model, 1024).score(encoded, Cost()))
     found = dict(PlainEngine(model.model, 1024).score(encoded, Cost()))
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))
     # the copy in float32 has the weights as they were rounded, so it differs a little from the model as it was
-    assert told["mean"] == pytest.approx(apart.mean(), rel=0.9)
+    assert told.mean == pytest.approx(apart.mean(), rel=0.9)
     monkeypatch.setattr(precision, "_free_memory", lambda: 0)
-    assert facts_of(model)["half_precision"] is None
+    assert facts_of(model)["half_precision"] == Agreement()
     assert "half_precision" not in facts_of(load(zoo_model("llama", small=True)))
 
 

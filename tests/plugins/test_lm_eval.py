@@ -233,7 +233,7 @@ def test_mixed_labels_are_recorded_by_place(both: Callable[[str], Both]) -> None
 def test_all_orders_cost_little_more_than_lm_evals_one(folder: Path) -> None:
     result = audit_tasks(MODEL, "own_fewshot", include_path=TASKS)
     one = result.cost.tokens_ordinary
-    assert result.meta["lm_eval"]["orders"] == 24
+    assert result.run.lm_eval.orders == 24
     assert result.cost.tokens < 5 * one
     assert result.cost.tokens_plain >= 24 * one > 0
     assert f"({result.cost.ordinary_runs:.3g} ordinary runs: " in result.summary(details=True)

@@ -103,7 +103,7 @@ def test_inspect_in_several_orders(logs: Path) -> None:
     names = ("order_as_listed.eval", "shuffle_choices_1.eval", "shuffle_choices_2.eval")
     result = audit(*(logs / "inspect" / name for name in names))
     assert result.metrics.counts.questions == 24
-    assert sum(result.responses.meta["logged"]["orders"].values()) == 24  # type: ignore[index,attr-defined]
+    assert sum(result.responses.run.logged.orders.values()) == 24
     # the label scores of the stub are 0.7 at A and 0.1 elsewhere where it does not know
     unsure = [row for row in result.responses.rows() if row.logprobs is not None and row.logprobs[0] > -1]
     assert all(row.logprobs == pytest.approx(np.log([0.7, 0.1, 0.1, 0.1])) for row in unsure)

@@ -159,8 +159,8 @@ def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
     ]
     assert all(len({subject_of[stem] for stem in shown if stem in subject_of}) <= 1 for shown in stems)
     assert {len(shown) for shown in stems} >= {3}
-    assert found.meta["settings"]["shots_by_subject"] is True
-    assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).meta["settings"]
+    assert found.run.settings["shots_by_subject"] is True
+    assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).run.settings
     with pytest.raises(InputError, match=r"17 worked examples of subject 's[012]' wanted"):
         audit(model, QUESTIONS, shots=17, shots_by_subject=True)
 

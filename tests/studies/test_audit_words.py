@@ -15,7 +15,8 @@ from unslant.metrics.noise import flips
 from unslant.metrics.stopped import extended_measures
 from unslant.models import GenerateOptions
 from unslant.models.open import open_chat
-from unslant.responses import Responses
+from unslant.responses import Responses, Run
+from unslant.responses.run import AdaptiveRun
 from unslant.studies.audit.notes import notes
 from unslant.studies.audit.panels_replies import adaptive_lines
 from unslant.studies.audit.presented import orders_in_words
@@ -79,7 +80,7 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
     assert {row.elicitation for row in result.responses.rows()} == {"generate"}
     assert [c.method for c in result.corrections] == ["vote"]
     assert result.metrics.over_orders.tests
-    assert result.meta["requests"]["talker"]["input_tokens"] == 10 * len(talker.asked)
+    assert result.run.requests["talker"].input_tokens == 10 * len(talker.asked)
 
 
 def test_the_table_alone_gives_the_same(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
     # known answers agree in two orders: all those with more than two orders but ten are asked no further
     assert found.replies.adaptive.agreeing == 16
     assert found.replies.adaptive.checked == 10
-    assert len(found.meta["adaptive"]["stopped"]) == 6
+    assert len(found.run.adaptive.stopped) == 6
     assert len(talker.asked) == len(found.responses) == found.replies.adaptive.requests
     assert found.replies.adaptive.requests_of_all == len(full.responses)
     assert found.replies.adaptive.other_vote.value == 0
@@ -172,8 +173,9 @@ def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None
     drawn: dict[str, list[float]] = {}
     for seed in range(200):
         stopped = np.random.default_rng(seed).choice(agreeing_ids, len(agreeing_ids) - 5, replace=False)
-        told = {"stopped": list(stopped), "checked": list(set(agreeing_ids) - set(stopped))}
-        left_out = Responses(full.responses.table, {"adaptive": told})
+        checked = tuple(set(agreeing_ids) - set(stopped))
+        adaptive = AdaptiveRun(stopped=tuple(stopped), checked=checked, requests_of_all=0)
+        left_out = Responses(full.responses.table, Run(adaptive=adaptive))
         values = extended_measures(read_scores(left_out))
         for name in ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
             drawn.setdefault(name, []).append(float(np.mean(getattr(values, name))))

@@ -81,7 +81,7 @@ def test_every_result_shows_itself_in_a_notebook(result: StudyResult) -> None:
 
 
 def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
-    found = replace(audited(), meta={**audited().meta, "model": BAD})
+    found = replace(audited(), responses=replace(audited().responses, run=replace(audited().run, model=BAD)))
     assert "script" not in Tags(found._repr_html_()).tags
     assert "&lt;script&gt;" in found._repr_html_()
     assert "\x1b" not in repr(found)
@@ -151,7 +151,7 @@ def test_options_may_be_numbers_and_lists() -> None:
         model, questions(), labels=["X", "Y", "Z"], orders=3, shots=1, shots_from=QuestionSet.of(questions())
     )
     assert found.responses.table["labels"].to_pylist()[0] == ["X", "Y", "Z"]
-    assert found.meta["settings"]["orders"] == "3"
+    assert found.run.settings["orders"] == "3"
     assert AuditSettings(labels="X,Y,Z", orders="3") == AuditSettings(labels=["X", "Y", "Z"], orders=3)
     study = unslant.study.debias(model, QuestionSet.of(questions()), methods="vote,pride:alpha=0.5")
     assert {entry.method for entry in study.entries} == {"none", "vote", "pride:alpha=0.5"}

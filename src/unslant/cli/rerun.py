@@ -82,7 +82,7 @@ def _blocks(path: Path) -> Iterator[Any]:
     from unslant.responses.provenance import META_NAME
 
     if path.suffix.lower() == ".parquet":
-        yield read_table(path)[1].get("provenance")
+        yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
     elif path.suffix.lower() in (".html", ".htm"):
         found = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
         yield from parse_json(unescape(found[1])) if found else ()

@@ -47,7 +47,7 @@ def debias_log(
     chosen = method_named(method)
     tables = audit_tables(logs, fields)
     if len(tables) > 1:
-        held = ", ".join(f"{table.meta.get('model', 'a model')} ({table.meta.get('source')})" for table in tables)
+        held = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {held}; give the files of one")
     (table,) = tables
     asker = RecordedAsker.of(table, answered=chosen.needs_scores)

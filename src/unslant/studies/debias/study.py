@@ -22,6 +22,8 @@ from unslant.models.open import opened
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.questions import EMBEDDED, Question
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -78,19 +80,20 @@ def debias_study(
         asked.append(model_block(loaded.name, facts_of(loaded)))
         asker = partial(ModelAsker, loaded, elicitation_of(loaded, writer), alphabet, progress=progress)
         entries += _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress).all(methods)
-    meta = {
-        "study": "debias",
-        "models": sorted({entry.model for entry in entries}),
-        "questions": {name: len(found) for name, found in zip(names, test, strict=True)},
-        "trained_on": {name: len(found) for name, found in zip(names, training, strict=False)},
-        "settings": chosen.recorded("train", "transfer"),
-        "provenance": provenance(asked, sets, chosen),
-    }
+    run = Run(
+        study="debias",
+        models=tuple(sorted({entry.model for entry in entries})),
+        questions=", ".join(names),
+        settings=json.loads(json.dumps(chosen.recorded("train", "transfer"))),
+        provenance=Provenance.model_validate(provenance(asked, sets, chosen)),
+    )
     return DebiasResult(
         tuple(entries),
         averages([entry for entry in entries if not entry.transferred]),
         transfers([entry for entry in entries if entry.transferred]),
-        meta,
+        {name: len(found) for name, found in zip(names, test, strict=True)},
+        {name: len(found) for name, found in zip(names, training, strict=False)},
+        run,
     )
 
 
