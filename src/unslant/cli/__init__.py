@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError, UnusedCliTokensError
 from cyclopts.argument import ArgumentCollection
 
 import unslant
@@ -31,6 +31,7 @@ from unslant.errors import (
     shown,
 )
 from unslant.extras import missing
+from unslant.reach import without_secrets
 from unslant.studies.command_line import COMMAND, Command
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
@@ -74,6 +75,7 @@ app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, del
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
+_HOLD_SECRETS = frozenset({"--header", "--extra-body", "--base-url", "--inspect"})
 EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Errors that do not end with 2."""
 
@@ -138,10 +140,15 @@ def main() -> None:
         sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
+        if _HOLD_SECRETS & {word.partition("=")[0].replace("_", "-") for word in sys.argv}:
+            words = "a word"  # part of a value without quotation marks, perhaps
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
         sys.exit(2)
     except CycloptsError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        text = str(error)
+        for word in sys.argv if isinstance(error, UnknownOptionError) else ():
+            text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
+        print(f"error: {' '.join(without_secrets(text).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
@@ -205,7 +205,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, **usual | changes)
         self.template_class = _Template
         self.filters = {name: self.charged(name, self.filters[name]) for name in filters}
-        self.tests |= {name: self.charged(name, self.tests[name]) for name in _COMPARISONS}
+        self.tests |= {name: self.charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
         self.filters |= {"_each": each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
         self.filters["format"] = lambda text, *values, **named: _formatted(str(text), named or values)
         del self.globals["lipsum"]

@@ -55,7 +55,7 @@ class _Tokenizer(HFLM):  # type: ignore[misc]  # the library is not typed
             written_chat(self.tokenizer, chat_history, prompt=add_generation_prompt)
         except SecurityError as error:
             raise ModelError(f"this model's chat template: {error}") from None
-        except Exception:  # noqa: S110  # lm-eval tries again without the system message, or raises the same
+        except Exception:  # lm-eval tries again without the system message, or raises the same
             pass
         return str(super().apply_chat_template(chat_history, add_generation_prompt))
 
