@@ -205,7 +205,8 @@ def _is_address(url: str) -> bool:
     """Whether this is the URL of a server, with nothing in a place where a part of a password may have gone."""
     try:
         at = urlsplit(url)
-        return url.startswith(_WEB) and bool(at.hostname) and at.port != 0 and "@" not in at.path and not at.fragment
+        whole = url.startswith(_WEB) and url.isprintable() and " " not in url and "@" not in at.path + at.query
+        return whole and bool(at.hostname) and at.port != 0 and not at.fragment
     except ValueError:
         return False
 
