@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Collection, Iterable
 
+from unslant.reach import without_secrets
+
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
 
@@ -10,11 +12,12 @@ _LONGEST_MESSAGE = 10_000
 class UnslantError(Exception):
     """Something the user can fix. The message says what was wrong, where, what is allowed and what to do.
 
-    It is one line that can be shown anywhere, whatever names and values from outside it holds.
+    It is one line that can be shown anywhere, with any names and values from outside: addresses in it lose user,
+    password and query.
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(shortened(printable(str(message)), _LONGEST_MESSAGE))
+        super().__init__(shortened(printable(without_secrets(str(message))), _LONGEST_MESSAGE))
 
 
 class InputError(UnslantError):

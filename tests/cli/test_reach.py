@@ -173,6 +173,18 @@ def test_names_that_leave_the_folder_are_not(text: str) -> None:
     assert reason_to_type(Reach.PLACE, text)
 
 
+@pytest.mark.parametrize("more", [("--adapter", "a"), ("--elicit", "generate", "--to-end"), ("--bits", "4"), ()])
+def test_no_message_repeats_an_address_whole(unslant: Run, more: tuple[str, ...]) -> None:
+    for url in (
+        "http://ann:s3cret/word@127.0.0.1:9/v1",
+        "http://127.0.0.1:9/v1?key=s3cret",
+        "http://a:s3cret@127.0.0.1:9",
+    ):
+        for words in (("audit", f"{url}#m", "q.jsonl"), ("audit", "m", "q.jsonl", "--base-url", url), ("audit", url)):
+            ran = unslant(*words, *more, "--retries", 0)
+            assert (ran.code, "s3cret" in ran.err + ran.out) == (2, False), words
+
+
 def test_a_word_too_many_may_be_a_part_of_a_secret(unslant: Run) -> None:
     ran = unslant("audit", "m", "q.jsonl", "--header", "X:y", "sk-123456")
     assert (ran.code, "sk-123456" in ran.err) == (2, False)

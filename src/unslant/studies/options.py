@@ -31,7 +31,7 @@ from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
-from unslant.reach import Reach
+from unslant.reach import Reach, url_without_secrets
 from unslant.scale.options import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ class Options:
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, without those that only select questions."""
         hidden = {*(f.name for f in dataclasses.fields(LoadOptions) if f.name != "seed"), "shots_from", *left_out}
-        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
+        found = {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in given.items()}
         return found | ({"seed": found.pop("seed")} if "seed" in found else {})
 
 
