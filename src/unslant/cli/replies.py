@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def replies(
     judge: Annotated[
         str | None,
         Parameter(help="Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."),
+        Reach.MODEL,
     ] = None,
     json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this JSON file.")] = None,
     quiet: o.Quiet = False,

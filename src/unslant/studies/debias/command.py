@@ -8,14 +8,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 from unslant.studies.debias.settings import DebiasSettings
 
 
 def debias(
-    models: Annotated[str, Parameter(help="Model, or several separated by commas.")] = o.DEFAULT_MODEL,
+    models: Annotated[str, Parameter(help="Model, or several separated by commas."), Reach.MODEL] = o.DEFAULT_MODEL,
     questions: Annotated[
-        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas.")
+        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas."), Reach.PLACE
     ] = o.EMBEDDED,
     /,
     *,

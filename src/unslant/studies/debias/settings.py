@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
+from unslant.reach import Reach
 from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
@@ -15,7 +16,7 @@ DEFAULT_METHODS = (
 class DebiasSettings(ScoredLabelOptions, PromptOptions):
     """Settings of :func:`unslant.studies.debias.study.debias_study`."""
 
-    methods: Names = DEFAULT_METHODS
+    methods: Annotated[Names, Reach.PLACE] = DEFAULT_METHODS
     """Methods separated by commas, with settings after colons; see unslant debias."""
     train: Pools = ()
     """Training questions, one file for each of QUESTIONS, separated by commas; by default half of each."""
@@ -29,7 +30,7 @@ class DebiasSettings(ScoredLabelOptions, PromptOptions):
 class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """How questions are answered."""
 
-    method: str = "vote"
+    method: Annotated[str, Reach.PLACE] = "vote"
     """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: Pool | None = None
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
