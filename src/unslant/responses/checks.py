@@ -53,6 +53,7 @@ class _Composed(_Part):
 
 class _Loading(_Part):
     skipped: Counts = {}
+    caveats: list[str] = []
 
 
 class _HalfPrecision(_Part):

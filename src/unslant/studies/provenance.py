@@ -150,11 +150,10 @@ def logged_lines(meta: Mapping[str, Any]) -> list[str]:
     return found + [f"Not used: {count:,} ({reason})." for reason, count in dict(logged.get("dropped", {})).items()]
 
 
-def skipped_lines(meta: Mapping[str, Any]) -> list[str]:
-    """Lines skipped when the questions were loaded."""
-    loading = meta.get("loading")
-    skipped = loading.get("skipped", {}) if isinstance(loading, Mapping) else {}
-    return [f"{count(n, 'line')} skipped: {reason}." for reason, n in skipped.items()]
+def caveats_of(metas: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What loading the questions of these runs met that must be known before the first number; each once."""
+    loads = [meta["loading"] for meta in metas if isinstance(meta.get("loading"), Mapping)]
+    return tuple(dict.fromkeys(str(caveat) for loading in loads for caveat in loading.get("caveats", ())))
 
 
 def cost_lines(cost: Cost) -> list[str]:

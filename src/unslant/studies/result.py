@@ -52,10 +52,11 @@ class StudyResult:
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
-        from unslant.studies.provenance import with_admissions, with_settings
+        from unslant.studies.provenance import caveats_of, with_admissions, with_settings
 
         meta = getattr(self, "meta", {})
         page = with_admissions(self.described(), meta)
+        page = replace(page, caveats=(*page.caveats, *caveats_of([part._about for part in self.parts or [self]])))
         known = self.parts or not hasattr(self, "meta") or {"provenance", "logged"} & meta.keys()
         return with_settings(page, self.provenance) if known else page
 
@@ -102,7 +103,8 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Provenance and every number as plain values for JSON, without single responses."""
-        about = {"unslant": __version__, "study": self.study, "headline": self.headline}
+        page = self.page()
+        about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
         own = {**getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
         return {**about, "provenance": self.provenance, **{key: own[key] for key in own if key != "provenance"}}
 

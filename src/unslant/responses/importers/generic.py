@@ -20,7 +20,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.answers import parse_list
+from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import read_records
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head

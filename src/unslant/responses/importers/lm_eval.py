@@ -21,7 +21,7 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.answers import parse_list
+from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import read_records
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
