@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from unslant.questions.records import Record
 SEPARATORS = ",;\t|"
 _ALWAYS_XML = 4 << 20
 """Bytes of XML that any workbook may unpack to; reading them takes far more time and memory than text."""
+_MOST_SHARED = 64 << 20
+_SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
 _MAX_CELL = 2**31 - 1
@@ -89,13 +92,8 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
     """
     load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
-        size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(content)).infolist())
-        most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
-        if size > most:
-            raise ValueError("unpacks to more than can be read; split it")
+        most = _checked_size(content)
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
-        if len({sheet._worksheet_path for sheet in book.worksheets}) < len(book.worksheets):
-            raise ValueError("two of its sheets are the same part of the file")
         left = _Left(MAX_VALUES, most)
         sheets = {sheet.title: _sheet_rows(sheet, left) for sheet in book.worksheets}
     except Exception as error:  # a damaged workbook fails in the library in many ways
@@ -108,6 +106,23 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
         raise InputError.at(path, f"the sheets {', '.join(map(repr, fitting))} all have questions; leave one of them")
     title = fitting[0] if fitting else next(iter(full))
     return _under_header(full[title], lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
+
+
+def _checked_size(content: bytes) -> int:
+    """Bytes that the workbook may unpack to.
+
+    Raises:
+        ValueError: if it unpacks to more, or would when every sheet were its largest part (sheets may share one).
+    """
+    most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sizes = [entry.file_size for entry in archive.infolist()]
+        if sum(sizes) > most:
+            raise ValueError("unpacks to more than can be read; split it")
+        sheets = sum(len(_SHEET.findall(archive.read(entry))) for entry in archive.infolist())
+    if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
+        raise ValueError("has too many sheets, or too large ones; leave only that with the questions")
+    return most
 
 
 @dataclass
