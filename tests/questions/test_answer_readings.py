@@ -124,3 +124,16 @@ def test_a_check_says_which_reading_was_taken() -> None:
 def test_random_encodings_are_read_right_refused_or_doubted() -> None:
     wrong = [found for seed in range(1500) if (found := answers_misread(random.Random(seed)))]
     assert wrong == []
+
+
+@pytest.mark.parametrize("command", [["audit", "--dry-run", "fair"], ["debias", "fair"]])
+def test_commands_without_a_page_say_so_too(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unslant.cli import call
+
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows([*"ABCD", "Z"])))
+    more = ["--method", "pride", "--out", str(tmp_path / "a.jsonl")] if command[0] == "debias" else []
+    call([*command, str(path), "--skip-bad", "--store", str(tmp_path / "s.sqlite3"), *more])
+    assert "1 of 5 records left out (1 answer out of range)" in capsys.readouterr().out
