@@ -264,3 +264,38 @@ def test_costs_are_summed_and_facts_joined(tmp_path: Path, score: Score) -> None
     assert run.provenance.platform == "on s1of3; on s2of3; on s3of3"
     assert run.provenance.date == "2026-01-03"
     assert run.shard is None
+
+
+def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> None:
+    """As one run; and one wrong file among 64 is named, with nothing written."""
+    questions = [replace(q, id=f"{q.id}-{i}") for i in range(6) for q in QUESTIONS]
+
+    def part(index: int, name: str = "", model: str = "rule", of: Sequence[Any] = questions, **settings: Any) -> Path:
+        path = tmp_path / f"{name or index}.parquet"
+        shards = ShardOptions(shard=f"{index}/64")
+        audit_responses(rule_model(model), of, shards=shards, **({"orders": "2"} | settings)).to_parquet(path)
+        return path
+
+    paths = [part(i) for i in range(1, 65)]
+    random.Random(1).shuffle(paths)
+    merge(tmp_path / "merged.parquet", paths)
+    audit_responses(rule_model(), questions, orders="2").to_parquet(tmp_path / "whole.parquet")
+    merged, whole = (Responses.from_parquet(tmp_path / f"{name}.parquet") for name in ("merged", "whole"))
+    assert merged.table.equals(whole.table)
+    own = int(paths[5].stem)
+    turned = [replace(q, answers=frozenset({(min(q.answers) + 1) % len(q.options)})) for q in questions]
+    shutil.copy(paths[0], tmp_path / "copy.parquet")
+    wrong = {
+        "do not belong together: their settings": part(own, "seed", seed=7),
+        "do not belong together: their questions": part(own, "answers", of=turned),
+        "different models": part(own, "model", model="foreign"),
+        "are both shard": tmp_path / "copy.parquet",
+        "is no shard": tmp_path / "whole.parquet",
+    }
+    for reason, file in wrong.items():
+        with pytest.raises(InputError, match=reason) as error:
+            merge(tmp_path / "wrong.parquet", [*paths[:5], file, *paths[6:]])
+        assert file.name in str(error.value)
+    with pytest.raises(InputError, match=rf"1 of 64 shards missing: {own};"):
+        merge(tmp_path / "wrong.parquet", [*paths[:5], *paths[6:]])
+    assert not (tmp_path / "wrong.parquet").exists()

@@ -34,7 +34,7 @@ def result(request: pytest.FixtureRequest) -> Any:
 
 def test_every_result_says_how_it_was_made_in_the_same_words(result: StudyResult) -> None:
     told = result.to_dict()
-    assert list(told)[:4] == ["unslant", "study", "headline", "provenance"]
+    assert list(told)[:5] == ["unslant", "study", "headline", "caveats", "provenance"]
     assert set(told["provenance"]) == set(Provenance.model_fields)
     Provenance.model_validate(told["provenance"])
 

@@ -76,6 +76,8 @@ def debias(
         asked = settings.sampled(found)
         answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
+    if not quiet:
+        print(*found.report.caveats, sep="\n", end="\n" * bool(found.report.caveats))
     _write(answers, out, quiet)
 
 

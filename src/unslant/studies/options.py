@@ -158,9 +158,9 @@ class FieldOptions(Options):
     fields: Annotated[Pairs, Parameter(name="--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
     """Column of the file that holds a field, as in question=prompt; may be given several times."""
     answer_base: int | None = None
-    """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
+    """Number of the first option, 0 or 1; by default 0, but 1 if only that fits and there are 20 answers or more."""
     answer_kind: str = "auto"
-    """How answers are written: index, letter, text (the option's), or auto."""
+    """How answers are written: index, letter, label, text (the option's), marked ("B) text"), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -158,10 +158,9 @@ def logged_lines(run: Run) -> list[str]:
     return lines + [f"Not used: {n:,} ({reason})." for reason, n in logged.dropped.items()]
 
 
-def skipped_lines(run: Run) -> list[str]:
-    """Lines skipped when the questions were loaded."""
-    skipped = run.loading.skipped if run.loading else {}
-    return [f"{count(n, 'line')} skipped: {reason}." for reason, n in skipped.items()]
+def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What loading the questions of these runs met that must be known before the first number; each once."""
+    return tuple(dict.fromkeys(caveat for run in runs if run.loading for caveat in run.loading.caveats))
 
 
 def cost_lines(cost: Cost) -> list[str]:

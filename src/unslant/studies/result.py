@@ -54,9 +54,10 @@ class StudyResult:
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
-        from unslant.studies.provenance import with_caveats, with_settings
+        from unslant.studies.provenance import caveats_of, with_caveats, with_settings
 
         page = with_caveats(self.described(), self.run)
+        page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
         return with_settings(page, self.provenance) if self.is_documented else page
 
     def described(self) -> Page:
@@ -115,8 +116,10 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Provenance and every number as plain values for JSON, without single responses."""
-        about = {"unslant": __version__, "study": self.study, "headline": self.headline, "provenance": self.provenance}
-        return {**about, **self.run.to_dict("study", "provenance"), **json_fields(self, omit=self.unwritten)}
+        page = self.page()
+        about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
+        values = {**self.run.to_dict("study", "provenance"), **json_fields(self, omit=self.unwritten)}
+        return {**about, "provenance": self.provenance, **values}
 
     def to_pandas(self, what: str = "metrics") -> DataFrame:
         """A table of the result as a pandas DataFrame.

@@ -13,7 +13,7 @@ from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
 from unslant.studies.base_rate.shortcuts import Shortcut
-from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
+from unslant.studies.provenance import asked_about, cost_lines, settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -44,7 +44,7 @@ def page(result: BaseRateResult) -> Page:
             _published_panel(result),
             shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
-        notes=(*skipped_lines(result.run), *cost_lines(result.cost)),
+        notes=tuple(cost_lines(result.cost)),
         settings=settings_rows(result.run),
         name=result.run.model,
     )

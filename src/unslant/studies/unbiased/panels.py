@@ -11,7 +11,7 @@ from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines, worst_first
+from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
@@ -45,7 +45,6 @@ def notes(result: UnbiasedResult) -> list[str]:
     return [
         *([f"{unread} as not right."] if no_answer else []),
         *([f"{missing} left out."] if failed else []),
-        *skipped_lines(result.run),
         *cost_lines(result.cost),
     ]
 
