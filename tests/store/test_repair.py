@@ -81,7 +81,8 @@ def test_a_damaged_index_is_noticed_and_made_again(path: Path) -> None:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'scores_by_prompt'").fetchone()
     data = bytearray(path.read_bytes())
     (leaf,) = struct.unpack_from(">I", data, PAGE * (root - 1) + 8)  # the last child of the root
-    data[PAGE * leaf - 9] ^= 1
+    (cell,) = struct.unpack_from(">H", data, PAGE * (leaf - 1) + 8)
+    data[PAGE * (leaf - 1) + cell + 9] ^= 1  # in a digest
     path.write_bytes(data)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok"

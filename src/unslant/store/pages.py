@@ -24,6 +24,12 @@ _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 _WIDTHS = {len(columns) + 1 for columns in TABLES.values()}
 
 
+def read_at(file: int, size: int, at: int) -> bytes:
+    """Bytes of an open file; Windows has no ``pread``."""
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, size)
+
+
 def rows(file: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Every whole row in an open file, with its table; the checksum is its last value.
 
@@ -49,7 +55,7 @@ class _Pages:
     def page(self, number: int) -> bytes:
         """A page; zeros for what the file does not have, or the disk does not give."""
         with suppress(OSError):
-            return os.pread(self.file, PAGE, (number - 1) * PAGE).ljust(PAGE, b"\0")
+            return read_at(self.file, PAGE, (number - 1) * PAGE).ljust(PAGE, b"\0")
         return bytes(PAGE)
 
     def records(self, number: int) -> Iterator[list[Any]]:
@@ -155,7 +161,8 @@ def fold_log(file: int, log: bytes) -> None:
             kept |= written
             written, pages = {}, committed
     for number, start in kept.items():
-        os.pwrite(file, log[start : start + PAGE], (number - 1) * PAGE)
+        os.lseek(file, (number - 1) * PAGE, os.SEEK_SET)
+        os.write(file, log[start : start + PAGE])
     if pages:
         os.ftruncate(file, pages * PAGE)
     os.fsync(file)

@@ -47,8 +47,8 @@ def other_names(path: Path) -> str | None:
         return "is not a file"
     links = found.st_nlink
     if links > 1:
-        same = [other.name for other in path.parent.iterdir() if other != path and file_id(other) == file_id(path)]
-        named = f", one of them {same[0]}" if same else ""
+        same = [name for name in os.listdir(path.parent) if file_id(path.parent / name) == file_id(path)]
+        named = "".join(f", one of them {name}" for name in same if name != path.name)
         return f"has {links} names (hard links){named}; remove all but one, or make copies of it"
     if _mount(path)[0] == path:
         return "is mounted as a single file, which has a log of its own in each place; mount its folder"

@@ -137,7 +137,7 @@ def _counts(connection: sqlite3.Connection) -> Counter[int]:
 @contextmanager
 def _alone(path: Path) -> Iterator[int]:
     """The file, opened past SQLite and locked as SQLite locks it, so that no other process has it, or gets it."""
-    file = os.open(path, os.O_RDWR)
+    file = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         with suppress(ModuleNotFoundError):  # Windows, where a file in use cannot be replaced anyway
             import fcntl
@@ -183,7 +183,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
 
 
 def _is_store(file: int) -> bool:
-    head = os.pread(file, PAGE, 0)
+    head = pages.read_at(file, PAGE, 0)
     return head.startswith(b"SQLite format 3\0") and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
@@ -199,10 +199,10 @@ def _keep(path: Path, file: int) -> Path:
             except FileExistsError:
                 raise
             except OSError:  # a file system without links
-                copy = os.open(kept, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                copy = os.open(kept, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
                 try:
                     for at in range(0, os.fstat(file).st_size, 1 << 20):
-                        os.write(copy, os.pread(file, 1 << 20, at))  # not through a second one: see _alone
+                        os.write(copy, pages.read_at(file, 1 << 20, at))  # not through a second one: see _alone
                     os.fsync(copy)
                 finally:
                     os.close(copy)
