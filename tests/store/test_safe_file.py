@@ -205,7 +205,7 @@ def test_a_log_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: 
 
     real = database._connected
     monkeypatch.setattr(database, "_connected", lambda uri: _Unreadable() if "mode=ro" in uri else real(uri))
-    with pytest.raises(StoreError, match=r"the log beside it \(-wal\) cannot be read here"):
+    with pytest.raises(StoreError, match=r"its log \(-wal\) cannot be read here"):
         Store(tmp_path / "s.sqlite3", read_only=True)
 
 

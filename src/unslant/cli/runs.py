@@ -207,7 +207,7 @@ def export(
 
 
 def repair(*, store: o.Store = None) -> None:
-    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one beside it.
+    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one too.
 
     Running a command again then asks for what was lost, and nothing else.
 

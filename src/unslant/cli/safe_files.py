@@ -38,15 +38,15 @@ def check_files(arguments: Mapping[str, Any]) -> None:
 
 
 def _keep_off_the_store(found: list[tuple[str, Any]]) -> None:
-    """Nothing but SQLite opens the run store or what it keeps beside it: that alone can lose what the store holds."""
+    """Nothing but SQLite opens the run store or its log: opening them otherwise can lose what the store holds."""
     given = [value for name, value in found if name == "store"]
     if not given:
         return
     from unslant.store import default_path
-    from unslant.store.place import JOURNALS, beside
+    from unslant.store.place import JOURNALS, sibling
 
     path = Path(os.path.realpath(Path(given[0] or default_path()).expanduser()))
-    store = {_place(one, True) for one in (path, *(beside(path, end) for end in JOURNALS))}
+    store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}
     for name, value in found:
         for text in () if name == "store" else _texts(value):
             if _place(text, True) in store:

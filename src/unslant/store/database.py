@@ -19,7 +19,7 @@ from pathlib import Path
 
 from unslant.errors import UnslantError
 from unslant.store import place, tables
-from unslant.store.place import FileId, beside, file_id
+from unslant.store.place import FileId, file_id, sibling
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
@@ -57,7 +57,7 @@ class Database:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path = Path(os.path.realpath(path))  # the log is beside the file, not beside a link to it
+        self.path = path = Path(os.path.realpath(path))  # the log is next to the file, not to a link
         self._lock = threading.RLock()
         self._closed = "it has been closed"
         self._connection: sqlite3.Connection | None = None
@@ -127,8 +127,8 @@ class Database:
             connection.close()
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
-            # What SQLite keeps beside the file cannot be made in this folder: nobody can be writing either.
-            if any(beside(self.path, end).exists() for end in ("-wal", "-journal")):
+            # SQLite cannot make its files in this folder: nobody can be writing either.
+            if any(sibling(self.path, end).exists() for end in ("-wal", "-journal")):
                 raise StoreError(f"{self.path}: {_LOG_UNREAD}") from None
             self._immutable = True
             connection = _connected(f"{uri}?immutable=1")
@@ -191,7 +191,7 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if self._log is None and self._mode() == "wal":
-                    self._log = file_id(beside(self.path, "-wal"))
+                    self._log = file_id(sibling(self.path, "-wal"))
                 self._check_files()
                 yield connection
                 connection.execute("COMMIT")
@@ -224,7 +224,7 @@ class Database:
 
         While SQLite's locks hold, nobody deletes or replaces a log in use; so this also notices that they were lost.
         """
-        if file_id(self.path) != self._file or (self._log and file_id(beside(self.path, "-wal")) != self._log):
+        if file_id(self.path) != self._file or (self._log and file_id(sibling(self.path, "-wal")) != self._log):
             raise StoreError(f"{self.path}: {_REPLACED}")
 
     def _shorten_log(self) -> None:
@@ -234,7 +234,7 @@ class Database:
         can lose pages (https://sqlite.org/wal.html#walresetbug). A truncating one keeps every writer out.
         """
         with suppress(FileNotFoundError):
-            if self._log and beside(self.path, "-wal").stat().st_size >= self._checkpoint_from:
+            if self._log and sibling(self.path, "-wal").stat().st_size >= self._checkpoint_from:
                 busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 # Somebody reads what is older, and may do so for long: not after every write again.
                 self._checkpoint_from = 2 * self._checkpoint_from if busy else _LOG_BYTES
@@ -382,7 +382,7 @@ _REPLACED = (
     "the file or its log was moved, deleted or replaced while in use, and what was written last may not be in it; run "
     "the same command again, which asks for what is missing"
 )
-_LOG_UNREAD = "the log beside it (-wal) cannot be read here; copy the file together with its log to a folder of yours"
+_LOG_UNREAD = "its log (-wal) cannot be read here; copy the file together with its log to a folder of yours"
 _OTHER_VERSION = (
     "was written by another version of unslant (tables {}, and not {}), or its first page is damaged, in which case "
     "unslant runs repair keeps what is whole; else move it away"

@@ -15,13 +15,13 @@ _NETWORK = frozenset(
     "prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs fuse".split()
 )
 JOURNALS = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a file, by the end of its name."""
+"""Ends of the names of what SQLite keeps next to a file."""
 
 FileId = tuple[int, int]
 
 
 def file_id(path: str | Path) -> FileId | None:
-    """Device and number of a file, under whatever name; None if there is none. It is not opened."""
+    """Device and number of a file, the same under all its names; None if there is none. It is not opened."""
     try:
         found = os.stat(path)
     except OSError:
@@ -29,7 +29,7 @@ def file_id(path: str | Path) -> FileId | None:
     return found.st_dev, found.st_ino
 
 
-def beside(path: Path, end: str) -> Path:
+def sibling(path: Path, end: str) -> Path:
     """The file of a longer name in the same folder."""
     return path.with_name(path.name + end)
 

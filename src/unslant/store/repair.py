@@ -1,4 +1,4 @@
-"""Repair of a damaged store: every whole row goes into a new file, and the damaged one is kept beside it.
+"""Repair of a damaged store: every whole row goes into a new file, and the damaged one is kept.
 
 There is one way for all damage, from a flipped bit in an index to a file without its first half: rows are read off the
 pages (:mod:`unslant.store.pages`), without SQLite, which stops at the first page that does not fit. What is lost is
@@ -31,7 +31,7 @@ from unslant.store.database import (
     is_open,
     opening,
 )
-from unslant.store.place import JOURNALS, beside, file_id
+from unslant.store.place import JOURNALS, file_id, sibling
 from unslant.store.runs import run_id
 from unslant.store.scores import planned_bits
 from unslant.store.tables import (
@@ -155,10 +155,10 @@ def _alone(path: Path) -> Iterator[int]:
 
 
 def _replaced(path: Path, file: int, damage: str) -> Repaired:
-    log = beside(path, "-wal")
+    log = sibling(path, "-wal")
     if log.exists():
         pages.fold_log(file, log.read_bytes())
-    new = beside(path, ".repair")
+    new = sibling(path, ".repair")
     _remove(new)
     try:
         with closing(Database(new)) as database:
@@ -173,9 +173,9 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
         _remove(new)
         raise
     for end in JOURNALS:  # of the old file: the new one must not be read together with them
-        old = beside(path, end)
+        old = sibling(path, end)
         if end != "-shm" and old.exists() and old.stat().st_size:
-            old.rename(beside(kept, end))
+            old.rename(sibling(kept, end))
         old.unlink(missing_ok=True)
     os.replace(new, path)
     _sync_folder(path.parent)
@@ -192,7 +192,7 @@ def _keep(path: Path, file: int) -> Path:
     number = 0
     while True:
         number += 1
-        kept = beside(path, f".damaged-{number}")
+        kept = sibling(path, f".damaged-{number}")
         try:
             try:
                 os.link(path, kept)
@@ -219,7 +219,7 @@ def _forget_interrupted(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    for name in (path, *(beside(path, end) for end in JOURNALS)):
+    for name in (path, *(sibling(path, end) for end in JOURNALS)):
         name.unlink(missing_ok=True)
 
 
@@ -241,8 +241,8 @@ def _salvage(database: Database, file: int) -> dict[str, Any]:
                 marks = ", ".join("?" * len(values))
                 connection.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values)
     with database.transaction() as connection:
-        lost = _mend_passes(connection)
-        touched, forgotten = _mend_runs(connection, lost["passes"])
+        lost = _settle_passes(connection)
+        touched, forgotten = _settle_runs(connection, lost["passes"])
         saved = Counter({table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES})
     return {
         "saved": +saved,
@@ -266,7 +266,7 @@ def _acceptable(found: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...
     return table, (*row, checksum(table, *row))
 
 
-def _mend_passes(connection: sqlite3.Connection) -> dict[str, Any]:
+def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
     """Have every call ask again for what it has lost; returns what that is, and the calls."""
     counts = _counts(connection)
     known = {number: some for number, *some in connection.execute("SELECT id, kind, done FROM passes")}
@@ -311,7 +311,7 @@ def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
     vouch(connection, "passes", "id = ?", number)
 
 
-def _mend_runs(connection: sqlite3.Connection, lost: set[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _settle_runs(connection: sqlite3.Connection, lost: set[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The runs that lost something, and those whose own record is lost."""
     runs = {run for (run,) in connection.execute("SELECT id FROM runs")}
     passes = connection.execute("SELECT run, pass FROM run_passes").fetchall()

@@ -103,7 +103,7 @@ class Runs:
 
         def beat() -> None:
             while not ended.wait(HEARTBEAT):
-                with suppress(StoreError):  # whatever is wrong with the store, the run itself meets it too
+                with suppress(StoreError):  # the run itself meets the same error
                     self._note(run, {"updated": time.time()}, f"status = 'running' AND {_MINE}", *_me())
 
         def end() -> None:

@@ -133,7 +133,7 @@ def is_whole(table: str, row: tuple[object, ...] | list[object]) -> bool:
 
 
 def columns(table: str, prefix: str = "") -> str:
-    """The columns of a table with its checksum, as they stand in a query."""
+    """The columns of a table with its checksum, for a query."""
     return ", ".join(prefix + column for column in (*TABLES[table], "checksum"))
 
 
