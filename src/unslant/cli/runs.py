@@ -218,22 +218,30 @@ def export(
 
 
 def repair(*, store: o.Store = None) -> None:
-    """Drop what is damaged in the store, and keep the rest.
+    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one too.
 
-    Running a command again then asks for what was dropped, and nothing else.
+    Running a command again then asks for what was lost, and nothing else.
 
     Examples:
       unslant runs repair
     """
-    from unslant.store import Store
+    from unslant.store import default_path
+    from unslant.store.repair import repair as repaired
 
-    with Store(store, read_only=True):
-        pass  # there is one
-    with Store(store) as opened:
-        found = opened.repair()
-    print(f"dropped as damaged: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
+    path = (store or default_path()).expanduser()
+    found = repaired(path)
+    if not found.damage:
+        print(f"nothing is damaged in {path}")
+        return
+    kept = found.saved
+    print(f"damaged: {one_line(found.damage)}")
+    print(f"kept: {kept['scores']:,} scores, {kept['replies']:,} replies, {kept['runs']:,} runs")
+    print(f"lost: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
+    print(f"the damaged file is now {found.kept}")
+    for run in found.forgotten:
+        print(f"run {run} is no longer listed; type its command again")
     for run in found.runs:
-        print(f"ask for them again with: unslant runs resume {run}")
+        print(f"ask for what was lost with: unslant runs resume {run}")
 
 
 def _prompts(run: Run) -> str:
