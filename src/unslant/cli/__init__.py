@@ -24,6 +24,7 @@ from unslant.studies.command_line import COMMAND
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES, TOP
+from unslant.writing import unfailing_streams
 
 COMMANDS = {
     **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
@@ -114,29 +115,42 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     before = COMMAND.set(())
     try:
+        with unfailing_streams() as lost_output:
+            code = _run(sys.argv[1:])
+            if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
+                print(f"error: {lost}", file=sys.stderr)
+                code = EXIT_STATUS[OutputError]
+    finally:
+        COMMAND.reset(before)
+    if code:
+        sys.exit(code)
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run a command and say what went wrong; returns the exit code."""
+    try:
         with second_interrupt_kills():
-            call(sys.argv[1:])
+            call(words)
     except ModuleNotFoundError as error:
         if not (told := missing(error)):
             raise
         print(f"error: {told}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except UnslantError as error:
         for line in getattr(error, "lines", (error,)):
             print(f"error: {line}", file=sys.stderr)
-        sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
+        return next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2)
     except UnusedCliTokensError as error:
-        words = " ".join(error.unused_tokens or ())
-        print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
-        sys.exit(2)
+        unused = " ".join(error.unused_tokens or ())
+        print(f"error: {unused}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
+        return 2
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        sys.exit(130)
-    finally:
-        COMMAND.reset(before)
+        return 130
+    return 0
 
 
 def call(words: Sequence[str], defaults: bool = True) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -13,6 +14,7 @@ from unslant.errors import InputError, one_of
 from unslant.extras import needed
 from unslant.files import dump_json, write_atomically
 from unslant.version import __version__
+from unslant.writing import write_all
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -195,5 +197,10 @@ def write_each(results: Sequence[Any], path: str | Path) -> None:
     """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
     from unslant.reports.escape import file_name
 
-    for result in results:
-        result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{file_name(result.model)}"))
+    write_tables({file_name(result.model): result for result in results}, path)
+
+
+def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
+    """Write the responses of each result to a file of its own, ``NAME-KEY``; where one fails the others are written."""
+    path = Path(path)
+    write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))
