@@ -97,7 +97,7 @@ def test_what_the_provider_says_is_kept_with_the_reply(path: Path) -> None:
         (fresh,) = StoredChat(Counting(), store).generate(prompts("no"))
         (recalled,) = StoredChat(Counting(), store).generate(prompts("no"))
     assert (fresh.declined, recalled.declined) == (True, True)
-    assert recalled == Reply(0, "no, reply 1", "", True, 3, 2, 1, recalled=True)
+    assert recalled == fresh == Reply(0, "no, reply 1", "", True, 3, 2, 1)
 
 
 def test_offline_everything_must_be_known(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -25,7 +25,6 @@ class Reply:
         declined: the provider says that the model declined, whatever the text.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
-        recalled: it came from the store.
     """
 
     index: int
@@ -35,23 +34,20 @@ class Reply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
-    recalled: bool = False
 
 
 @dataclass(slots=True)
 class ChatCost(Counts):
-    """What replies have cost.
+    """What replies have cost, whenever they were asked for: those from the store count like the others.
 
     Attributes:
-        requests: replies asked for, whether they came, were recalled or failed.
-        recalled: those of them that came from the store; their tokens are counted like the others'.
+        requests: replies wanted, whether they came or failed.
         failed: those of them that never came.
         uncounted: replies whose tokens nobody counted.
         input_tokens, output_tokens, reasoning_tokens: of the counted replies; reasoning is part of the output.
     """
 
     requests: int = 0
-    recalled: int = 0
     failed: int = 0
     uncounted: int = 0
     input_tokens: int = 0
@@ -61,7 +57,6 @@ class ChatCost(Counts):
     def add(self, reply: Reply) -> None:
         """Count one reply."""
         self.requests += 1
-        self.recalled += reply.recalled
         self.failed += reply.text is None
         self.uncounted += reply.text is not None and reply.output_tokens is None
         self.input_tokens += reply.input_tokens or 0
@@ -124,7 +119,10 @@ class Chat(ABC):
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         """See :class:`ChatModel`."""
-        for reply in self._replies(prompts):
+        yield from self._counted(self._replies(prompts))
+
+    def _counted(self, replies: Iterator[Reply]) -> Iterator[Reply]:
+        for reply in replies:
             self.cost.add(reply)
             if reply.text is None:
                 self.errors[reply.error] += 1
@@ -166,13 +164,24 @@ class LocalChat(Chat):
         """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
         return {**self.model.identity, **self._options.identity}
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
+        """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches.
+
+        What is in a batch decides what is sampled, so a run that was stopped must not make up new ones.
+        """
+        yield from self._counted(self._replies(prompts, frozenset(places)))
+
+    def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
+        places = range(len(prompts)) if places is None else places
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
+            if not any(index in places for index in part):
+                continue
             for index, (text, tokens) in zip(part, self._generate([encoded[i] for i in part]), strict=True):
-                yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
+                if index in places:
+                    yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
 
     def _generate(self, rows: list[list[int]]) -> list[tuple[str, int]]:
         """Text and number of tokens of the reply to each prompt.

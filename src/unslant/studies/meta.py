@@ -52,7 +52,8 @@ def about(
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, dict[str, Any]]:
     """What the replies of each model have cost since that moment, and why most of those failed that did."""
     return {
-        name: asdict(model.cost - before) | {"error": next((text for text, _ in model.errors.most_common(1)), "")}
+        name: asdict(model.cost - before)
+        | {"error": min(model.errors, key=lambda text: (-model.errors[text], text), default="")}  # whichever came first
         for name, (model, before) in asked.items()
     }
 
