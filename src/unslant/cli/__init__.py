@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
@@ -161,11 +161,21 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
     COMMAND.set((*words, *config.used))
     check_files({**given.arguments, "config": config.path})
     try:
-        command(*given.args, **given.kwargs)
+        with _connected(given.arguments.values()):
+            command(*given.args, **given.kwargs)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
         raise
+
+
+def _connected(options: Iterable[object]) -> AbstractContextManager[None]:
+    """What ``--offline`` asks for, where it was given."""
+    if not any(getattr(one, "offline", False) for one in options):
+        return nullcontext()
+    from unslant.models.reachable import offline
+
+    return offline()
 
 
 def with_values(words: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from unslant.errors import InputError, ModelError, without_user_info
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
+from unslant.models.reachable import check_online
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
@@ -228,6 +229,7 @@ class Endpoint:
         runs: Sequence[Sequence[int]] | None = None,
     ) -> Iterator[tuple[int, _Found]]:
         """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
+        check_online(self.base_url)
         return as_they_come(items, ask, self.limit, self.client, runs)
 
 
