@@ -9,7 +9,9 @@ from unslant.errors import without_options
 
 COMMAND: ContextVar[tuple[str, ...]] = ContextVar("command", default=())
 """The words typed after ``unslant``; none in Python."""
-OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "charts", "save_model", "merged"})
+OUTPUTS = frozenset(
+    {"json", "html", "responses", "out", "figures", "tables", "charts", "samples", "save_model", "merged"}
+)
 """Names of options that say where to write."""
 _ELSEWHERE = frozenset(
     {f"--{name.replace('_', '-')}" for name in OUTPUTS} | {"--store", "--fail-if", "--baseline", "--config"}
