@@ -101,7 +101,7 @@ def kept(store: Path) -> int:
 
 
 def kill_and_resume(words: Sequence[str], work: Path, kills: int, seed: int) -> list[float]:
-    """Kill so many runs, each at a random request, and go on with each; all must leave the same bytes as an unbroken one.
+    """Kill so many runs, each at a random request, and resume each; all must leave the same bytes as an unbroken one.
 
     Args:
         words: the command; ``URL`` in it stands for the server.
