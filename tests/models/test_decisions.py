@@ -365,9 +365,8 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
         once = {json.dumps(request) for request in asked(server)}
     assert len(once) == len(asked(server)) == 18 * 6 + 6 * 24  # no labels rearranged, nothing without content
     assert found.metrics.preference.takes == ("the first position",)
-    assert "takes the first position when unsure (or the label that the server puts there: cannot be told apart)" in (
-        found.headline
-    )
+    named = "falls back on the first position when unsure"
+    assert f"{named} (or the label that the server puts there: cannot be distinguished)" in found.headline
     assert set(found.responses.table["elicitation"].to_pylist()) == {"decision"}
     assert not found.base_rates
     assert not found.metrics.means.label_mass.defined

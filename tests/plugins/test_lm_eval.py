@@ -244,7 +244,7 @@ def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     _write(tmp_path / "four.jsonl", [_plain(q) for q in _of_four(24)])
     monkeypatch.chdir(tmp_path)
     result = audit_tasks(MODEL, "own_letters", include_path=TASKS)
-    assert "takes A when unsure" in result.headline
+    assert "falls back on A when unsure" in result.headline
 
 
 @pytest.mark.slow

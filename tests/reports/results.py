@@ -24,7 +24,7 @@ from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
 from tests.studies.test_instruction_boundary_metrics import row
 from training.world import question_sets
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes

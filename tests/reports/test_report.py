@@ -20,7 +20,7 @@ from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions

@@ -110,7 +110,10 @@ def test_inspect_in_several_orders(logs: Path) -> None:
     assert result.metrics.means.pbm.value == pytest.approx(pbm(result), abs=1e-12)
     assert result.metrics.means.pbm.value == pytest.approx(0.0178947, abs=1e-6)
     assert result.metrics.means.consistency.value == pytest.approx(12 / 19)
-    assert result.metrics.preference.phrase == "takes A when unsure (or the first position: cannot be told apart)"
+    assert (
+        result.metrics.preference.phrase
+        == "falls back on A when unsure (or the first position: cannot be distinguished)"
+    )
     assert result.metrics.order_labels[0].predicted.value > 0.45
     assert {q.id for q in result.responses.questions} == {row.question_id for row in result.responses.rows()}
     # a question's options are the same in every order, by text

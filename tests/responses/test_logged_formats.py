@@ -411,7 +411,7 @@ def test_labels_in_a_sequence_of_their_own_are_not_used(tmp_path: Path) -> None:
 
 # --- planted truth
 
-EITHER = "takes A when unsure (or the first position: cannot be told apart)"
+EITHER = "falls back on A when unsure (or the first position: cannot be distinguished)"
 
 
 @pytest.fixture(scope="module")
@@ -471,7 +471,7 @@ def as_table(question: Any, row: Response) -> dict:
     [
         ("samples_t_{}.jsonl", as_lm_eval, {"order"}, EITHER),
         ("details_t_{}.parquet", as_lighteval, {"order"}, EITHER),
-        ("own_{}.jsonl", as_table, {"order", "labels-reversed", "labels-shifted"}, "takes A when unsure"),
+        ("own_{}.jsonl", as_table, {"order", "labels-reversed", "labels-shifted"}, "falls back on A when unsure"),
     ],
 )  # fmt: skip
 def test_prefers_a_is_named(

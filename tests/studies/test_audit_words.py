@@ -68,7 +68,7 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
     result = audit(talker, QUESTIONS)
     means = result.metrics.means
     assert result.headline.startswith("talker in words, 48 questions: ")
-    assert "takes A when unsure" in result.headline
+    assert "falls back on A when unsure" in result.headline
     assert (means.robust_accuracy.value, means.consistency.value, means.answered.value) == (0.5, 0.5, 1)
     on_top = [[order[0] in q.answers for order in orders_in_words(q, "auto")] for q in QUESTIONS[1::2]]
     assert means.expected_accuracy.value == pytest.approx(0.5 + np.mean([np.mean(tops) for tops in on_top]) / 2)
@@ -147,7 +147,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
         assert getattr(found.metrics.means, name).n == 48
     assert found.metrics.counts.incomplete == 0
     assert found.metrics.preference.unsure.value == pytest.approx(full.metrics.preference.unsure.value)
-    assert "takes A" in found.headline
+    assert "falls back on A" in found.headline
     assert not found.metrics.over_orders.tests
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 
@@ -241,4 +241,4 @@ def test_a_local_model_says_the_label_it_scores_highest() -> None:
     shared = [row for row in words.responses.rows() if (row.question_id, row.contents) in best]
     assert len(shared) > 100
     assert all(row.choice == best[row.question_id, row.contents] for row in shared)
-    assert "takes A when unsure" in words.headline
+    assert "falls back on A when unsure" in words.headline

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.debias.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
+from tests.debiasing.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
 from tests.fakes import RuleModel
-from unslant.debias import method_named
-from unslant.debias.asker import ModelAsker
+from unslant.debiasing import method_named
+from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, listing_orders, listing_scores, measured, relisted

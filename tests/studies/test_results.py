@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -19,6 +21,7 @@ from unslant.questions import QuestionSet
 from unslant.reference import reference_path
 from unslant.responses.provenance import Provenance
 from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 from unslant.studies.result import StudyResult
 
 BAD = "<script>alert(1)</script>\x1b[31m"
@@ -228,11 +231,16 @@ def test_everything_at_the_top_is_there() -> None:
         assert getattr(unslant, name) is not None
     for name in unslant.study.__all__:
         assert callable(getattr(unslant.study, name))
-    assert callable(unslant.debias)
-    assert "vote" in unslant.debias.METHODS
     for of in (unslant, unslant.study):
         with pytest.raises(AttributeError, match="nosuch"):
             of.nosuch  # noqa: B018
+
+
+def test_debias_is_a_function_that_names_its_keywords() -> None:
+    assert inspect.isfunction(unslant.debias)
+    keywords = get_type_hints(AnswerKeywords)
+    assert keywords.keys() == {field.name for field in dataclasses.fields(AnswerSettings)}
+    assert inspect.signature(unslant.debias).parameters["options"].annotation == "Unpack[AnswerKeywords]"
 
 
 def test_importing_unslant_imports_nothing_else() -> None:

@@ -18,7 +18,6 @@ from unslant.arrays import Floats, first_best
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
-from unslant.responses.earlier import with_fields
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
@@ -169,12 +168,6 @@ MEANINGS = {
     "bounds": "places of labels of which `logprobs` has only an upper bound",
 }
 """What each column holds, for the docs."""
-_EARLIER = pa.schema(
-    [
-        pa.field("presentation", pa.string(), nullable=False),
-        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested", "bounds")),
-    ]
-)
 
 
 def markdown() -> str:
@@ -251,11 +244,6 @@ class Responses:
             InputError: naming the row and column, if the file does not exist, is not Parquet, or damaged in any way.
         """
         table, meta, questions = read_table(Path(path))
-        if "presentation" in table.column_names:
-            earlier = checked_table(table, _EARLIER, path)
-            table = with_fields(earlier, setting=meta.get("study") == "instruction-boundary")
-        if "bounds" not in table.column_names:
-            table = table.append_column("bounds", pa.array([[]] * table.num_rows, SCHEMA.field("bounds").type))
         return cls(checked_table(table, SCHEMA, path, questions), meta, questions)
 
 

@@ -93,7 +93,7 @@ class StudyResult:
         if found := meta.get("provenance"):
             return dict(found)
         models = meta.get("models") or [meta.get("model", "")]
-        settings = meta.get("settings")  # once a list, in tables of responses written before
+        settings = meta.get("settings")  # a list: of instruction settings
         known = settings if isinstance(settings, Mapping) else {"settings": settings} if settings else {}
         return provenance([model_block(str(name)) for name in models if name], (), known)
 

@@ -100,5 +100,5 @@ def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None
     settings, runs, until = (responses.meta.get(name) for name in ("settings", "order_costs", "until"))
     if isinstance(until, Mapping) and until["ended"] != "all":  # no set of orders was asked of every question
         return None
-    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"  # once a list
+    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"
     return order_curve(scores, str(orders), runs if isinstance(runs, Mapping) else None)

@@ -33,7 +33,7 @@ def debias(
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
       unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
     """
-    from unslant.debias import method_named
+    from unslant.debiasing import method_named
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.study import debias_study
     from unslant.studies.outputs import check_outputs, write_outputs

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unslant.debias import METHODS, Answers, Method, Outcome, method_named
-from unslant.debias.asker import RecordedAsker
-from unslant.debias.base import OrderDebiaser, check_asker, with_texts
-from unslant.debias.gray_box import GrayBox
-from unslant.debias.pride import Pride
-from unslant.debias.vote import Undebiased, Vote
+from unslant.debiasing import METHODS, Answers, Method, Outcome, method_named
+from unslant.debiasing.asker import RecordedAsker
+from unslant.debiasing.base import OrderDebiaser, check_asker, with_texts
+from unslant.debiasing.gray_box import GrayBox
+from unslant.debiasing.pride import Pride
+from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question

@@ -1,7 +1,8 @@
 """How questions are answered by debiasing methods, and how the methods are compared."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, TypedDict
 
 from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
@@ -32,3 +33,22 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: Pool | None = None
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
+
+
+class AnswerKeywords(TypedDict, total=False):
+    """The fields of :class:`AnswerSettings` as keywords of :func:`unslant.debias`, for editors and type checkers."""
+
+    fields: Mapping[str, str]
+    answer_base: int | None
+    answer_kind: str
+    skip_bad: bool
+    limit: int | None
+    seed: int
+    template: str
+    chat: bool
+    elicit: Literal["auto", "labels", "generate"]
+    reasoning: bool
+    labels: str
+    to_end: bool
+    method: str
+    train: Pool | None

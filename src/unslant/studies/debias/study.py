@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debias import Debiaser, Method, method_named
-from unslant.debias.asker import ModelAsker
+from unslant.debiasing import Debiaser, Method, method_named
+from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel, facts_of
@@ -49,8 +49,8 @@ def debias_study(
         models: names, loaded models, or functions that load one, used one after the other.
         questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
         settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
-            ``methods``: see :data:`unslant.debias.METHODS`; the undebiased model is always included. ``train``: files
-            or loaded sets, one for each of ``questions``.
+            ``methods``: see :data:`unslant.debiasing.METHODS`; the undebiased model is always included.
+            ``train``: files or loaded sets, one for each of ``questions``.
 
     Raises:
         InputError: on unknown methods, duplicate names, or a wrong number of training sets.

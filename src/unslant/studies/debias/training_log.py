@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.errors import InputError
 from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
