@@ -30,6 +30,8 @@ MAX_VALUES = 20_000_000
 """Most values that become Python objects: of one JSON text, of one file of questions."""
 MAX_CELLS = 500_000_000
 """Most cells of a table that stays in Arrow's memory."""
+SCRATCH = ".unslant-"
+"""How the names of files begin that are still being written."""
 
 
 # Reading
@@ -296,10 +298,12 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
     Raises:
         OutputError: in one line, if the path is anything but a file or cannot be written.
     """
-    target, mode = _target(Path(path))
+    target, mode = target_of(Path(path))
+    raw: _RawFile | None = None
     try:
         with _scratch(target) as scratch:
-            with scratch.open("xb") as file:
+            raw = _RawFile(scratch, "xb")
+            with io.BufferedWriter(raw) as file:
                 if mode is not None:
                     scratch.chmod(mode)
                 if callable(content):
@@ -310,15 +314,31 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(scratch, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        sync_folder(target.parent)
+    except Exception as error:
+        reason = error if isinstance(error, OSError) else raw.error if raw else None
+        if reason is None:
+            raise
+        raise unwritable(path, reason) from error
+
+
+class _RawFile(io.FileIO):
+    """A file that remembers why it could not be written: libraries that write to it raise errors of their own."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.error = error
+            raise
 
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
     """A name beside ``target`` for a file that is gone afterwards, unless it was renamed."""
-    scratch = target.parent / f".unslant-{secrets.token_hex(8)}.tmp"
+    scratch = target.parent / f"{SCRATCH}{secrets.token_hex(8)}.tmp"
     try:
         yield scratch
     finally:
@@ -334,7 +354,7 @@ def make_folder(path: str | Path) -> Path:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     return Path(path)
 
 
@@ -344,15 +364,15 @@ def check_writable(path: str | Path) -> None:
     Raises:
         OutputError: if it cannot.
     """
-    target, _ = _target(Path(path))
+    target, _ = target_of(Path(path))
     try:
         with _scratch(target) as scratch:
             scratch.touch(exist_ok=False)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
-def _target(path: Path) -> tuple[Path, int | None]:
+def target_of(path: Path) -> tuple[Path, int | None]:
     """The file to be replaced, and its permissions where it exists."""
     try:
         if path.is_symlink() and not path.exists():
@@ -362,7 +382,7 @@ def _target(path: Path) -> tuple[Path, int | None]:
         if not target.parent.is_dir():
             raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     if mode is None:
         return target, None
     if stat.S_ISDIR(mode):
@@ -374,7 +394,7 @@ def _target(path: Path) -> tuple[Path, int | None]:
     return target, stat.S_IMODE(mode)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name outlast a power cut, where the system can sync a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -384,6 +404,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _unwritable(path: object, error: Exception) -> OutputError:
+def unwritable(path: object, error: Exception) -> OutputError:
+    """The error of an output that could not be written."""
     reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
     return OutputError(f"{shown(path)}: cannot be written: {reason.lower()}")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import unslant
-from tests.reports.results import audited
-from unslant.studies.options import ReportOptions
-from unslant.studies.outputs import write_outputs
 
 QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer": 0}
 
@@ -109,13 +104,3 @@ def test_numbers_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert json.loads(quiet.out)["metrics"] == json.loads(ran.out)["metrics"]
     assert quiet.err == ""
     assert not list(tmp_path.iterdir())
-
-
-def test_a_reader_who_leaves_early_loses_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        write_outputs(audited(), ReportOptions(json=tmp_path / "out.json"))
-        print("and later words go nowhere", flush=True)
-    assert json.loads((tmp_path / "out.json").read_text("utf-8"))["study"] == "audit"

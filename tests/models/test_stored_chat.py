@@ -67,7 +67,7 @@ def test_each_reply_is_there_before_the_next_one_is_given_out(path: Path) -> Non
         last = StoredChat(model := Counting(), store)
         assert told(last, prompts("a", "b", "c", "d"))[1:] == ["b, reply 1", "c, reply 1", "d, reply 1"]
         assert model.seen == ["a"]
-        assert last.cost == ChatCost(4, 3, 0, 0, 12, 8, 4)
+        assert (last.recalled, last.cost) == (3, ChatCost(4, 0, 0, 12, 8, 4))
 
 
 def test_equal_prompts_of_a_call_are_different_samples(path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_the_provider_says_is_kept_with_the_reply(path: Path) -> None:
         (fresh,) = StoredChat(Counting(), store).generate(prompts("no"))
         (recalled,) = StoredChat(Counting(), store).generate(prompts("no"))
     assert (fresh.declined, recalled.declined) == (True, True)
-    assert recalled == Reply(0, "no, reply 1", "", True, 3, 2, 1, recalled=True)
+    assert recalled == fresh == Reply(0, "no, reply 1", "", True, 3, 2, 1)
 
 
 def test_offline_everything_must_be_known(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -186,3 +187,35 @@ def test_options_that_do_not_go_with_it_are_refused() -> None:
         address_of("fair", options, ("generate",))
     with pytest.raises(InputError, match="leave out --tensor-parallel, which would have no effect"):
         address_of("http://127.0.0.1/v1#m", options, ("score",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["command", "part", "asked to end"])
+def test_a_killed_command_leaves_no_process_and_goes_on(tmp_path: Path, victim: str) -> None:
+    main = [sys.executable, "-c", "from unslant.cli import main; main()"]
+
+    def command(name: str, out: Path) -> list[str]:
+        words = "audit fair embedded --limit 12 --tensor-parallel 2 --quiet".split()
+        return [*main, *words, "--store", str(tmp_path / f"{name}.sqlite3"), "--responses", str(out)]
+
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    subprocess.run(command("whole", whole), check=True)
+    rng = random.Random(victim)
+    for attempt in range(3):
+        out.write_bytes(b"old")
+        running = subprocess.Popen(command(str(attempt), out), stderr=subprocess.PIPE, text=True)
+        while running.poll() is None and len(parts_of(running.pid)) < 2:
+            time.sleep(0.05)
+        parts = parts_of(running.pid)
+        time.sleep(rng.uniform(0, 5))
+        if victim == "part":
+            os.kill(rng.choice(parts), signal.SIGKILL)
+        else:
+            running.send_signal(signal.SIGKILL if victim == "command" else signal.SIGTERM)
+        _, told = running.communicate(timeout=120)
+        assert "Traceback" not in told
+        psutil.wait_procs([psutil.Process(pid) for pid in parts if psutil.pid_exists(pid)], timeout=20)
+        assert not [pid for pid in parts if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+        assert out.read_bytes() in (b"old", whole.read_bytes())
+        subprocess.run(command(str(attempt), out), check=True)
+        assert out.read_bytes() == whole.read_bytes()

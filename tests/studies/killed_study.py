@@ -63,7 +63,7 @@ class Watched:
 
 
 def command(arguments: Sequence[str], store: Path, out: Path) -> list[str]:
-    own = ["--store", str(store), "--json", str(out), "--connections", str(CONNECTIONS), "--quiet"]
+    own = ["--store", str(store), "--out", str(out), "--connections", str(CONNECTIONS), "--quiet"]
     return [*arguments, *own]
 
 
@@ -82,14 +82,13 @@ def start(arguments: Sequence[str]) -> tuple[Any, Any]:
     return process, ours
 
 
-def finished(arguments: Sequence[str], out: Path) -> dict[str, Any]:
-    """The numbers of a command that is left to end; what it cost apart."""
+def finished(arguments: Sequence[str], out: Path) -> dict[str, bytes]:
+    """The files of a command that is left to end."""
     process, ready = start(arguments)
     assert ready.recv() == "go"
     assert ready.recv() == (0, "")
     process.join()
-    found: dict[str, Any] = json.loads(out.read_text("utf-8"))
-    return {name: value for name, value in found.items() if name not in ("requests", "meta", "asked_now")}
+    return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
 
 
 def kept(store: Path) -> int:
@@ -102,7 +101,7 @@ def kept(store: Path) -> int:
 
 
 def kill_and_resume(words: Sequence[str], work: Path, kills: int, seed: int) -> list[float]:
-    """Kill so many runs, each at a random request, and go on with each; every one must end as the unbroken one.
+    """Kill so many runs, each at a random request, and resume each; all must leave the same bytes as an unbroken one.
 
     Args:
         words: the command; ``URL`` in it stands for the server.
@@ -112,12 +111,12 @@ def kill_and_resume(words: Sequence[str], work: Path, kills: int, seed: int) -> 
     """
     with FaultServer((whole := Watched()).answer).running() as server:
         arguments = [word.replace("URL", server.url) for word in words]
-        numbers = finished(command(arguments, work / "whole.db", work / "whole.json"), work / "whole.json")
+        whole_files = finished(command(arguments, work / "whole.db", work / "whole"), work / "whole")
     total = whole.asked.total()
     assert kept(work / "whole.db") == total
     rng, shares = random.Random(seed), []
     for attempt in range(kills):
-        store, out, watched = work / f"{attempt}.db", work / f"{attempt}.json", Watched()
+        store, out, watched = work / f"{attempt}.db", work / f"{attempt}", Watched()
         with FaultServer(watched.answer).running(server.port):
             process, ready = start(command(arguments, store, out))
             watched.kill(process.pid, rng.randint(1, total), rng.uniform(0, 2 * DELAY))
@@ -126,7 +125,7 @@ def kill_and_resume(words: Sequence[str], work: Path, kills: int, seed: int) -> 
             assert process.exitcode == -signal.SIGKILL
             before, first = kept(store), watched.asked.copy()
             shares.append(before / total)
-            assert finished(command(arguments, store, out), out) == numbers
+            assert finished(command(arguments, store, out), out) == whole_files
         assert watched.asked.total() == first.total() + total - before, "what was kept was asked for again"
         repeated = watched.asked - whole.asked  # what was on its way when it was killed
         assert repeated.total() <= CONNECTIONS

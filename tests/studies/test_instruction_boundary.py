@@ -168,7 +168,7 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     with FaultServer(misbehave).running() as server:
         study = run(server, ["vanilla"], 12)
     assert set(fate.values()) == set(EXPECTED)
-    assert len(study.responses) == study.asked_now == len(server.requests) == 24
+    assert len(study.responses) == len(server.requests) == 24
     for row in study.responses.rows():
         assert row.status == EXPECTED[fate[row.question_id]], fate[row.question_id]
         assert (row.chosen is None) == (row.status != "ok")
@@ -181,7 +181,7 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     with FaultServer(by_rule(asked)).running(server.port) as server:
         second = run(server, ["vanilla"], 12)
     missing = {i for i, one in fate.items() if EXPECTED[one] == "error"}
-    assert second.asked_now == len(server.requests) == n_errors
+    assert len(server.requests) == n_errors
     assert "error" not in second.statuses
     rows = {row.question_id: row for row in second.responses.rows()}
     assert all(rows[i].status == "ok" for i in missing)
@@ -190,7 +190,8 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
 
     with FaultServer(by_rule(asked)).running(server.port) as server:
         third = run(server, ["vanilla"], 12)
-    assert third.asked_now == len(server.requests) == 0
+    assert third.to_dict() == second.to_dict()
+    assert len(server.requests) == 0
 
     second.to_json(tmp_path / "r.json")
     second.to_parquet(tmp_path / "r.parquet")
@@ -220,11 +221,11 @@ def test_another_temperature_is_another_run(run):
     asked = asked_as(["vanilla"], 4)
     with FaultServer(by_rule(asked)).running() as server:
         run(server, ["vanilla"], 4)
-        other = run(server, ["vanilla"], 4, temperature=0.7)
-        assert other.asked_now == 8
+        run(server, ["vanilla"], 4, temperature=0.7)
+        assert len(server.requests) == 16
         assert {request["temperature"] for request in server.requests} == {0.0, 0.7}
         more = run(server, ["vanilla"], 4, temperature=0.7, repeats=3)
-        assert more.asked_now == 16
+        assert len(server.requests) == 32
     assert Counter(row.repeat for row in more.responses.rows()) == {0: 8, 1: 8, 2: 8}
 
 
@@ -237,10 +238,11 @@ def test_several_temperatures_are_several_runs(run, tmp_path):
 
     with FaultServer(answer).running() as server:
         study = run(server, ["vanilla", "conformity-sparse"], 4, temperatures=(0, 1))
-        assert study.asked_now == len(server.requests) == 32
+        assert len(study.responses) == len(server.requests) == 32
         assert Counter(request["temperature"] for request in server.requests) == {0: 16, 1: 16}
         one = run(server, ["vanilla"], 4, temperatures=(1,))
-        assert (one.asked_now, one.by_temperature) == (0, {})
+        assert one.by_temperature == {}
+        assert len(server.requests) == 32
         assert one.metrics == boundary_metrics([row for row in study.responses.rows() if row.run == 1][:8])
     assert list(study.by_temperature) == [0, 1]
     assert study.metrics == study.by_temperature[0]
@@ -410,7 +412,7 @@ def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked
         later = run(server, ["vanilla"], 4, judge=judge)
         assert len(server.requests) - asked == len(judged)
         assert sum(RIDDLE in about for about in judged) == 8
-        assert (later.asked_now, later.statuses) == (0, {"ok": 8})
+        assert later.statuses == {"ok": 8}
         assert later.metrics.of("vanilla", "judging").judged.value == 1
         asked = len(server.requests)
         assert run(server, ["vanilla"], 4, judge=judge).statuses == {"ok": 8}
@@ -563,10 +565,11 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     for row in written["settings"]:
         assert row["accuracy"]["n"] == 4
         assert sum(share["value"] for share in row["outputs"].values()) + row["unreadable"]["value"] == pytest.approx(1)
-    assert written["asked_now"] == 12
+    first = (tmp_path / "numbers.json").read_bytes()
     again = unslant(*command, *more)
     assert again.code == 0, again.err
-    assert json.loads((tmp_path / "numbers.json").read_text())["asked_now"] == 0
+    assert "had been asked before" in again.err
+    assert (tmp_path / "numbers.json").read_bytes() == first
     labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", *more)
     assert labelled.code == 0, labelled.err
     refused = unslant(*command[:4], "--field", "question=nosuch", *more)

@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter, UnknownOptionError, UnusedCliTokensError
@@ -36,6 +36,7 @@ from unslant.studies.command_line import COMMAND, Command
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES, TOP
+from unslant.writing import unfailing_streams
 
 COMMANDS = {
     **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
@@ -127,34 +128,47 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     before = COMMAND.set(Command())
     try:
+        with unfailing_streams() as lost_output:
+            code = _run(sys.argv[1:])
+            if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
+                print(f"error: {lost}", file=sys.stderr)
+                code = EXIT_STATUS[OutputError]
+    finally:
+        COMMAND.reset(before)
+    if code:
+        sys.exit(code)
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run a command and say what went wrong; returns the exit code."""
+    try:
         with second_interrupt_kills():
-            call(sys.argv[1:])
+            call(words)
     except ModuleNotFoundError as error:
         if not (told := missing(error)):
             raise
         print(f"error: {told}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except UnslantError as error:
         for line in getattr(error, "lines", (error,)):
             print(f"error: {line}", file=sys.stderr)
-        sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
+        return next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2)
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
         if _HOLD_SECRETS & {word.partition("=")[0].replace("_", "-") for word in sys.argv}:
             words = "a word"  # part of a value without quotation marks, perhaps
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except CycloptsError as error:
         text = str(error)
         for word in sys.argv if isinstance(error, UnknownOptionError) else ():
             text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
         print(f"error: {' '.join(without_secrets(text).split())}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        sys.exit(130)
-    finally:
-        COMMAND.reset(before)
+        return 130
+    return 0
 
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
@@ -165,11 +179,21 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
         command, given = _parsed(words, config, seen)
         COMMAND.set(seen.command)
         check_files({**given.arguments, "config": config.path})
-        command(*given.args, **given.kwargs)
+        with _connected(given.arguments.values()):
+            command(*given.args, **given.kwargs)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
         raise
+
+
+def _connected(options: Iterable[object]) -> AbstractContextManager[None]:
+    """What ``--offline`` asks for, where it was given."""
+    if not any(getattr(one, "offline", False) for one in options):
+        return nullcontext()
+    from unslant.models.reachable import offline
+
+    return offline()
 
 
 def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
@@ -181,7 +205,7 @@ def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
     words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
     check_files(given.arguments)
-    with recorded.keys_kept():
+    with recorded.keys_kept(), _connected(given.arguments.values()):
         command(*given.args, **given.kwargs)
 
 

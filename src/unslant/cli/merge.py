@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.errors import OutputError
 from unslant.studies import options as o
 
 
@@ -30,5 +32,19 @@ def merge(
 
     check_file(merged)
     check_outputs(outputs)
-    run(merged, shards)
-    write_outputs(read_result(merged), outputs)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        table, failed = merged, None
+        try:
+            run(merged, shards)
+        except OutputError as error:  # numbers and report are made of the table all the same
+            table, failed = Path(elsewhere, "merged.parquet"), error
+            try:
+                run(table, shards)
+            except OutputError:
+                raise failed from None
+
+        def say() -> None:
+            if failed:
+                raise failed
+
+        write_outputs(read_result(table), outputs, say)  # type: ignore[arg-type]

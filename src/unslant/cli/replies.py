@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
@@ -51,16 +51,18 @@ def replies(
     from functools import partial
 
     from unslant.errors import MostlyFailedError
+    from unslant.files import write_atomically
     from unslant.models.open import address_of, open_chat
     from unslant.responses.judge import needs_judge
     from unslant.responses.reply_lines import read_replies
-    from unslant.studies.outputs import check_file
+    from unslant.studies.outputs import STDOUT, check_file, write_json
     from unslant.studies.provenance import mostly_failed
     from unslant.studies.recording import recording
     from unslant.studies.reply_judge import CERTAIN, ReplyJudge
     from unslant.studies.run_record import requests_of
+    from unslant.writing import write_all
 
-    check_file(out, json)
+    check_file(out, json if json != STDOUT else None)
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))
@@ -76,14 +78,16 @@ def replies(
             found[i] = replace(found[i], read=one or found[i].read)
     read = [one.read for one in found]
     text = "".join(f"{jsons.dumps(_line(one), ensure_ascii=False)}\n" for one in found).encode()
-    out.write_bytes(gzip.compress(text, mtime=0) if out.suffix == ".gz" else text)
-    if json:
-        json.write_text(jsons.dumps(_numbers(read, reader), indent=2) + "\n", "utf-8")
     for note in reader.notes if reader else ():
         print(note, file=sys.stderr)
     if not quiet:
-        _show(read)
-        print(f"written to {out}")
+        _show(read, sys.stderr if json == STDOUT else sys.stdout)
+    write_all(
+        partial(write_atomically, out, gzip.compress(text, mtime=0) if out.suffix == ".gz" else text),
+        *([partial(write_json, _numbers(read, reader), json)] if json else ()),
+    )
+    if not quiet:
+        print(f"written to {out}", file=sys.stderr if json == STDOUT else sys.stdout)
     if reader and (told := mostly_failed(requests_of(spent))):
         raise MostlyFailedError(told)
 
@@ -130,7 +134,7 @@ def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, A
     }
 
 
-def _show(read: Sequence[Extracted]) -> None:
+def _show(read: Sequence[Extracted], stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -139,4 +143,4 @@ def _show(read: Sequence[Extracted]) -> None:
     table.add_column("share", justify="right")
     for status, rule, n in _counts(read):
         table.add_row(status, rule, f"{n:,}", f"{n / len(read):.1%}")
-    Console(width=100).print(table)
+    Console(file=stream, width=100).print(table)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError, UnslantError
 from unslant.extras import needed
+from unslant.files import write_atomically
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ def report(
     from unslant.reports import Report
     from unslant.studies.audit.comparison import side_by_side
     from unslant.studies.outputs import check_file, check_folder
+    from unslant.writing import write_all
 
     if not runs:
         raise InputError("nothing to report: give files of responses, run ids, or adapter folders")
@@ -50,12 +54,20 @@ def report(
     check_file(out)
     check_folder(figures, tables)
     made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
-    made.to_html(out)
-    written = [str(out)]
-    if figures:
-        written.append(f"{len(made.save_figures(figures))} figures in {figures}")
-    if tables:
-        written.append(f"{len(made.save_tables(tables))} tables in {tables}")
+    written: list[str] = []
+
+    def write_report() -> None:
+        made.to_html(out)
+        written.append(str(out))
+
+    def write_files(save: Callable[[Path], list[Path]], folder: Path, what: str) -> None:
+        written.append(f"{len(save(folder))} {what} in {folder}")
+
+    write_all(
+        write_report,
+        *([partial(write_files, made.save_figures, figures, "figures")] if figures else ()),
+        *([partial(write_files, made.save_tables, tables, "tables")] if tables else ()),
+    )
     if not quiet:
         print(*written, sep="\n")
 
@@ -75,5 +87,5 @@ def _read(run: str, store: Path | None) -> Describes:
         raise InputError(f"{run}: no such file, and {error}") from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "responses.parquet"
-        path.write_bytes(found)
+        write_atomically(path, found)
         return read_result(path)

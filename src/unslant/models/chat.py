@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -25,7 +25,6 @@ class Reply:
         declined: the provider says that the model declined, whatever the text.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
-        recalled: it came from the store.
     """
 
     index: int
@@ -35,7 +34,6 @@ class Reply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
-    recalled: bool = False
 
 
 _Other = TypeVar("_Other", bound="Chat")
@@ -93,14 +91,16 @@ class Chat(ABC):
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         """See :class:`ChatModel`."""
-        for reply in self._replies(prompts):
+        yield from self._counted(self._replies(prompts))
+
+    def _counted(self, replies: Iterator[Reply]) -> Iterator[Reply]:
+        for reply in replies:
             self._count(reply)
             yield reply
 
     def _count(self, reply: Reply) -> None:
         cost = self.cost
         cost.requests += 1
-        cost.recalled += reply.recalled
         cost.input_tokens += reply.input_tokens or 0
         cost.output_tokens += reply.output_tokens or 0
         cost.reasoning_tokens += reply.reasoning_tokens or 0
@@ -146,13 +146,24 @@ class LocalChat(Chat):
         """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
         return {**self.model.identity, **self._options.identity}
 
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+    def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
+        """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches.
+
+        What is in a batch decides what is sampled, so a run that was stopped must not make up new ones.
+        """
+        yield from self._counted(self._replies(prompts, frozenset(places)))
+
+    def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
+        places = range(len(prompts)) if places is None else places
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]
         by_length = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
         for start in range(0, len(by_length), self.batch):
             part = by_length[start : start + self.batch]
+            if not any(index in places for index in part):
+                continue
             for index, (text, tokens) in zip(part, self._generate([encoded[i] for i in part]), strict=True):
-                yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
+                if index in places:
+                    yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
 
     def _generate(self, rows: list[list[int]]) -> list[tuple[str, int]]:
         """Text and number of tokens of the reply to each prompt.

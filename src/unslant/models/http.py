@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from unslant.errors import ModelError
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
+from unslant.models.reachable import check_online
 from unslant.reach import may_have_keys, secrets_in_url, url_without_secrets, without_secrets
 
 TIMEOUT = 60.0
@@ -223,6 +224,7 @@ class Endpoint:
         runs: Sequence[Sequence[int]] | None = None,
     ) -> Iterator[tuple[int, _Found]]:
         """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
+        check_online(self.base_url)
         return as_they_come(items, ask, self.limit, self.client, runs)
 
 

@@ -19,7 +19,7 @@ from unslant.extras import needed
 from unslant.models.chat import Chat, Reply
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, Address, GenerateOptions, ModelOptions
-from unslant.models.reachable import refusal
+from unslant.models.reachable import check_online, refusal
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
 
@@ -79,6 +79,7 @@ class InspectChat(Chat):
         return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **how}
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        check_online(self.name)
         left = list(range(len(prompts)))
         if left and not self._probed:
             first = self._probe(prompts[0])

@@ -123,7 +123,7 @@ class StoredModel:
                 prompt is not in the store.
         """
         model = self.model_asked
-        identity = self._identity = self._identified()
+        identity = self._identity = self._identified(len(prompts))
         if not tokenizes(model):
             keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts), self.purpose)
             found = self.store.open_pass(Kept, identity, keys, self.run)
@@ -151,27 +151,29 @@ class StoredModel:
                 lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
             )
 
-    def _identified(self) -> Mapping[str, str]:
-        """Who the model is now, under the name by which the store knows it."""
+    def _identified(self, asked: int) -> Mapping[str, str]:
+        """Who the model is now, under the name by which the store knows it; ``asked`` prompts are put to it."""
         model = self.model_asked
         if self.offline and is_remote(model):
             found = self.store.latest(model.address)
             if found is None:
-                raise ModelError(f"{self.name}: offline, and nothing is stored of it; leave out --offline")
+                raise self._not_stored(asked, asked)
             return found
         if is_remote(model):
             model.ask_identity()
         return self.store.known_as(model.identity)
+
+    def _not_stored(self, missing: int, asked: int) -> ModelError:
+        return ModelError(
+            f"{self.name}: offline, and {missing:,} of {asked:,} prompts are not in the store; leave out --offline"
+        )
 
     def _still_right(self, found: Pass[Kept], prompts: Sequence[Prompt]) -> bool:
         """Whether a remote model answers a sample of the stored prompts as it did."""
         known = found.stored()
         if self.offline:
             if missing := len(prompts) - len(known):
-                raise ModelError(
-                    f"{self.name}: offline, and {missing:,} of {len(prompts):,} prompts are not in the store; leave "
-                    "out --offline"
-                )
+                raise self._not_stored(missing, len(prompts))
             return True
         positions = sorted(known)
         if len(positions) > ASKED_AGAIN:

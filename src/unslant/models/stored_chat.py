@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unslant.errors import ModelError
-from unslant.models.chat import Chat, ChatModel, Reply, is_local
+from unslant.models.chat import Chat, ChatModel, LocalChat, Reply, is_local
 from unslant.models.options import GenerateOptions
 from unslant.models.stored import keys_of
 from unslant.prompts import Prompt
@@ -36,6 +36,7 @@ class StoredChat(Chat):
         super().__init__()
         self.model_asked, self.store, self.run = model, store, run
         self.offline = offline and not is_local(model)
+        self._from_store: Counter[str] = Counter()
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -45,6 +46,7 @@ class StoredChat(Chat):
     def at(self, generate: GenerateOptions) -> StoredChat:
         """See :class:`~unslant.models.chat.ChatModel`."""
         other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
+        other._from_store = self._from_store
         return self._accounted_here(other)
 
     @property
@@ -54,14 +56,15 @@ class StoredChat(Chat):
 
     @property
     def recalled(self) -> int:
-        return self.cost.recalled
+        return self._from_store.total()
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         identity = self.identity
         found = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
         known = found.stored()
         for position, kept in known.items():
-            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True)
+            self._from_store[self.name] += 1
+            yield Reply(position, kept.text, "", kept.declined, *kept.tokens)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
             raise ModelError(
@@ -69,13 +72,23 @@ class StoredChat(Chat):
                 "out --offline"
             )
         done = len(known)
-        for reply in self.model_asked.generate([prompts[i] for i in missing]) if missing else ():
-            position = missing[reply.index]
+        for position, reply in self._asked(prompts, missing):
             if reply.text is not None:
                 tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
                 found.write([(position, KeptReply(reply.text, reply.declined, tokens))], done)
             yield replace(reply, index=position)
+
+    def _asked(self, prompts: Sequence[Prompt], missing: Sequence[int]) -> Iterator[tuple[int, Reply]]:
+        """The model's replies to the prompts at these positions, with their positions."""
+        if not missing:
+            return
+        if isinstance(self.model_asked, LocalChat):
+            for reply in self.model_asked.generate_at(prompts, missing):
+                yield reply.index, reply
+        else:
+            for reply in self.model_asked.generate([prompts[i] for i in missing]):
+                yield missing[reply.index], reply
 
 
 def _contents(prompts: Sequence[Prompt]) -> Iterator[bytes]:

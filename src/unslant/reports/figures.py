@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -15,6 +16,7 @@ from unslant.files import make_folder, write_atomically
 from unslant.reports.escape import file_name, one_line, tex, tex_needs
 from unslant.reports.panels import Chart, Style
 from unslant.reports.style import PAPER, PLOT, Drawing, drawing, specification
+from unslant.writing import write_all
 
 PNG_SCALE = 4.0
 FORMATS = (".pdf", ".svg", ".png")
@@ -40,15 +42,16 @@ def save_figures(
     """
     needed("vl_convert", "drawing figures")
     make_folder(folder)
-    written = []
+    writes: dict[Path, Callable[[], object]] = {}
     for chart in charts:
         drawn, name = drawing(chart, style), file_name(chart.id)
         for suffix in FORMATS:
-            written.append(folder / f"{name}{suffix}")
-            save_figure(drawn.spec, written[-1], provenance)
-        written.append(folder / f"{name}.tex")
-        write_atomically(written[-1], made_by(provenance) + _figure(drawn, name))
-    return written
+            path = folder / f"{name}{suffix}"
+            writes[path] = partial(save_figure, drawn.spec, path, provenance)
+        path = folder / f"{name}.tex"
+        writes[path] = partial(write_atomically, path, made_by(provenance) + _figure(drawn, name))
+    write_all(*writes.values())
+    return list(writes)
 
 
 def made_by(provenance: Sequence[Mapping[str, Any]]) -> str:

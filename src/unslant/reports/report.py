@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
+from unslant.writing import write_all
 
 Item = TypeVar("Item", Panel, Chart, Table)
 
@@ -47,13 +49,13 @@ class Report:
         from unslant.reports.figures import save_figures
         from unslant.reports.style import PAPER
 
-        written = []
-        for page in self.pages:
-            drawn, style = (
-                [chart for panel in page.panels for chart in panel.charts],
-                replace(PAPER, compared=page.compared),
-            )
-            written += save_figures(drawn, Path(folder), self.provenance, style)
+        written: list[Path] = []
+
+        def save(page: Page) -> None:
+            drawn = [chart for panel in page.panels for chart in panel.charts]
+            written.extend(save_figures(drawn, Path(folder), self.provenance, replace(PAPER, compared=page.compared)))
+
+        write_all(*(partial(save, page) for page in self.pages))
         return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:

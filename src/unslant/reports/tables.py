@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, te
 from unslant.reports.figures import caption, made_by
 from unslant.reports.numbers import RANGE, Cell, How, has_interval, number
 from unslant.reports.panels import Table, shared_n
+from unslant.writing import write_all
 
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
 """Columns of longer texts are set in lines."""
@@ -131,11 +133,11 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
     """
     make_folder(folder)
     about = made_by(provenance)
-    written = []
-    for table in tables:
-        for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table))):
-            written.append(folder / f"{file_name(table.id)}{suffix}")
-            write_atomically(written[-1], text)
-    if provenance:
-        write_atomically(folder / "provenance.json", dump_json(list(provenance)))
-    return written
+    files = {
+        folder / f"{file_name(table.id)}{suffix}": text
+        for table in tables
+        for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table)))
+    }
+    made = {folder / "provenance.json": dump_json(list(provenance))} if provenance else {}
+    write_all(*(partial(write_atomically, *file) for file in (files | made).items()))
+    return list(files)

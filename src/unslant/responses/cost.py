@@ -70,11 +70,10 @@ class Cost(Totals):
 
 @dataclass(slots=True)
 class ChatCost(Totals):
-    """What replies have cost.
+    """What replies have cost, whenever they were asked for: those from the store count like the others.
 
     Attributes:
-        requests: replies asked for, including those that were recalled or failed.
-        recalled: those of them that came from the store; their tokens are counted like the others'.
+        requests: replies wanted, including those that failed.
         failed: those of them that never came.
         uncounted: replies whose tokens nobody counted.
         input_tokens, output_tokens, reasoning_tokens: of the counted replies; reasoning is part of the output.
@@ -82,7 +81,6 @@ class ChatCost(Totals):
     """
 
     requests: Count = 0
-    recalled: Count = 0
     failed: Count = 0
     uncounted: Count = 0
     input_tokens: Count = 0

@@ -21,7 +21,9 @@ class Command:
 
 _FROM_PYTHON = Command()
 COMMAND: ContextVar[Command] = ContextVar("command", default=_FROM_PYTHON)
-OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "charts", "save_model", "merged"})
+OUTPUTS = frozenset(
+    {"json", "html", "responses", "out", "figures", "tables", "charts", "samples", "save_model", "merged"}
+)
 """Names of options that say where to write."""
-NOT_REPEATED = OUTPUTS | {"samples", "plan", "store", "fail_if", "baseline", "quiet", "details", "no_store"}
+NOT_REPEATED = OUTPUTS | {"plan", "store", "fail_if", "baseline", "quiet", "details", "no_store"}
 """Names of options that have no part in what is asked."""

@@ -356,7 +356,7 @@ class StoreOptions:
     no_store: bool = False
     """Neither store scores and replies nor reuse stored ones."""
     offline: bool = False
-    """Do not ask a server: take every score and reply from the store. The headline says so."""
+    """Open no connection: take every score and reply of a server from the store. The headline says so."""
 
     def __post_init__(self) -> None:
         if self.offline and self.no_store:

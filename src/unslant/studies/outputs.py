@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.extras import needed
-from unslant.files import check_writable, dump_json, make_folder
+from unslant.files import check_writable, dump_json, make_folder, write_atomically
 from unslant.scale.options import ShardOptions
 from unslant.studies.baseline import Baseline
 from unslant.studies.conditions import conditions_of, failed_conditions
 from unslant.studies.options import OutputOptions, ReportOptions
 from unslant.studies.provenance import mostly_failed
+from unslant.writing import print_whole, write_all
 
 if TYPE_CHECKING:
     from unslant.responses import Responses
@@ -76,8 +77,11 @@ def wanted_files(options: ReportOptions) -> dict[str, Path | None]:
     return {name: path or (options.out / FILES[name] if options.out else None) for name, path in wanted.items()}
 
 
-def write_outputs(result: StudyResult, options: ReportOptions) -> None:
+def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[], object]) -> None:
     """Print the summary unless ``quiet``, then write what was asked for; where one file fails, the others are written.
+
+    Args:
+        also: each writes another output of the command.
 
     Raises:
         OutputError: naming every file that could not be written.
@@ -93,26 +97,16 @@ def write_outputs(result: StudyResult, options: ReportOptions) -> None:
             result = Baseline.read(options.baseline).beside(result)
         except InputError as error:
             refused = error
-    wanted = wanted_files(options)
-    _print_summary(result, options)
-    if options.out:
-        make_folder(options.out)
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
-    writers |= {"json": partial(_write_json, result), "html": result.to_html}
+    writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    wanted |= {"figures": options.figures, "tables": options.tables}
-    failed: list[Exception] = []
-    for name, write in writers.items():
-        try:
-            if wanted[name] and write:
-                write(wanted[name])
-        except Exception as error:
-            failed.append(error)
-    for failure in failed:
-        if not isinstance(failure, OutputError):
-            raise failure
-    if failed:
-        raise OutputError("; ".join(map(str, failed)))
+    wanted = wanted_files(options) | {"figures": options.figures, "tables": options.tables}
+    write_all(
+        partial(_print_summary, result, options),
+        *([partial(make_folder, options.out)] if options.out else ()),
+        *(partial(write, wanted[name]) for name, write in writers.items() if wanted[name] and write),
+        *also,
+    )
     if refused:
         raise refused
     lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
@@ -155,7 +149,6 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:
-    """Print the summary; a reader who has gone away (``| head``) stops no output."""
     if options.quiet:
         return
     from rich.console import Console
@@ -164,19 +157,20 @@ def _print_summary(result: StudyResult, options: ReportOptions) -> None:
     console = Console(file=stream)
     known = console.is_terminal or "COLUMNS" in os.environ
     width = max(80, min(console.width, 120)) if known else 100
-    try:
-        print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
 
 
-def _write_json(result: StudyResult, path: Path) -> None:
-    if path != STDOUT:
-        return result.to_json(path)
-    try:
-        print(dump_json(result.to_dict()), end="", flush=True)
-    except OSError as error:
-        raise OutputError(f"standard output: cannot be written: {error.strerror}") from error
+def write_json(value: object, path: Path) -> None:
+    """Write a value to a file, or to standard output (:data:`STDOUT`).
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    text = dump_json(value)
+    if path == STDOUT:
+        print_whole(text)
+    else:
+        write_atomically(path, text)
 
 
 def read_logs(paths: Sequence[Path], kind: type[T]) -> list[T]:

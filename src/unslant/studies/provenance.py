@@ -64,8 +64,7 @@ def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
     """What the replies of each model have cost, a line each."""
     lines = []
     for name, cost in requests.items():
-        more = [f"{n:,} {word}" for n, word in ((cost.recalled, "from the store"), (cost.failed, "failed")) if n]
-        line = f"{name}: {count(cost.requests, 'request')}" + (f" ({', '.join(more)})" if more else "")
+        line = f"{name}: {count(cost.requests, 'request')}" + (f" ({cost.failed:,} failed)" if cost.failed else "")
         if cost.input_tokens or cost.output_tokens:
             line += f"; {cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
             line += f", {cost.reasoning_tokens:,} of them reasoning" if cost.reasoning_tokens else ""

@@ -42,8 +42,9 @@ def run_study(
     generate: GenerateOptions | None = None,
     compare: Callable[[Sequence[Any]], StudyResult] | None = None,
     part: tuple[Callable[..., Responses], ShardOptions] | None = None,
-) -> Any:
-    """Run a command that asks one question set of one model, or of several in turn, and return the result.
+    also: Sequence[Callable[[Any], object]] = (),
+) -> None:
+    """Run a command that asks one question set of one model, or of several in turn, and write the result.
 
     Options are checked before anything is loaded, and questions are read before the model.
 
@@ -52,6 +53,7 @@ def run_study(
         generate: how to generate replies; by default labels are scored.
         compare: makes one result of those of several models.
         part: gives the responses that ``study`` measures, for a shard; and which.
+        also: see :func:`run_models`.
     """
     if part and part[1].shard:
         check_shard(outputs, part[1], models)
@@ -72,7 +74,7 @@ def run_study(
             record.keep(responses)
             record.note_score(f"shard {part[1].shard}")
         return write_shard(responses, outputs)
-    return run_models(models, own, ask, outputs, store, compare)
+    return run_models(models, own, ask, outputs, store, compare, also)
 
 
 def run_models(
@@ -82,8 +84,12 @@ def run_models(
     outputs: OutputOptions,
     store: StoreOptions,
     compare: Callable[[Sequence[Any]], StudyResult] | None = None,
-) -> Any:
+    also: Sequence[Callable[[Any], object]] = (),
+) -> None:
     """Ask each model in turn, store what comes, and write the result, or the comparison of several.
+
+    Args:
+        also: each writes another output of the result.
 
     Raises:
         InputError: if two models have the same name, so that no report could tell them apart.
@@ -97,8 +103,7 @@ def run_models(
             record.keep(results[0].responses)
         result = results[0] if compare is None or len(results) == 1 else compare(results)
         record.note_score(result)
-    write_outputs(result, outputs)
-    return result
+    write_outputs(result, outputs, *(partial(write, result) for write in also))
 
 
 def report_logs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -15,6 +15,7 @@ from unslant.extras import needed
 from unslant.files import dump_json, write_atomically
 from unslant.responses.cost import ChatCost, Cost
 from unslant.version import __version__
+from unslant.writing import write_all
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -224,5 +225,10 @@ def write_each(results: Sequence[Any], path: str | Path) -> None:
     """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
     from unslant.reports.escape import file_name
 
-    for result in results:
-        result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{file_name(result.model)}"))
+    write_tables({file_name(result.model): result for result in results}, path)
+
+
+def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
+    """Write the responses of each result to a file of its own, ``NAME-KEY``; where one fails the others are written."""
+    path = Path(path)
+    write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))

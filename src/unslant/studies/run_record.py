@@ -55,7 +55,10 @@ def run_of(
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, ChatCost]:
     """What the replies of each model have cost since that moment, and why most of those failed that did."""
     return {
-        name: replace(model.cost - before, error=next((text for text, _ in model.errors.most_common(1)), ""))
+        # of equally common errors the first by name: the same one, whichever came first
+        name: replace(
+            model.cost - before, error=min(model.errors, key=lambda text: (-model.errors[text], text), default="")
+        )
         for name, (model, before) in asked.items()
     }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,9 +20,10 @@ from unslant.debiasing.lora1.progress import Epoch, collapsed, evaluate
 from unslant.debiasing.lora1.settings import TrainSettings
 from unslant.debiasing.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
-from unslant.files import dump_json, make_folder, write_atomically
+from unslant.files import dump_json, write_atomically
 from unslant.presentations import orders_for, present, question_rng
 from unslant.questions import Question
+from unslant.writing import write_all, write_folder
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,12 @@ def train(
     if collapse:
         warnings.warn(f"LoRA-1: {collapse}", stacklevel=2)
     if out:
-        with tempfile.TemporaryDirectory(dir=make_folder(out), prefix=".unslant-") as scratch:
-            adapted.peft_model.save_pretrained(scratch)
-            for file in sorted(Path(scratch).iterdir()):
-                write_atomically(out / file.name, file.read_bytes())
-        write_atomically(out / "training.json", dump_json(asdict(settings)))
-        write_atomically(out / "log.jsonl", "".join(dump_json(entry.to_dict(), indent=None) for entry in log))
+        lines = "".join(dump_json(entry.to_dict(), indent=None) for entry in log)
+        write_all(
+            partial(write_folder, out, adapted.peft_model.save_pretrained),
+            partial(write_atomically, out / "training.json", dump_json(asdict(settings))),
+            partial(write_atomically, out / "log.jsonl", lines),
+        )
     return TrainedAdapter(adapted, tuple(log), collapse)
 
 

@@ -53,11 +53,13 @@ def lm_eval(
     for name in model:
         check_local(name, models)
     found = load(tasks, settings)
+    lines: list[str] = []
 
     def ask(record: Recording, name: str, how: o.ModelOptions) -> Any:
         run = TaskRun(record.loader(partial(open_model, name, how), found.questions), found, settings, record.progress)
         if samples is not None:
-            write_atomically(samples, "".join(f"{line}\n" for line in run.sample_lines()))
+            lines.extend(run.sample_lines())
         return run.result
 
-    run_models(model, options_of_each(model, models), ask, outputs, store, AuditComparison.of)
+    also = [lambda _: write_atomically(samples, "".join(f"{line}\n" for line in lines))] if samples else []
+    run_models(model, options_of_each(model, models), ask, outputs, store, AuditComparison.of, also)

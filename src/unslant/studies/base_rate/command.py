@@ -34,6 +34,8 @@ def base_rate(
       unslant study base-rate org/name mmlu --html report.html
       unslant study base-rate --log scores.csv.gz
     """
+    from functools import partial
+
     from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
     from unslant.studies.base_rate.study import base_rate_recorded, base_rate_responses
@@ -46,13 +48,12 @@ def base_rate(
         shards.check_none("--charts")
         check_file(charts)
         check_format(charts)
+    also = [partial(save_charts, path=charts)] if charts else []
     if log:
         check_outputs(outputs)
         texts = settings.pool(questions)
         result = base_rate_recorded(log, texts, model=model, fields=settings.fields, seed=settings.seed)
-        write_outputs(result, outputs)
+        write_outputs(result, outputs, *(partial(write, result) for write in also))
     else:
         names, part = [model or o.DEFAULT_MODEL], (base_rate_responses, shards)
-        result = run_study(run, names, questions or o.EMBEDDED, settings, models, outputs, store, part=part)
-    if charts:
-        save_charts(result, charts)
+        run_study(run, names, questions or o.EMBEDDED, settings, models, outputs, store, part=part, also=also)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -50,11 +51,12 @@ def contamination(
             address_of(name, models, needs)
     found = settings.load(questions)
     both = model if settings.against is None else f"{model}, {settings.against}"
+    saves: list[Callable[[], object]] = []
     with recording(store, outputs.quiet) as record:
 
         def load(name: str) -> Any:
             return record.loader(partial(open_model, name, models, needs), settings.sampled(found), run_of=both)()
 
-        result = run(model, found, settings, load=load, progress=record.progress)
+        result = run(model, found, settings, load=load, progress=record.progress, save=saves.append)
         record.note_score(result)
-    return write_outputs(result, outputs)
+    return write_outputs(result, outputs, *saves)

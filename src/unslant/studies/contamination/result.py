@@ -9,7 +9,7 @@ from pathlib import Path
 from unslant.metrics import Estimate
 from unslant.studies.contamination.finetuning import FineTuned
 from unslant.studies.contamination.settings import Training
-from unslant.studies.result import StudyResult
+from unslant.studies.result import StudyResult, write_tables
 from unslant.studies.unbiased.result import UnbiasedResult
 
 
@@ -41,5 +41,4 @@ class ContaminationResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
-        for name, result in (("before", self.before), ("after", self.after)):
-            result.to_parquet(Path(path).with_stem(f"{Path(path).stem}-{name}"))
+        write_tables({"before": self.before, "after": self.after}, path)

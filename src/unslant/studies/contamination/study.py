@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
@@ -25,6 +26,7 @@ from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
+from unslant.writing import write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -42,6 +44,7 @@ def contamination(
     *,
     load: Callable[[str], Any] = _load,
     progress: Progress = no_progress,
+    save: Callable[[Callable[[], None]], object] = lambda write: write(),
     **options: Any,
 ) -> ContaminationResult:
     """Measure a model, fine-tune it on the questions as published (without worked examples), and measure again.
@@ -53,6 +56,7 @@ def contamination(
         questions: whatever :func:`unslant.load_questions` takes.
         settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
         load: opens models by name.
+        save: is given what writes the tuned model to ``save_model``; by default it is written at once.
 
     Raises:
         InputError: on questions or settings that cannot be used.
@@ -72,12 +76,18 @@ def contamination(
     trained = fine_tune(unwrapped(asker), published, chosen.writer(), training, progress)
     after = measure(asker).renamed(f"{before.model} + test set")
     if chosen.save_model is not None:
-        tuned = unwrapped(asker)
-        tuned.model.save_pretrained(chosen.save_model)
-        tuned.tokenizer.save_pretrained(chosen.save_model)
         made = after.provenance | {"settings": provenance((), (), chosen)["settings"]}
-        write_atomically(chosen.save_model / "provenance.json", dump_json(made))
+        save(partial(_save, unwrapped(asker), made, chosen.save_model))
     return compare(before, after, trained=trained, training=training)
+
+
+def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> None:
+    def files(scratch: Path) -> None:
+        model.model.save_pretrained(scratch)
+        model.tokenizer.save_pretrained(scratch)
+        write_atomically(scratch / "provenance.json", dump_json(made))
+
+    write_folder(folder, files)
 
 
 def compare(

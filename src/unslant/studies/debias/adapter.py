@@ -64,6 +64,7 @@ def train(
     from unslant.prompts import Cloze
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
     from unslant.studies.provenance_block import provenance
+    from unslant.writing import write_all
 
     out = Path(out)
     found = chosen.sampled(chosen.load(questions))
@@ -75,7 +76,9 @@ def train(
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
     block = provenance([unwrapped(loaded)], [found], chosen)
     block["versions"]["peft"] = needed("peft", "training an adapter").__version__
-    write_atomically(out / PROVENANCE, dump_json(block))
     log = TrainingLog.read(out)
-    log.to_html(out / "log.html")
+    write_all(
+        lambda: write_atomically(out / PROVENANCE, dump_json(block)),
+        lambda: log.to_html(out / "log.html"),
+    )
     return log

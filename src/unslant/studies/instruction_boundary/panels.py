@@ -51,7 +51,7 @@ def page(study: BoundaryStudy) -> Page:
         ),
         panels=(*found, _statuses(study)),
         notes=(
-            f"Replies: {statuses}; {study.asked_now:,} are new, the others come from the store or the table.",
+            f"Replies: {statuses}.",
             *study.notes,
         ),
         settings=settings_rows(study.run),

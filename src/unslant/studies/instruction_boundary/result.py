@@ -24,7 +24,6 @@ class BoundaryStudy(RecordedResult):
         metrics: every number, with N and interval; at the first temperature, where several were asked.
         by_temperature: temperature -> every number, where several were asked; else empty.
         responses: the table of responses.
-        asked_now: replies that this run asked for; the others came from the store.
         statuses: status -> number of rows.
     """
 
@@ -34,7 +33,6 @@ class BoundaryStudy(RecordedResult):
     model: str
     metrics: BoundaryMetrics
     responses: Responses
-    asked_now: int
     statuses: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     by_temperature: Mapping[float, BoundaryMetrics] = field(default_factory=dict)
@@ -60,7 +58,6 @@ def result_of(responses: Responses) -> BoundaryStudy:
         responses.run.model or "model",
         measured[0],
         responses,
-        0,
         Counter(row.status for row in rows),
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1

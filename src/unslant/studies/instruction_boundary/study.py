@@ -84,11 +84,9 @@ def instruction_boundary(
     asked, polished, notes = _polished(polisher or asker, asked, asked_by, progress)
     wanted = [(*one, repeat) for one in asked for repeat in range(chosen.repeats)]
     rows: list[Response] = []
-    new = 0
     for run, temperature in enumerate(temperatures):
         at = asker.at(replace(asked_by, temperature=temperature))
         replies = _replies(at, [shown for _, shown, _ in wanted], progress)
-        new += sum(not reply.recalled for reply in replies)
         rows += _rows(wanted, replies, judge, run)
     made = Run(
         study="instruction-boundary",
@@ -117,7 +115,7 @@ def instruction_boundary(
         notes.append(f"{errors:,} of {len(rows):,} requests got no reply and are left out; start again to repeat them")
     texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
     measured = result_of(replace(Responses.from_rows(rows, made), questions=tuple(texts.values())))
-    return replace(measured, asked_now=new, notes=tuple(notes))
+    return replace(measured, notes=tuple(notes))
 
 
 def _polished(

@@ -15,7 +15,7 @@ from unslant.models import ChatCost, Cost
 from unslant.reports.escape import file_name
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.leaderboard.ranking import Neighbours, Pool, Standing, neighbours, standings
-from unslant.studies.result import StudyResult
+from unslant.studies.result import StudyResult, write_tables
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
@@ -166,9 +166,8 @@ class Leaderboard(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
-        for audit, model in zip(self.audits, _names(self.audits), strict=True):
-            name = f"{Path(path).stem}-{file_name(model)}-{file_name(set_of(audit))}"
-            audit.to_parquet(Path(path).with_stem(name))
+        named = zip(_names(self.audits), self.audits, strict=True)
+        write_tables({f"{file_name(model)}-{file_name(set_of(audit))}": audit for model, audit in named}, path)
 
 
 def set_of(audit: AuditResult) -> str:
