@@ -16,6 +16,7 @@ look at first like A avoided. There are few sets, because a habit names at most 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -207,8 +208,9 @@ def meaning_of(habit: Habit | None, groups: Sequence[SlotGroup], apart: Floats, 
 
     With labels in other places, a pull moves with the label or stays at the position. The difference of label and
     position effects is regressed on the places, question by question: a pull W of a label is W there, one of a position
-    -W. Its sign is tested by Student's t, with Holm's correction for the places. A page without relabelled positions
-    determines no difference, so the kind stays unknown.
+    -W. Its sign is tested by Student's t, with Holm's correction for the places; a place too weak to decide alone goes
+    with all places together, weighted by their pulls, if it points the same way. Without relabelled pages nothing is
+    determined, and the kind stays unknown.
 
     Args:
         apart: (Q, N) label effects minus position effects, see :func:`~unslant.metrics.preference.cells.effects`.
@@ -221,13 +223,17 @@ def meaning_of(habit: Habit | None, groups: Sequence[SlotGroup], apart: Floats, 
         differences = apart[np.ix_(group.rows, group.free)]
         centred = differences - differences.mean(axis=1, keepdims=True)
         terms[group.rows] = regressed(centred, columns - columns.mean(axis=0))
-    tests = []
-    for term in (terms * np.sign(habit.pulls)).T:
+    tests: list[tuple[float, float]] = []
+    for term in (*(terms * np.sign(habit.pulls)).T, (terms * habit.pulls).sum(axis=1)):
         kept = np.isfinite(term)
-        t, p = sampling.student(np.nan_to_num(term)[:, None], kept) if kept.sum() > 1 else ([0.0], [np.nan])
-        tests.append((float(t[0]), float(p[0])))
-    kinds: list[Kind | None] = [
-        ("label" if t > 0 else "position") if p < KIND_LEVEL else None
-        for (t, _), p in zip(tests, holm([p for _, p in tests]), strict=True)
-    ]
+        if kept.sum() > 1:
+            t, p = sampling.student(np.nan_to_num(term)[:, None], kept)
+            tests.append((float(t[0]), float(p[0])))
+        else:
+            tests.append((0.0, math.nan))
+    *own, (t_all, p_all) = tests
+    kinds: list[Kind | None] = []
+    for (sign, _), corrected in zip(own, holm([p for _, p in own]), strict=True):
+        decided = corrected < KIND_LEVEL or (p_all < KIND_LEVEL and sign * t_all > 0)
+        kinds.append(("label" if sign > 0 else "position") if decided else None)
     return tuple(Named(*one) for one in zip(habit.places, kinds, (habit.pulls > 0).tolist(), strict=True))
