@@ -54,13 +54,11 @@ def run_of(
 
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, ChatCost]:
     """What the replies of each model have cost since that moment, and why most of those failed that did."""
-    return {
-        # of equally common errors the first by name: the same one, whichever came first
-        name: replace(
-            model.cost - before, error=min(model.errors, key=lambda text: (-model.errors[text], text), default="")
-        )
-        for name, (model, before) in asked.items()
-    }
+
+    def why(model: ChatModel) -> str:  # of equally common errors the first by name, whichever came first
+        return min(model.errors, key=lambda text: (-model.errors[text], text), default="")
+
+    return {name: replace(model.cost - before, error=why(model)) for name, (model, before) in asked.items()}
 
 
 def with_run(responses: Responses, run: Run, questions: QuestionSet[Any]) -> Responses:
