@@ -165,7 +165,10 @@ def gguf_reader(path: Path) -> Any:
     try:
         return Within(path)
     except Exception as error:  # as many kinds as there are damages
-        raise ModelError(f"{path}: is not a whole GGUF file: {first_line(error)}") from error
+        raise ModelError(
+            f"{path}: the tokenizer cannot be loaded from it, nor the weights: it is not a whole GGUF file "
+            f"({first_line(error)})"
+        ) from error
 
 
 def holes(path: Path) -> str:
