@@ -154,7 +154,7 @@ def test_an_audit_of_a_data_frame_is_that_of_the_file(tmp_path: Path) -> None:
         found = unslant.audit(model, KINDS[kind](rows), shots_from=KINDS[kind](rows), **how)
         assert found.responses.table.equals(of_file.responses.table)
         assert found.metrics.to_dict() == of_file.metrics.to_dict()
-        assert found.meta["questions_digest"] == of_file.meta["questions_digest"]
+        assert found.run.questions_digest == of_file.run.questions_digest
 
 
 @pytest.mark.parametrize("study", ["base_rate", "unbiased", "debias"])

@@ -15,7 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, recordable
+from unslant.errors import InputError
+from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import damaged, digest
 from unslant.store.tables import TABLES, checksum, columns, is_whole, vouch
@@ -74,7 +75,7 @@ class Runs:
         Raises:
             StoreError: if the store cannot be written.
         """
-        words = json.dumps(recordable(command), ensure_ascii=False)
+        words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = run_id(str(folder), words)
         now = time.time()
         with self._database.transaction() as connection:
@@ -239,7 +240,7 @@ class Runs:
             passes = []
         elif values["status"] == "running" and abs(time.time() - values["updated"]) > LEASE:
             values["status"] = "interrupted"  # also where the clock was set back: a run at work is soon heard of again
-        values["command"] = tuple(recordable(json.loads(values["command"])))
+        values["command"] = tuple(json.loads(values["command"]))
         identities = dict.fromkeys(identity for _, _, _, identity, *_ in passes)
         return Run(
             **values,

@@ -14,6 +14,7 @@ from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
 from unslant.responses.importers.logged import FILE, Log, Logged, Order
+from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 OTHER_LABELS = "labels-other"
@@ -58,26 +59,24 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             first = pages[0][0]
             of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
             questions.append(replace(of, pinned=first.pinned))
-    logged: dict[str, object] = {
-        "scores": "replies" if scored else logs[0].scores if not in_words or replied else "choices",
-        "files": [{key: log.about[key] for key in FILE if key in log.about} for log in logs],
-        "orders": {str(k): n for k, n in sorted(orders.items())},
-        "dropped": {reason: n for reason, n in dropped.items() if n},
-        "notes": list(dict.fromkeys(note for log in logs for note in log.notes)),
-    }
-    if in_words:
-        logged |= _read_otherwise([page for own in by_id.values() for page, _ in own])
-    meta = {
-        "study": "audit",
-        "model": logs[0].model,
-        "questions": name or logs[0].task,
-        "source": logs[0].harness,
-        "engine": f"logged by {logs[0].harness}",
-        "settings": {key: ", ".join(values) for key, values in _facts(logs).items()},
-        "logged": logged,
-    }
-    made = Responses.from_rows(rows, meta)
-    return Responses(made.table, made.meta, tuple(questions) if len(questions) == len(by_id) else ())
+    logged = LogFacts(
+        scores="replies" if scored else logs[0].scores if not in_words or replied else "choices",
+        files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
+        orders={str(k): n for k, n in sorted(orders.items())},
+        dropped={reason: n for reason, n in dropped.items() if n},
+        notes=tuple(dict.fromkeys(note for log in logs for note in log.notes)),
+        **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
+    )
+    run = Run(
+        model=logs[0].model,
+        questions=name or logs[0].task,
+        source=logs[0].harness,
+        engine=f"logged by {logs[0].harness}",
+        settings={key: ", ".join(values) for key, values in _facts(logs).items()},
+        logged=logged,
+    )
+    made = Responses.from_rows(rows, run)
+    return replace(made, questions=tuple(questions) if len(questions) == len(by_id) else ())
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
@@ -90,7 +89,7 @@ def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
     return {key: list(values) for key, values in found.items()}
 
 
-def _read_otherwise(pages: Sequence[Logged]) -> dict[str, object]:
+def _read_otherwise(pages: Sequence[Logged]) -> dict[str, Hits]:
     """How many replies are right by their words, by the scores of their labels, and by those of their first tokens.
 
     Empty where a log has no scores of tokens.
@@ -107,7 +106,7 @@ def _read_otherwise(pages: Sequence[Logged]) -> dict[str, object]:
         "labels": (sum(best(page.logprobs) in page.answers for page in by_label), len(by_label)),
         "first_tokens": (sum(best(scores) in page.answers for page, scores in first), len(first)),
     }
-    return {f"right_by_{name}": list(found) for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
+    return {f"right_by_{name}": found for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
 
 
 _Said = tuple[str, tuple[str, ...]]

@@ -84,7 +84,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
             else []
         ),
         *decision_lines(result.responses),
-        *logged_lines(result.meta),
+        *logged_lines(result.run),
         *(
             [
                 f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
@@ -92,7 +92,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
             ]
             * (least == least)
         ),
-        *skipped_lines(result.meta),
+        *skipped_lines(result.run),
         *until_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
         *enough_line(result.order_curve),
