@@ -73,10 +73,6 @@ def _temperatures(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
         raise InputError(f"--temperature: {error}; write 0.5, or several as 0,0.7,1") from None
 
 
-def _off(_: Any, tokens: Sequence[Token]) -> bool:
-    return not tokens
-
-
 if TYPE_CHECKING:
     Pairs = Mapping[str, str]
     Numbers = Mapping[str, float]
@@ -120,11 +116,6 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{name} {value!r}: give True or False")
     return value
-
-
-def switch_off(flag: str, help: str) -> Parameter:
-    """A field that is True unless ``flag`` is given."""
-    return Parameter(name=flag, help=help, converter=_off)
 
 
 @dataclass(frozen=True, kw_only=True)

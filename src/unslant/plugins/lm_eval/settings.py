@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from unslant.studies.options import Options, switch_off
+from unslant.studies.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +23,8 @@ class LmEvalSettings(Options):
     """Only the first N documents of each task, as lm-eval does."""
     apply_chat_template: bool = False
     """Write prompts with the tokenizer's chat template."""
-    fewshot_as_multiturn: Annotated[
-        bool, switch_off("--no-fewshot-as-multiturn", "In a chat, all worked examples in one turn, not one each.")
-    ] = True
-    """In a chat, a turn for each worked example, or all in one."""
+    no_fewshot_as_multiturn: bool = False
+    """In a chat, all worked examples in one turn, not one each."""
     system_instruction: str = ""
     """System message, or what begins the prompt."""
     fewshot_seed: int = 1234
