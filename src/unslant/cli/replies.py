@@ -59,6 +59,8 @@ def replies(
     from unslant.studies.reply_judge import CERTAIN, ReplyJudge
 
     check_file(out, json)
+    if not judge:
+        o.check_unused("no model is asked without --judge", models, store, but=("no_store",))
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))

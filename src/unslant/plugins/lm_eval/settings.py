@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from unslant.studies.options import Options
+from unslant.studies.options import Options, check_unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,3 +31,8 @@ class LmEvalSettings(Options):
     """Seed of the worked examples' draw; lm-eval's own default."""
     seed: int = 0
     """Seed of sampled orders."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.apply_chat_template:
+            check_unused("there is no chat (--apply-chat-template)", self, only=("no_fewshot_as_multiturn",))

@@ -79,6 +79,8 @@ def debias_study(
     if not train and any(method.held_out for method in methods.values()):
         halves = [_halves(found, chosen.seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
+    if train and not any(method.held_out for method in methods.values()):
+        raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
     writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
     told = [chosen.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
     design = blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
