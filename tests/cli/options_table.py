@@ -104,9 +104,6 @@ _OF_SCORES = (
 )
 IN_WORDS = MODEL | {name: MODEL[name]._replace(shows="refused") for name in _OF_SCORES}
 """Of a command that only reads replies."""
-_LOCAL = ("--tensor-parallel", "--ray", "--ray-actors", "--ray-gpus", *(k for k, row in MODEL.items() if row.context))
-LOADED = MODEL | {name: MODEL[name]._replace(shows="refused") for name in ("--base-url", "--bits", *_LOCAL)}
-"""Of a command that trains."""
 
 DEDICATED = {
     "--base-url": "tests/models/test_server_group.py",
@@ -140,13 +137,14 @@ DEDICATED = {
     "replies": "tests/cli/test_replies.py",
     "questions": "tests/cli/test_questions.py",
     "annotation": "tests/studies/test_annotation.py",
+    "unbiased-compare": "tests/cli/test_study_unbiased.py",
 }
 """Option, or command, whose effect is shown in tests of its own -> the file, which has to name it."""
 
 _WORDS = "--elicit generate MODEL=words"
 AUDIT = {
     "--dry-run": Row("--dry-run", "text"),
-    "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
+    "--log": Row("--log base.parquet", "opened"),
     "--elicit": Row("--elicit generate", "opened", "MODEL=words"),
     "--reasoning": Row("--reasoning", "prompts", _WORDS),
     "--orders": Row("--orders cyclic", "prompts", "ORDERS="),
@@ -174,12 +172,11 @@ OWN: dict[str, dict[str, Row]] = {
         **{name: row for name, row in AUDIT.items() if name != "--dry-run"},
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--questions": Row("--questions other.jsonl", "prompts"),
-        "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
-        "--responses": Row("--responses found.parquet", "files"),
+        "--log": Row("--log base.parquet", "code"),
     },
     "debias": {
-        "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
-        "--out": Row("--out second.jsonl", "files"),
+        "--log": Row("--log base.parquet", "code"),
+        "--out": Row("--out out.jsonl", "files", "OUT="),
         "--elicit": AUDIT["--elicit"],
         "--reasoning": AUDIT["--reasoning"],
         "--method": Row("--method none", "prompts"),
@@ -194,7 +191,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--to-end": Row("--to-end", "prompts"),
     },
     "study base-rate": {
-        "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
+        "--log": Row("--log base.parquet", "opened"),
         "--charts": Row("--charts found.svg", "files"),
         "--canary": Row("--canary good", "prompts"),
         "--no-nvr": Row("--no-nvr", "prompts"),
@@ -203,34 +200,33 @@ OWN: dict[str, dict[str, Row]] = {
     "study unbiased": {
         **COMPOSE,
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
-        "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
+        "--log": Row("--log base.parquet", "opened"),
         "--ranking": Row("--ranking ranking.csv", "text", "--model http://127.0.0.1:9/v1#other"),
-        "--maths": Row("--maths", "prompts", "QUESTIONS=maths.jsonl"),
+        "--maths": Row("--maths", "code", "QUESTIONS=maths.jsonl"),
         "--generate": Row("--generate", "opened", "MODEL=words"),
         "--no-alone": Row("--no-alone", "prompts"),
         "--seed": Row("--seed 3", "prompts"),
     },
-    "study unbiased-compare": {"--ranking": Row("--ranking ranking.csv", "text")},
     "study contamination": {
         **COMPOSE,
         **TRAINING,
-        "--log": Row("--log base.parquet", "code", "MODEL= QUESTIONS= AGAINST="),
-        "--against": Row("--against http://127.0.0.1:9/v1#other", "numbers", "MODEL=fair"),
+        "--log": Row("--log base.parquet base.parquet", "code"),
+        "--against": Row("--against prefers-a", "passed"),
         "--save-model": Row("--save-model folder", "passed"),
         "--seed": Row("--seed 3", "prompts"),
     },
     "study probe": {
-        "--log": Row("--log confidences.csv", "opened", "MODEL= QUESTIONS="),
+        "--log": Row("--log confidences.csv", "opened"),
         "--accuracy": Row("--accuracy accuracy.csv", "numbers", "MODEL= QUESTIONS= --log confidences.csv"),
         "--strength": Row("--strength 0.5", "numbers"),
     },
     "study instruction-boundary": {
         "--model": Row("--model inspect:openai/other", "opened"),
-        "--log": Row("--log base.parquet", "opened", "MODEL= QUESTIONS="),
+        "--log": Row("--log base.parquet", "opened"),
         "--ranking": Row("--ranking ranking.csv", "text", "--model inspect:openai/other"),
         "--settings": Row("--settings vagueness", "prompts"),
         "--limit": Row("--limit 8", "prompts"),
-        "--seed": Row("--seed 3", "prompts"),
+        "--seed": Row("--seed 3", "prompts", "--limit 8"),
         "--repeats": Row("--repeats 2", "prompts"),
         "--temperature": Row("--temperature 0,1", "opened"),
         "--judge": Row("--judge inspect:openai/judge", "opened"),
@@ -238,6 +234,6 @@ OWN: dict[str, dict[str, Row]] = {
         "--left-out": Row("--left-out single", "prompts", "SETTINGS=missing-choices"),
         "--field": Row("--field question=alt", "prompts", "QUESTIONS=mixed.jsonl"),
         "--answer-base": Row("--answer-base 1", "code", "QUESTIONS=mixed.jsonl"),
-        "--answer-kind": Row("--answer-kind text", "code", "QUESTIONS=mixed.jsonl"),
+        "--answer-kind": Row("--answer-kind index", "code", "QUESTIONS=lettered.jsonl"),
     },
 }

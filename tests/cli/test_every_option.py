@@ -33,13 +33,14 @@ from unslant.models.base import Scored
 from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
 
-QUICK = ("audit", "study unbiased", "study base-rate")
-"""Commands of which every row is tried in ``make test``; of the others, their own options and those of models."""
+SECONDS = ("--figures", "--html", "--out", "--tables", "--charts", "--log", "--train", "--no-transfer")
+"""Options that take seconds; ``make test`` tries the others of the audit, and of each other command its own and those
+of models."""
 HTTP, OTHER = "http://127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1#other"
 BASE = {
     "audit": "audit {MODEL} {QUESTIONS} {ORDERS} {STORE}",
     "leaderboard": "leaderboard {-m} {-q} {ORDERS} {STORE}",
-    "debias": "debias {MODEL} {QUESTIONS} --out out.jsonl {STORE}",
+    "debias": "debias {MODEL} {QUESTIONS} {OUT} {STORE}",
     "train": "train {MODEL} {QUESTIONS} --out adapter {STORE}",
     "lm-eval": "lm-eval task --model {MODEL} {STORE}",
     "study debias": "study debias {MODEL} {QUESTIONS} {METHODS} {STORE}",
@@ -48,7 +49,6 @@ BASE = {
     "study contamination": "study contamination {MODEL} {QUESTIONS} {AGAINST} {STORE}",
     "study probe": "study probe {MODEL} {QUESTIONS} {STORE}",
     "study instruction-boundary": "study instruction-boundary {MODEL} {QUESTIONS} {SETTINGS} {STORE}",
-    "study unbiased-compare": "study unbiased-compare one.parquet two.parquet",
 }
 SLOTS = {
     "MODEL": HTTP,
@@ -57,6 +57,7 @@ SLOTS = {
     "METHODS": "vote",
     "SETTINGS": "vanilla",
     "AGAINST": OTHER,
+    "OUT": "out.jsonl",
     "STORE": "--no-store",
 }
 OWN_SLOTS = {
@@ -65,14 +66,17 @@ OWN_SLOTS = {
     "study probe": {"MODEL": "inspect:openai/a,inspect:openai/b"},
     "study instruction-boundary": {"MODEL": "inspect:openai/a", "QUESTIONS": "embedded"},
 }
-NAMED = {"ORDERS": "--orders", "METHODS": "--methods", "SETTINGS": "--settings", "AGAINST": "--against"}
+NAMED = {"ORDERS": "--orders", "METHODS": "--methods", "SETTINGS": "--settings", "AGAINST": "--against", "OUT": "--out"}
 IN_WORDS = {"study unbiased": "--generate MODEL=words", "study probe": ""}
+LOGGED = {"leaderboard": "audit", "debias": "audit", "study contamination": "study unbiased"}
+"""Command -> the one whose responses its ``--log`` reads."""
 ENDS = {"responses": "parquet", "json": "json"}
+LOCAL = {"study probe": "fair,prefers-a", "study instruction-boundary": "words"}
 TRAINS = ("train", "study contamination")
 ELSEWHERE = {
     "merge": "merge", "rerun": "rerun", "report": "report", "replies": "replies", "runs": "runs",
     "questions": "questions", "study annotation-sheet": "annotation", "study annotation-agreement": "annotation",
-    "models": "", "templates": "",
+    "models": "", "templates": "", "study unbiased-compare": "unbiased-compare",
 }  # fmt: skip
 """Commands that ask no model; their options are tried in the files that :data:`table.DEDICATED` names."""
 
@@ -95,8 +99,7 @@ OPTIONS = dict(commands())
 
 def row_of(command: str, option: str) -> Row | None:
     """What an option must show, by the tables; None if it has no row."""
-    models = table.IN_WORDS if command == "study instruction-boundary" else table.MODEL
-    models = table.LOADED if command in (*TRAINS, "lm-eval") else models
+    models = table.IN_WORDS if command in LOCAL else table.MODEL
     groups = (
         table.OWN.get(command, {}), table.LOAD, table.REPLIES, table.OUTPUTS, table.STORE, table.SHARDS, models,
     )  # fmt: skip
@@ -277,8 +280,23 @@ def files() -> Path:
     write("numbered.jsonl", [{**row, "answer": str(1 + i % 3)} for i, row in enumerate(rows(8, "tree"))])
     write("bad.jsonl", [*rows(8, "tree"), {"question": "no options?"}])
     write("maths.jsonl", [{"question": f"What is {i} + {i}?", "answer": str(2 * i)} for i in range(2, 10)])
+    answers = [[0], [], [1, 2], [3], [0], [], [1, 2], [2]]
+    write("mixed.jsonl", [{**row, "answer": own} for row, own in zip(rows(8, "tree"), answers, strict=True)])
+    letters = [["ABCD"[i] for i in own] for own in answers]
+    write("lettered.jsonl", [{**row, "answer": own} for row, own in zip(rows(8, "tree"), letters, strict=True)])
+    (folder / "confidences.csv").write_text(confidences())
+    (folder / "accuracy.csv").write_text("model,subject,accuracy\na,s0,0.5\nb,s0,0.6\na,s1,0.7\nb,s1,0.4\n")
     (folder / "ranking.csv").write_text("model,score\nm,1\nother,2\nopenai/a,1\nopenai/other,2\n")
     return folder
+
+
+def confidences() -> str:
+    """Confidence of two judges in questions rephrased by each, and by nobody."""
+    rows = ["question_id,subject,rephraser,judge,score"]
+    for i in range(12):
+        rows += [f"q{i},s{i % 2},{of},{judge},{1 + crc32(f'{i}{of}{judge}'.encode()) % 10}"
+                 for of in ("", "a", "b") for judge in ("a", "b")]  # fmt: skip
+    return "\n".join(rows) + "\n"
 
 
 def typed(command: str, row: Row) -> tuple[list[str], list[str]]:
@@ -292,8 +310,8 @@ def typed(command: str, row: Row) -> tuple[list[str], list[str]]:
         and not row.context.startswith("MODEL=")
         and "--base" not in row.words
     )
-    if local and command != "study instruction-boundary":
-        slots |= {"MODEL": "fair" if command != "study probe" else "fair,prefers-a", "AGAINST": "prefers-a"}
+    if local:
+        slots |= {"MODEL": LOCAL.get(command, "fair"), "AGAINST": "prefers-a"}
     if row.words.startswith("--log"):
         slots |= dict.fromkeys(("MODEL", "QUESTIONS", "ORDERS", "SETTINGS", "METHODS", "AGAINST"), "")
     extra = []
@@ -312,19 +330,19 @@ def typed(command: str, row: Row) -> tuple[list[str], list[str]]:
         elif word == "{-q}":
             words += ["-q", slots["QUESTIONS"]] * bool(slots["QUESTIONS"])
         elif value := slots[word[1:-1]]:
+            if command == "study probe" and word == "{MODEL}" and "," not in value:
+                value += f",{value}2"
             words += [NAMED[word[1:-1]], value] if word[1:-1] in NAMED else [value]
-    return [*words, *extra], row.words.split(" ", 1)
+    return [*words, *extra], row.words.split()
 
 
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        pytest.param(command, option, marks=() if quick else pytest.mark.thorough)
+        pytest.param(command, option, marks=() if quick and option not in SECONDS else pytest.mark.thorough)
         for command, option in ROWS
         if command not in PASSED
-        for quick in [
-            command in QUICK[:1] or option in table.OWN.get(command, {}) or option in table.MODEL
-        ]
+        for quick in [command == "audit" or option in {**table.OWN.get(command, {}), **table.MODEL}]
     ],
 )  # fmt: skip
 def test_options_have_an_effect(command: str, option: str, run: Callable[..., Seen]) -> None:
@@ -338,12 +356,12 @@ def test_options_have_an_effect(command: str, option: str, run: Callable[..., Se
         assert option in ran.err
         return
     if "base." in row.words:
-        first, _ = typed(command, Row("", ""))
+        first, _ = typed(LOGGED.get(command, command), Row("", ""))
         kinds = ["responses"] * ("base.parquet" in row.words) + ["json"] * ("base.json" in row.words)
         how["earlier"] = [*first, *(word for kind in kinds for word in (f"--{kind}", f"base.{ENDS[kind]}"))]
     base, ran = run(words, **how), run([*words, *own], **how)
     assert "would have no effect" not in ran.err, ran.err
-    if row.shows not in ("code", "opened", "passed") and option != "--skip-bad":
+    if row.shows not in ("code", "opened", "passed") and option not in ("--skip-bad", "--out"):
         assert (base.code, ran.code) == (0, 0), (base.err, ran.err)
     if row.shows == "numbers":
         assert base.numbers is not None

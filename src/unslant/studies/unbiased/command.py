@@ -77,10 +77,10 @@ def unbiased_compare(
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv
     """
     from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.ranking import ranking_of
+    from unslant.studies.ranking import load_ranking
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
     check_outputs(outputs)
-    external = ranking_of(ranking, len(runs))
+    external = load_ranking(ranking) if ranking else None
     write_outputs(compare_models([UnbiasedResult.from_parquet(path) for path in runs], external), outputs)
