@@ -33,6 +33,7 @@ def debias(
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
       unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
     """
+    from unslant.debias import method_named
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.study import debias_study
     from unslant.studies.outputs import check_outputs, write_outputs
@@ -40,8 +41,10 @@ def debias(
 
     check_outputs(outputs)
     names = [name.strip() for name in models.split(",")]
+    # where some methods can do without the model's inside, the others become notes
+    inside = all(method_named(text).needs_model for text in settings.methods if text != "none")
     for name in names:
-        address_of(name, options, ("score",))
+        address_of(name, options, ("score", "attend") if inside else ("score",))
     sets = [settings.load(name.strip()) for name in questions.split(",")]
     training = [settings.load(str(name)) for name in settings.train]
     with recording(store, outputs.quiet) as record:
