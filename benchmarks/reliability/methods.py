@@ -13,9 +13,9 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.reliability import Options, Row
-from unslant.debias import METHODS, debias, method_named
-from unslant.debias.aoi import AuxiliaryOption
-from unslant.debias.asker import Asker, ModelAsker
+from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing.aoi import AuxiliaryOption
+from unslant.debiasing.asker import Asker, ModelAsker
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models import Cost
 from unslant.presentations import ALPHABETS, Presentation

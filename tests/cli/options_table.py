@@ -107,7 +107,7 @@ IN_WORDS = MODEL | {name: MODEL[name]._replace(shows="refused") for name in _OF_
 
 DEDICATED = {
     "--base-url": "tests/models/test_server_group.py",
-    "--adapter": "tests/debias/test_lora1.py",
+    "--adapter": "tests/debiasing/test_lora1.py",
     "--device": "tests/models/test_loading.py",
     "--dtype": "tests/models/test_precision.py",
     "--revision": "tests/models/test_large.py",
@@ -127,7 +127,7 @@ DEDICATED = {
     "--connections": "tests/models/test_concurrent.py",
     "--retries": "tests/models/test_concurrent.py",
     "--timeout": "tests/models/test_served.py",
-    "train": "tests/debias/test_lora1.py",
+    "train": "tests/debiasing/test_lora1.py",
     "contamination": "tests/studies/test_contamination.py",
     "lm-eval": "tests/plugins/test_lm_eval.py",
     "merge": "tests/scale/test_merge.py",

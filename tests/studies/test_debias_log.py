@@ -11,8 +11,8 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as run
-from unslant.debias import debias, method_named
-from unslant.debias.asker import RecordedAsker
+from unslant.debiasing import debias, method_named
+from unslant.debiasing.asker import RecordedAsker
 from unslant.responses.importers import load_logs
 from unslant.studies.audit.logs import audit_logs
 from unslant.studies.audit.result import AuditResult
@@ -131,7 +131,7 @@ def test_one_order_is_told(tmp_path: Path) -> None:
         (("--method", "aoi"), "aoi needs a model to ask"),
         (("--method", "pride"), "pride estimates on questions shown in the order given, and some in all rotations"),
         (("--method", "gray-box"), "gray-box answers questions shown in the order given and reversed"),
-        (("--limit", "3"), "only --method and --field apply"),
+        (("--limit", "3"), "leave out --limit 3"),
         (("--log", "other.jsonl"), "the logs are of 2 models"),
     ],
 )

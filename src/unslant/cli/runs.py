@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -89,8 +90,10 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
         print(f"{name:<18} {value}")
 
 
-def resume(run: RunId, /, *, store: o.Store = None) -> None:
+def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
     """Repeat a recorded command in its folder, without scoring stored prompts again.
+
+    A store that is named may be from someone else: its commands are then checked as unslant rerun checks them.
 
     Examples:
       unslant runs resume 3f9c
@@ -98,10 +101,10 @@ def resume(run: RunId, /, *, store: o.Store = None) -> None:
     found = _found(run, store)
     if found.status == "running":
         _refuse(found)
-    _repeat(found)
+    _repeat(found, store, trust)
 
 
-def take_over(run: RunId, /, *, store: o.Store = None) -> None:
+def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
     """Resume a run that is listed as running, when its process is gone or out of reach.
 
     If that process still runs, nothing breaks: both score, and each uses what the other has stored.
@@ -109,7 +112,7 @@ def take_over(run: RunId, /, *, store: o.Store = None) -> None:
     Examples:
       unslant runs take-over 3f9c
     """
-    _repeat(_found(run, store))
+    _repeat(_found(run, store), store, trust)
 
 
 def _found(run: str, store: Path | None) -> Run:
@@ -125,17 +128,25 @@ def _refuse(run: Run) -> NoReturn:
     )
 
 
-def _repeat(run: Run) -> None:
+def _repeat(run: Run, store: Path | None, trust: bool) -> None:
+    from unslant.cli import arguments_of, call, repeat
+    from unslant.cli.words import Recorded
+    from unslant.reach import Reach, reason_to_type
+
     if run.status == "damaged":
         raise InputError(f"run {run.id}: its record is damaged; mend that first with: {run.message}")
+    if store is not None and not trust and reason_to_type(Reach.PLACE, run.folder):
+        raise InputError.at(store, f"run {run.id} was started in {run.folder}: go there, or add --trust")
     try:
         os.chdir(run.folder)
     except OSError as error:
         problem = f"the folder of run {run.id} cannot be entered ({error.strerror})"
         raise InputError.at(run.folder, problem) from None
-    from unslant.cli import repeat
-
-    repeat(run.command)
+    if store is None:
+        print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
+        call(run.command, defaults=False)
+    else:
+        repeat(Recorded(arguments_of, run.command, store, f"unslant {shlex.join(run.command)}", trust, writes=True))
 
 
 def delete(

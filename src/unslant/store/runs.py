@@ -15,7 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, UnslantError, recordable
+from unslant.errors import InputError, UnslantError
+from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
 
@@ -76,7 +77,7 @@ class Runs:
         Raises:
             StoreError: if the store cannot be written.
         """
-        words = json.dumps(recordable(command), ensure_ascii=False)
+        words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = _id(str(folder), words)
         now = time.time()
         with self._database.transaction() as connection:
@@ -224,7 +225,7 @@ class Runs:
             passes = []
         elif values["status"] == "running" and time.time() - values["updated"] > LEASE:
             values["status"] = "interrupted"
-        values["command"] = tuple(recordable(json.loads(values["command"])))
+        values["command"] = tuple(json.loads(values["command"]))
         identities = dict.fromkeys(identity for _, identity, *_ in passes)
         return Run(
             **values,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.debias.base import left_out_notes
+from unslant.debiasing.base import left_out_notes
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
 from unslant.reports.charts import Mark
@@ -47,9 +48,13 @@ def page(result: DebiasResult) -> Page:
             *_constructed(own),
             "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
         ),
-        settings=settings_rows({**result.meta, "models": models, "questions": result.meta.get("questions") or sets}),
+        settings=settings_rows(replace(result.run, models=tuple(models), questions=_sizes(result) or listed(sets))),
         name=", ".join(models),
     )
+
+
+def _sizes(result: DebiasResult) -> str:
+    return ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
 
 
 def headline(result: DebiasResult) -> str:

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions
+from unslant.reach import Reach
 from unslant.studies.instruction_boundary.instruction_settings import FORMS, SEED, setting
 from unslant.studies.instruction_boundary.plan import setting_names
 from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
@@ -32,9 +33,9 @@ class BoundarySettings(FieldOptions, LabelOptions):
     """Replies for each question and setting."""
     temperatures: Annotated[Temperatures, Parameter(name="--temperature")] = ()
     """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default P3's, 0.5."""
-    judge: str | None = None
+    judge: Annotated[str | None, Reach.MODEL] = None
     """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
-    polisher: str | None = None
+    polisher: Annotated[str | None, Reach.MODEL] = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
     left_out: Literal["", "single", "several", "none", "True", "False", "Unknown"] = ""
     """Form that missing-choices leaves out; by default none and Unknown."""

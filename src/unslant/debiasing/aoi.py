@@ -1,0 +1,108 @@
+"""AOI, auxiliary option injection: add an "I don't know" (Choi et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unslant.debiasing.asker import Asker, by_content
+from unslant.debiasing.base import Debiaser, Method, Outcome
+from unslant.errors import InputError, QuestionError
+from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present, references
+from unslant.questions import Question
+
+
+@dataclass(frozen=True)
+class AuxiliaryOption(Method):
+    """Show one more option that is never right. One presentation per question; no labels, no fit.
+
+    Options that name others by letter are shown with the labels that these carry then. A question that has such an
+    option already is shown as it is. A question has no answer where no label is left, where it has fewer options than
+    ``position``, or where the added one would be above one that speaks of those above it ("all of the above").
+
+    Args:
+        text: of the added option.
+        position: ``first``, ``last``, or the number of options above it.
+        renormalise: spread its probability over the question's own options; otherwise it keeps it
+            (``Outcome.abstain``).
+    """
+
+    text: str = "I don't know"
+    position: str = "last"
+    renormalise: bool = True
+    name = "aoi"
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
+        if self.position not in ("first", "last") and not self.position.isdecimal():
+            raise InputError(f"AOI: unknown position {self.position!r}: use first, last or a number")
+        return _WithOption(asker, self)
+
+    def present(self, question: Question, alphabet: tuple[str, ...]) -> Presentation:
+        """The question with the added option.
+
+        Raises:
+            QuestionError: if the question cannot take it.
+        """
+        n = len(question.options)
+        if self.has(question):
+            return present(question, alphabet=alphabet, kind="aoi")
+        at = {"first": 0, "last": n}.get(self.position)
+        at = int(self.position) if at is None else at
+        if reason := self._trouble(question, at, len(alphabet)):
+            raise QuestionError({question.id: reason})
+        labels = list(labels_for(alphabet, n + 1))
+        added = ShownOption(labels.pop(at), self.text, AUXILIARY)
+        plain = present(question, kind="aoi", labels=labels)
+        return replace(plain, shown=(*plain.shown[:at], added, *plain.shown[at:]))
+
+    def has(self, question: Question) -> bool:
+        """Whether one of the question's own options says the same."""
+        return _normal(self.text) in map(_normal, question.options)
+
+    def _trouble(self, question: Question, at: int, labels: int) -> str:
+        n = len(question.options)
+        if at > n:
+            return f"position={at}, but it has fewer options than that"
+        if labels <= n:
+            return "no label is left for the added option"
+        names = references(question)
+        by_letter = set(names).union(*(named.values() for named in names.values()))
+        if any(i >= at for i in set(question.pinned) - by_letter):
+            return "an option that speaks of those above it would include the added one"
+        return ""
+
+
+class _WithOption(Debiaser):
+    def __init__(self, asker: Asker, method: AuxiliaryOption) -> None:
+        super().__init__(asker)
+        self.method = method
+
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+        shown: list[Presentation] = []
+        failed: dict[str, str] = {}
+        for question in questions:
+            try:
+                shown.append(self.method.present(question, self.asker.alphabet))
+            except QuestionError as error:
+                failed |= error.reasons
+        if failed:
+            raise QuestionError(failed)
+        outcomes = []
+        for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
+            own = by_content(presentation, probs, len(question.options))
+            if self.method.renormalise:
+                outcomes.append(Outcome.by_place(own / own.sum(), 1))
+            else:
+                outcomes.append(Outcome.by_place(own, 1, abstain=max(0.0, float(1 - own.sum()))))
+        return outcomes
+
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        there = sum(map(self.method.has, questions))
+        shown = (
+            f"{there:,} of {len(questions):,} questions had {self.method.text!r} among their options; none was added"
+        )
+        return (*super().notes(questions), *([shown] if there else []))
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.replace("\u2019", "'").casefold().split()).rstrip(".!")
