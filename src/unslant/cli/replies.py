@@ -63,6 +63,8 @@ def replies(
     from unslant.writing import write_all
 
     check_file(out, json if json != STDOUT else None)
+    if not judge:
+        o.check_unused("no model is asked without --judge", models, store, but=("no_store",))
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unslant.errors import ModelError
+from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
 from unslant.models.hf.cut import is_cut
@@ -75,7 +75,7 @@ class TransformersModel:
         self._identify = Identifier(model, tokenizer, told)
         self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
-        self._limit = _context_limit(model.config)
+        self.limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
@@ -209,13 +209,17 @@ class TransformersModel:
                     "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
                 )
 
-    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+    def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
         """Token ids of the prompts, checked against the model's context length.
 
+        Args:
+            apart: see :meth:`Encoder.encode`.
+
         Raises:
-            ModelError: naming the group of a prompt that is too long.
+            QuestionError: naming the groups of all prompts that are too long.
+            ModelError: see :meth:`Encoder.encode`.
         """
-        encoded = self.encoder.encode(prompts)
+        encoded = self.encoder.encode(prompts, apart=apart)
         self.sample += spread(encoded, PROMPTS - len(self.sample))
         rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
@@ -224,11 +228,17 @@ class TransformersModel:
                     f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
                     "not belong together"
                 )
-            if _length(item) > self._limit:
-                raise ModelError(
-                    f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "
-                    "use fewer shots or leave the question out"
-                )
+        if too_long := {
+            prompt.group: _length(item)
+            for prompt, item in zip(prompts, encoded, strict=True)
+            if _length(item) > self.limit
+        }:
+            name, length = next(iter(too_long.items()))
+            raise QuestionError(
+                dict.fromkeys(too_long, f"its prompt is longer than the {self.limit:,} tokens that the model takes"),
+                f"question {name!r}: its prompt has {length} tokens, the model takes {self.limit}; use fewer shots or "
+                "leave the question out",
+            )
         return encoded
 
     def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
@@ -248,9 +258,7 @@ class TransformersModel:
 
     def _why_not(self, tree: TreeEngine) -> str:
         """Why the tree cannot serve this model, or an empty string."""
-        probe = _probe(
-            int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, self._rotary_switch, 64)
-        )
+        probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
         plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
         scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
         try:

@@ -39,7 +39,7 @@ def base_rate(
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
         questions: whatever :func:`unslant.load_questions` takes.
         settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
-            (``canary="best"``, ``nvr=False``, ...), or both.
+            (``canary="best"``, ``no_nvr=True``, ...), or both.
 
     Raises:
         InputError: if questions, labels, canary, template or a keyword are invalid.
@@ -65,7 +65,7 @@ def base_rate_responses(
     chooser = chosen.chooser(found, alphabet)
     asked = [
         (question, presentation.with_shots(chooser.of(question)))
-        for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)
+        for question, presentation in base_rate_presentations(found.questions, alphabet, not chosen.no_nvr, chosen.seed)
     ]
     asker = opened(model)
     share = shards.share("base-rate", found, chosen.recorded(), elicitations, lambda: asked, progress)
