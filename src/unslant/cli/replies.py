@@ -16,8 +16,7 @@ from cyclopts import Parameter
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
-    from unslant.responses import Extracted
-    from unslant.responses.reply_lines import RecordedReply
+    from unslant.replies import Extracted, RecordedReply
     from unslant.studies.reply_judge import ReplyJudge
 
 
@@ -50,8 +49,7 @@ def replies(
 
     from unslant.errors import MostlyFailedError
     from unslant.models.open import address_of, open_chat
-    from unslant.responses.judge import needs_judge
-    from unslant.responses.reply_lines import read_replies
+    from unslant.replies import needs_judge, read_replies
     from unslant.studies.meta import requests_of
     from unslant.studies.outputs import check_file
     from unslant.studies.provenance import mostly_failed

@@ -14,8 +14,8 @@ from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import NoiseFloor, noise_floor
 from unslant.metrics.vote import vote
 from unslant.models import ChatCost
+from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses
-from unslant.responses.confidence import stated_confidence
 from unslant.responses.table import GENERATE
 
 MOST_ORDERS = 24

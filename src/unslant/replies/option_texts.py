@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from unslant.responses.label_words import COMMON_WORDS, SKIPPED
+from unslant.replies.cues import words
 
+COMMON = frozenset(words("common"))
+"""Words that say nothing of an option when met outside an answer."""
+_SKIPPED = frozenset(words("skipped"))
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
     rf"(?<![\d.])\.\d+|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
@@ -74,8 +77,8 @@ def _joins_words(text: str, position: int) -> bool:
 
 def is_telling(found: Sequence[Token]) -> bool:
     """Whether words, met anywhere in a reply, can only be an option's text."""
-    words = [token.exact for token in found if token.exact[0].isalpha() and token.exact not in COMMON_WORDS]
-    return len(words) > 1 or any(len(word) > 2 for word in words)
+    telling = [token.exact for token in found if token.exact[0].isalpha() and token.exact not in COMMON]
+    return len(telling) > 1 or any(len(word) > 2 for word in telling)
 
 
 def end_of(text: str, end: int) -> int:
@@ -114,7 +117,7 @@ class OptionTexts:
                 if (
                     skipped < 4
                     and (k == i + 1 or not token.after_stop)
-                    and (token.article or (token.exact == "a" if k == i + 1 else token.exact in SKIPPED))
+                    and (token.article or (token.exact == "a" if k == i + 1 else token.exact in _SKIPPED))
                 ):
                     continue
                 break

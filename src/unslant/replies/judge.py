@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unslant.responses.extraction import VERDICTS, Extracted
+from unslant.replies.reading import VERDICTS, Extracted
 
 MAX_TOKENS = 64
 """Longest judgement in tokens; a judge is asked at temperature 0."""

@@ -2,7 +2,7 @@
 
 "B. Paris", "option B", "(b)", "Paris (B)" and "the city of *Paris*" all speak of the option labelled B. In the
 collapsed text each is a single private character that says which option is meant and how it was written, so that the
-rules of :mod:`read_choice` are grammar alone: no label is mistaken for a word, no option's text for a negation.
+rules of the readers are grammar alone: no label is mistaken for a word, no option's text for a negation.
 """
 
 from __future__ import annotations
@@ -13,40 +13,56 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unslant.responses.label_words import (
-    AFTER_ANY_LABEL,
-    AFTER_LABEL,
-    BEFORE_NO_LABEL,
-    COMMON_WORDS,
-    ENDS,
-    LABEL_KEYWORD,
-    NO_OPTION_AHEAD,
-    NONE_GOES_ON,
-    NONE_TEXT,
-    NUMBER_GOES_ON,
-    ORDINAL,
-    ORDINALS,
-)
-from unslant.responses.mentions import AMBIGUOUS, ANY, BARE, BOTH, CONFLICT, LABEL, NOT_ANY, TEXT, WORD, mention
-from unslant.responses.option_texts import OptionTexts, Token, end_of, tokens
-from unslant.responses.reply_text import option_text, plain
+from unslant.replies.cues import words
+from unslant.replies.grammar import pattern
+from unslant.replies.mentions import AMBIGUOUS, BARE, BOTH, CONFLICT, LABEL, TEXT, WORD, mention
+from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
+from unslant.replies.text import option_text, plain
 
+NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
+_JOINING = words("joining")
+_AFTER_ANY_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("noun_after_label")])
+_AFTER_LABEL = {
+    "A": frozenset([*_JOINING, *words("verb_after_label")]),
+    **dict.fromkeys(("a", "I", "i"), frozenset(_JOINING)),
+}
+"""Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
+_LABEL_KEYWORD = pattern(r"(?<!\w){label_noun} ?[\"'(\[{<]{0,3}\Z")
+"""What says that a label follows."""
+_BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
+"""What says that the letter or number that follows is no label."""
+_ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
+_ORDINAL = pattern(
+    r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
+    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
+    r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
+)
+"""Options named by their place: "the second option", "the last two"."""
+_NUMBER_GOES_ON = pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)")
+_ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
+"""What follows a common word that is meant as an option's text."""
+_NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
+""" "No option", where "No" is one."""
+_NO_BEFORE = pattern(r"\b{no_before}\Z")
+_NONE_TEXT = pattern("{none_text}")
+_NONE_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-Z]\. [A-Z][a-z]")
 """A name goes on: "A. A. Milne"."""
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
-_GAP = re.compile(
-    r"[ ]?[)\]}>\"']{0,3} ?(?:,? ?which is|that is,?|ie,?|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?"
+_GAP = pattern(
+    r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?",
+    0,
 )
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
-_GOES_ON = re.compile(r" (?:is|are|was|were|has|have|does|do|can|would)\b")
+_GOES_ON = pattern(r" {asserts}\b", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
-_LABEL_BEHIND = re.compile(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:(?:option|choice|answer|label) ?)?")
+_LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:{label_behind} ?)?", 0)
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_IN_RUN = rf"(?:{ANY}[^\w{NOT_ANY}]{{0,8}}(?:and |or |[和与及或])?)"
-_LONG_RUN = re.compile(rf"({_IN_RUN}{{60}}){_IN_RUN}+")
+_IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{or_nor} |{list_joint})?)"
+_LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
 
@@ -152,17 +168,17 @@ class Collapser:
         for option, (label, own) in enumerate(zip(self.labels, self.options.texts, strict=False)):
             if own[:1].isdigit() and (start := text.find(f"{label}.{own}")) >= 0:
                 yield start, _Label(start + len(label), (option,))
-        for match in ORDINAL.finditer(text):
+        for match in _ORDINAL.finditer(text):
             yield match.start(), _Label(match.end(), self._placed(match))
 
     def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
         """Options named by their place."""
         n = len(self.labels)
         if match["many"]:
-            k = min(n, {"two": 2, "three": 3, "four": 4}[match["many"].casefold()])
-            return tuple(range(k) if match["end"].casefold() == "first" else range(n - k, n))
+            k = min(n, NUMBERS[match["many"].casefold()])
+            return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
         place = (match["place"] or match["alone"]).casefold()
-        return tuple(i for i in [n - 1 if place == "last" else ORDINALS[place]] if i < n)
+        return tuple(i for i in [n - 1 if place in words("last") else _ORDINALS[place]] if i < n)
 
     def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:
         """The mention that starts at token ``i``: where it begins and ends, and its characters."""
@@ -177,7 +193,7 @@ class Collapser:
     def _by_label(self, reply: _Reply, start: int, label: _Label) -> tuple[int, int, str] | None:
         """A label, with the option's text where that follows."""
         text, before = reply.text, reply.text[max(0, start - 30) : start]
-        keyword = LABEL_KEYWORD.search(before)
+        keyword = _LABEL_KEYWORD.search(before)
         numbering = None if self._numbered else _NUMBERING.search(before)
         opening = numbering or keyword or _OPENING.search(before)
         left = start - len(before) + (opening.start() if opening else len(before))
@@ -209,10 +225,10 @@ class Collapser:
             return end_of(text, own_stop), mention(option, BOTH)
         below, joined = "\n" in gap.group(), bool(gap.group().strip())
         if below:
-            complete = complete and text[reply.tokens[other_end - 1].end] == ":" if other_end > i else False
+            complete = complete and other_end > i and text.startswith(":", reply.tokens[other_end - 1].end)
         elif not joined:
             complete = complete and not _WORDY.fullmatch(text[start:end])
-        if others and reply.tokens[i].exact in ("is", "are"):
+        if others and reply.tokens[i].exact in words("copula_text"):
             complete = asserted = False
         if complete or (asserted and joined and not below):
             return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)
@@ -232,9 +248,9 @@ class Collapser:
             return LABEL
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
             word = re.match(r" ([^\W\d_]{2,}|\w-)", after) if _WORDY.fullmatch(written) else None
-            if word and word[1].casefold() not in {*AFTER_LABEL.get(written, AFTER_ANY_LABEL), *self._index}:
+            if word and word[1].casefold() not in {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}:
                 return None
-            if BEFORE_NO_LABEL.search(before):
+            if _BEFORE_NO_LABEL.search(before):
                 return None
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
         capital = written.isupper() or (bracketed and len(written) > 1 and not written.isdigit())
@@ -251,16 +267,13 @@ class Collapser:
         text, start, stop = reply.text, reply.tokens[i].start, reply.tokens[end - 1].end
         before, telling = text[max(0, start - 12) : start], self.options.telling[option]
         if not telling and (
-            NUMBER_GOES_ON.match(text, stop)
-            or NO_OPTION_AHEAD.match(text, start)
-            or re.search(r"\bno (?:\w{1,8} )?\Z", before, re.IGNORECASE)
+            _NUMBER_GOES_ON.match(text, stop)
+            or _NO_OPTION_AHEAD.match(text, start)
+            or _NO_BEFORE.search(before)
             or re.search(r"[\d/^*+.-]\Z", before)
-            or (reply.tokens[end - 1].exact in COMMON_WORDS and not ENDS.match(text, stop))
-            or (stop - start == 1 and (text[start] not in self.options.texts[option] or not ENDS.match(text, stop)))
-            or (
-                text[start:stop].casefold() in ("correct", "incorrect", "right", "wrong")
-                and before[-3:] in ("is ", "re ")
-            )
+            or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
+            or (stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop)))
+            or (text[start:stop].casefold() in words("word_of_judgement") and before[-3:] in ("is ", "re "))
         ):
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
@@ -269,7 +282,7 @@ class Collapser:
         label = reply.labels.get(behind.end()) if behind else None
         if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
             return left, label.end + 1, mention(label.options[0], BOTH if label.options == (option,) else CONFLICT)
-        if NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := NONE_GOES_ON.match(text, stop)):
+        if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
         exact = self.options.written_out(text, start - 3, start, option)
         return left, end_of(text, max(stop, exact or 0)), mention(option, TEXT if telling else WORD)

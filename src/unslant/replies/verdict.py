@@ -1,6 +1,6 @@
 """Read the verdict of a reply to a judging question: ``True``, ``False`` or ``Unknown``.
 
-Every phrase that says a verdict becomes one character (:mod:`verdict_phrases`); what is supposed, asked, reported or
+Every phrase that says a verdict becomes one character, as mentions of options do; what is supposed, asked, reported or
 said of a premise is masked. Then, as for choices, the first rule that applies reads the reply:
 
 1. ``answer field`` ("Answer: True", ``\\boxed{}``, JSON) and ``cue`` ("the answer is False"); the last one counts;
@@ -16,107 +16,96 @@ from __future__ import annotations
 
 import re
 
-from unslant.questions.question import JudgingQuestion
-from unslant.responses.answer_patterns import BEGIN, FIELD_CUE, REFUSAL, RETRACTED
-from unslant.responses.extracted import Extracted
-from unslant.responses.label_words import any_of
-from unslant.responses.masks import CONCEDED, QUESTION, REPORTED
-from unslant.responses.mentions import characters, mention, mentions, option_of, options_of
-from unslant.responses.reading import Unreadable
-from unslant.responses.reply_text import FIELD, before_next_question, clean
-from unslant.responses.verdict_phrases import GROUNDS, SAID, UNKNOWN, YES_NO, collapse_verdicts
+from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, RETRACTED, pattern
+from unslant.replies.mentions import BARE, LABEL, WORD, characters, mention, mentions, option_of, options_of
+from unslant.replies.reading import CONCEDED, QUESTION, REPORTED, VERDICTS, Extracted, Unreadable
+from unslant.replies.text import FIELD, before_next_question, clean
 
-_I = re.IGNORECASE
-_IM = re.IGNORECASE | re.MULTILINE
-_ANY = characters(SAID, YES_NO, GROUNDS)
-_NOT_ANY = _ANY[1:-1]
-_WORD = characters(SAID, YES_NO)
-_STATEMENT = (
-    r"(?:(?:the|this|that|given|proposed|suggested|original|above|first|second"
-    r"|following)(?: (?:given|proposed|suggested|original|above|user's))* )?(?:statement(?: judged)?|claim|conclusion"
-    r"|hypothesis|proposition|(?<!first )(?<!second )sentence|assertion|inference|answer|it|this|aussage|affirmation"
-    r"|afirmación)"
+TRUE, FALSE, UNKNOWN = range(3)
+"""As ordered in :data:`VERDICTS`."""
+SAID, YES_NO, GROUNDS = LABEL, BARE, WORD
+"""How a verdict is given: by its word; by yes or no; by what the premises do to the statement."""
+_PHRASES: tuple[tuple[int | None, int, str], ...] = (
+    (UNKNOWN, GROUNDS, "{unknown_either}"),
+    (UNKNOWN, SAID, "{unknown}"),
+    (UNKNOWN, GROUNDS, "{unknown_grounds}"),
+    (FALSE, GROUNDS, "{not_the_answer}"),
+    (None, SAID, "{no_verdict}"),
+    (FALSE, SAID, "{false_not}|{^false$}"),
+    (FALSE, GROUNDS, "{^false_grounds$}"),
+    (FALSE, YES_NO, "{^no$}"),
+    (TRUE, SAID, "{^true$}"),
+    (TRUE, GROUNDS, "{true_grounds}"),
+    (TRUE, YES_NO, "{^yes$}"),
 )
-_BE = (
-    r"(?:is|'s|are|must be|has to be|would be|would have to be|seems|ist|est|es|:|="
-    r"|can be (?:judged|considered|said to be|concluded to be))"
-)
-_ADVERBS = (
-    "(?:"
-    + any_of(
-        "therefore thus then clearly definitely also logically vacuously necessarily indeed certainly trivially hence "
-        "so judged considered to_be actually simply factually in_fact proven most_likely likely probably an?"
-    )
-    + " ){0,4}"
-)
+"""Verdict, how it is given, and its phrases; no verdict for phrases that leave it open, quote it or are about another
+thing. The first in this order that matches at a place is the one meant there."""
+_PHRASE = pattern("|".join(f"({phrases})" for _, _, phrases in _PHRASES))
 
-_CONDITION = re.compile(
-    r"\bif\b[^.;!?\n]{0,240}\bthen\b[^.;!?\n]{0,160}|\b(?:if|unless|when|suppos(?:e|ing)|assum(?:e|ing)|in order for"
-    r"|for (?:the|this) (?:statement|claim|conclusion|it) to be"
-    r"|would (?:only )?be|needs? to be|wenn|falls)\b[^.;!?\n]{0,240}?(?:,|\bthen\b|(?=[.;!?\n])|\Z)",
-    _I,
+_PARTS = {
+    "verdict": characters(SAID, YES_NO, GROUNDS),
+    "not_verdict": characters(SAID, YES_NO, GROUNDS)[1:-1],
+    "word": characters(SAID, YES_NO),
+    "said_word": characters(SAID),
+    "grounds": characters(GROUNDS),
+    "the_statement": r"(?:(?:{this}(?: {statement_adjective}){0,4} )?{statement})",
+    "is_said": r"(?:{verdict_be}|:|=)",
+    "adverbs": r"(?:{verdict_adverb} ){0,4}",
+    "verdict_slot": r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:{slot_filler} ){0,3}[\"'(\[]{0,2}(?P<said>{verdict})",
+}
+_MASKS = (
+    pattern(
+        r"\b{if}\b[^.;!?\n]{0,240}\b{then}\b[^.;!?\n]{0,160}"
+        r"|{^verdict_condition$}[^.;!?\n]{0,240}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
+    ),
+    QUESTION,
+    REPORTED,
+    CONCEDED,
 )
-_PREMISE = re.compile(
-    rf"\b(?:statement|sentence|premise|fact|step|claim) ?\(?(?:\d{{1,2}}|(?-i:[A-Z]))\b\)?[^.\n]{{0,3}}(?: (?:is"
-    rf"|are))?[^.\n]{{0,20}}{_ANY}|\b(?:premises?|antecedent|consequent|converse|inverse|first part|second part) (?:is"
-    rf"|are)(?: \w+ly)? {_ANY}",
-    _I,
+_ANY, _WORD = re.compile(_PARTS["verdict"]), re.compile(_PARTS["word"])
+_PREMISE = pattern(
+    r"\b{numbered} ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: {is_are})?[^.\n]{0,20}{verdict}|\b{premise}{verdict}",
+    parts=_PARTS,
 )
 """Verdicts on something else than the statement."""
-
-_SLOT = (
-    r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:"
-    + any_of("the a that it_is is statement_is therefore most_likely probably definitely clearly logically")
-    + rf" ){{0,3}}[\"'(\[]{{0,2}}(?P<said>{_ANY})"
-)
 _ANSWERS = (
     (
         "answer field",
-        re.compile(
-            rf"(?:{FIELD_CUE}|{BEGIN}[ (]{{0,3}}(?:(?:my|the|final|overall) ){{0,2}}"
-            rf"(?:verdict|judge?ment|label|truth value|evaluation|status|determination) ?[:=-]){_SLOT}",
-            _IM,
-        ),
+        pattern(r"(?:{field_cue}|{begin}[ (]{0,3}{verdict_field} ?[:=-]){verdict_slot}", BEGIN_OF_LINE, _PARTS),
     ),
     (
         "cue",
-        re.compile(
-            rf"(?:\b(?:answers?|options?|choices?|verdict|judge?ment|label|result|response|truth value|antwort|réponse"
-            rf"|respuesta)(?: (?:to|for|of|here) [^.:;\n{_NOT_ANY}]{{0,80}})?,? (?:is|are|would be|must be|should be"
-            rf"|ist|lautet|est|es)(?: therefore| thus| clearly)?|\bi(?:'d| would| will|'ll)?(?: therefore"
-            rf"| thus)? (?:choose|chose|pick|select|say|answer|judge it|conclude(?: that (?:it|the statement) is)?"
-            rf"|go with)"
-            rf"|(?:答案|判断)(?:是|为)?){_SLOT}",
-            _IM,
+        pattern(
+            r"(?:\b{verdict_noun}(?:{to_what}[^.:;\n{not_verdict}]{0,80})?,? {verdict_is}{verdict_thus}?"
+            r"|{^verdict_cue}){verdict_slot}",
+            BEGIN_OF_LINE,
+            _PARTS,
         ),
     ),
 )
-_SECOND = re.compile(rf" ?, ?{characters(SAID)}")
-_BARE_LINE = re.compile(
-    r"^[ \"'(\[⟦]{0,4}(?:"
-    + any_of("so thus therefore hence the answer it is statement claim conclusion this i_think i_say verdict clearly")
-    + rf"[ ,:]{{1,3}}){{0,5}}[\"'(\[]{{0,2}}(?P<said>{_WORD})(?:[ ,]{{0,2}}(?P<twice>{_WORD}))?[ .!)\]\"'⟧;:]{{0,5}}$",
-    _I,
+_SECOND = pattern(" ?, ?{said_word}", parts=_PARTS)
+_BARE_LINE = pattern(
+    r"^[ \"'(\[⟦]{0,4}(?:{verdict_lead}[ ,:]{1,3}){0,5}[\"'(\[]{0,2}(?P<said>{word})(?:[ ,]{0,2}(?P<twice>{word}))?"
+    r"[ .!)\]\"'⟧;:]{0,5}$",
+    parts=_PARTS,
 )
-_VERDICT_LINE = re.compile(rf"^ ?(?:\d{{1,2}}[.)] )?({characters(SAID)}) ?[:.]", re.MULTILINE)
-_CONCLUDED = re.compile(
-    rf"\b(?:therefore|thus|hence|so|consequently|accordingly|in conclusion|in summary|we (?:can )?conclude(?: that)?"
-    rf"|it follows that|makes?|making|daher|donc|por lo tanto)\b,?[^.;\n{_NOT_ANY}]{{0,160}}?(?:{_BE}"
-    rf"|\b(?:statement|claim|conclusion|it))[ \"'(]{{1,3}}{_ADVERBS}[\"'(]?(?P<said>{_ANY})|→ ?(?P<arrow>{_ANY})"
-    rf"|\b{_STATEMENT} (?:is|must be|has to be) (?:therefore|thus|hence) (?P<then>{_ANY})",
-    _I,
+_VERDICT_LINE = pattern(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?[:.]", re.MULTILINE, _PARTS)
+_CONCLUDED = pattern(
+    r"\b{verdict_concluded}\b,?[^.;\n{not_verdict}]{0,160}?(?:{is_said}|\b{concluded_of})[ \"'(]{1,3}{adverbs}[\"'(]?"
+    r"(?P<said>{verdict})|→ ?(?P<arrow>{verdict})|\b{the_statement} {is_then} (?P<then>{verdict})",
+    parts=_PARTS,
 )
-_OPENING = re.compile(
-    r"[ \"'(\[]{0,4}(?:(?:the|statement|it|is|this|answer|well|ok|so|i think|i would say|i believe)[ ,:]{1,2}){0,4}"
-    rf"(?P<said>{_WORD})[\"')\]]{{0,2}}(?= ?(?:[.,;:!\n-]|\Z|\b(?:because|since|as|for|the)\b))",
-    _I,
+_OPENING = pattern(
+    r"[ \"'(\[]{0,4}(?:{verdict_opening}[ ,:]{1,2}){0,4}(?P<said>{word})[\"')\]]{0,2}"
+    r"(?= ?(?:[.,;:!\n-]|\Z|\b{because}\b))",
+    parts=_PARTS,
 )
-_AT_ONCE = re.compile(rf" ?: ?({characters(SAID)})")
-_SURE = re.compile(r"[ ,]{1,2}i(?:'m| am) (?:\w+ )?(?:sure|certain|confident|positive)\b", _I)
-_STATED = re.compile(
-    rf"\b{_STATEMENT}(?: [^.,;:\n{_NOT_ANY}]{{0,60}}?)? ?{_BE}[ \"'(]{{0,3}}{_ADVERBS}[\"'(]?(?P<said>{_ANY})"
-    rf"|\b{_STATEMENT}(?: \w+){{0,3}}? (?P<grounds>{characters(GROUNDS)})",
-    _I,
+_AT_ONCE = pattern(r" ?: ?({said_word})", parts=_PARTS)
+_SURE = pattern(r"[ ,]{1,2}{i_am_sure}\b")
+_STATED = pattern(
+    r"\b{the_statement}(?: [^.,;:\n{not_verdict}]{0,60}?)? ?{is_said}[ \"'(]{0,3}{adverbs}[\"'(]?(?P<said>{verdict})"
+    r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
+    parts=_PARTS,
 )
 _FEW, _SHORT, _LONG = 20, 100, 400
 """Characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false, as unknown."""
@@ -128,19 +117,29 @@ def extract_verdict(reply: str) -> Extracted:
     if not text:
         return Extracted("unparsed", rule="empty")
     collapsed = collapse_verdicts(before_next_question(text))
-    for mask in (_CONDITION, QUESTION, REPORTED, CONCEDED):
-        collapsed = mask.sub(lambda match: re.sub(_ANY, "…", match.group()), collapsed)
-    collapsed = _PREMISE.sub(lambda match: re.sub(_WORD, "…", match.group()), collapsed)  # it may say too little
+    for mask in _MASKS:
+        collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
+    collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
     try:
         found = next((found for rule in RULES if (found := rule(collapsed)) is not None), None)
     except Unreadable as why:
         return Extracted("unparsed", rule=str(why))
     if found is not None:
         verdict, rule = found
-        return Extracted("ok", frozenset({JudgingQuestion.VERDICTS[verdict]}), rule)
+        return Extracted("ok", frozenset({VERDICTS[verdict]}), rule)
     if REFUSAL.search(text):
         return Extracted("refused", rule="refusal")
     return Extracted("unparsed", rule="no answer found")
+
+
+def collapse_verdicts(text: str) -> str:
+    """``text`` with one character in place of every phrase that says a verdict."""
+
+    def collapsed(match: re.Match[str]) -> str:
+        verdict, kind, _ = _PHRASES[(match.lastindex or 1) - 1]
+        return "…" if verdict is None else mention(verdict, kind)
+
+    return _PHRASE.sub(collapsed, text)
 
 
 Found = tuple[int, str] | None

@@ -7,24 +7,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from unslant.responses.answer_patterns import (
-    CALLED_ANSWER,
-    CALLED_RIGHT,
-    CHOOSING,
-    CONCLUDED,
-    CORRECTED,
-    CUE,
-    FIELD_CUE,
-    SLOT,
-)
-from unslant.responses.mentions import (
-    ANY,
+from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, pattern
+from unslant.replies.mentions import (
     BARE,
     BOTH,
     CONFLICT,
     LABEL,
-    LABELLED,
-    ONE,
+    MASKED,
     TEXT,
     WORD,
     characters,
@@ -32,60 +21,70 @@ from unslant.responses.mentions import (
     mentions,
     options_of,
 )
-from unslant.responses.reading import Reading, Unreadable
-from unslant.responses.reply_text import FIELD
+from unslant.replies.reading import Reading, Unreadable
 
-_I = re.IGNORECASE
-_IM = re.IGNORECASE | re.MULTILINE
 _CUED = tuple(
-    (rule, re.compile(cue + SLOT, _IM))
-    for rule, cue in (("answer field", FIELD_CUE), ("cue", CUE), ("choice", CHOOSING))
+    (rule, pattern(f"{{{cue}}}{{slot}}", BEGIN_OF_LINE))
+    for rule, cue in (("answer field", "field_cue"), ("cue", "sentence_cue"), ("choice", "choosing"))
+)
+_MARKED = {"marked": characters(LABEL, BOTH), "masked": characters(MASKED)}
+_SAID = (
+    (
+        "called the answer",  # "B is the correct option", "which leaves C"
+        pattern(
+            r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
+            r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
+            r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})",
+            parts=_MARKED,
+        ),
+    ),
+    (
+        "conclusion",  # what a sentence comes down to: "so B.", "is (D)."
+        pattern(
+            r"(?:\b{so}[ ,:]{1,3}|(?:→|->|=>) ?|\b{not_this} {masked},? {but_rather})(?:{so_filler}){0,8}"
+            r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
+            r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
+            parts=_MARKED,
+        ),
+    ),
+    (
+        "correction",  # of an earlier answer: "Actually, B covers all three"
+        pattern(
+            r"(?:\b{correction}|(?:(?<=[.!?] )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
+            r" ?[,:;.!-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)"
+        ),
+    ),
 )
 _LISTING = "options listed"
 _NEAR = 40
 """Characters between two answers, or after the last, that hold no reasoning."""
-_SAID = (("called the answer", CALLED_ANSWER), ("conclusion", CONCLUDED), ("correction", CORRECTED))
 
-_LEAD = (
-    r"(?:(?:both|only|just|so|thus|therefore|hence|it's|it is|this is|probably|i think|i believe|i'd say|yes|ok|okay"
-    r"|sure|clearly|my answer|options?|statements?|the|answer|(?:that|it|this) (?:would|must|has to|should) be|that's"
-    r"|that is|certainly|definitely|most likely)\b[ ,:!.]{0,3}){0,3}"
-)
-_TAIL = (
-    rf"(?: ?,? ?(?:and not|but not|not|rather than|instead of|over) (?:option )?{ANY}| ?\([^()\n]{{0,40}}\)| it is"
-    rf"| alone|,? (?:confidence|probability|certainty)[ :]{{0,3}}[\d.]{{1,5}} ?%?"
-    rf"|(?: and)? only(?: {ONE})?)?[ .!;:,)\]}}>⟧\"'-]{{0,6}}$"
-)
-BARE_LINE = re.compile(rf"^ ?{_LEAD}{SLOT}{_TAIL}", _I)
+_ALONE = {
+    "lead": r"(?:{lead_word}\b[ ,:!.]{0,3}){0,3}",
+    "tail": (
+        r"(?: ?,? ?{over_another}{any}| ?\([^()\n]{0,40}\)|{tail_word}"
+        r"|,? {confidence}[ :]{0,3}[\d.]{1,5} ?%?|{only}(?: {one})?)?[ .!;:,)\]}>⟧\"'-]{0,6}$"
+    ),
+}
+BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
-_BARE_SENTENCE = re.compile(
-    rf"(?:[.!?;-]|\b(?:answers?|elimination|choose|correct|pick|guess|conclusion|therefore|so"
-    rf"|thus):) {_LEAD}{SLOT}{_TAIL}",
-    _I,
-)
+_BARE_SENTENCE = pattern(r"(?:[.!?;-]|\b{sentence_head}:) {lead}{slot}{tail}", parts=_ALONE)
 _AFTER_COLON = re.compile(rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(LABEL, BARE, BOTH)})[ .!]*$")
-_RULED_OUT = re.compile(r"\b(?:rul|eliminat|exclu|except|not\b|wrong|incorrect|false|between|option\b)", _I)
-_LEADING_UP = re.compile(
-    r"\b(?:so|thus|therefore|hence|finally|conclusion|final|actually|however|but|wait|no|instead|sorry|summary|overall"
-    r"|mean|meant|that is)\b",
-    _I,
+_RULED_OUT = pattern(r"\b{ruled_out}")
+_LEADING_UP = pattern("{^leading_up$}")
+_NOT_SHOWN = pattern(
+    r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4})[)\]\"']{0,2}[.⟧]?\s{0,3}"
+    r"(?:\n|\Z)",
+    BEGIN_OF_LINE,
 )
-_NOT_SHOWN = re.compile(
-    rf"(?:{FIELD_CUE}|\banswer is)[ :]{{0,3}}\n{{0,2}}[(\[\"']{{0,2}}(?:[A-Za-z]"
-    rf"|[IVXivx]{{1,4}})[)\]\"']{{0,2}}[.⟧]?\s{{0,3}}(?:\n|\Z)",
-    _IM,
-)
-HEDGED_MORE = re.compile(
-    rf"{ANY},? (?:and |or |plus )?(?:possibly|maybe|perhaps|potentially)(?: also)? (?:the |an? )?{ANY}", _I
-)
-"""A further option that is only considered."""
-_HOWEVER = re.compile(rf"\b(?:however|but)\b[^.\n]{{0,80}}\b(?:can|could|may|might) also be\b[^.\n]{{0,20}}({ANY})", _I)
-_CONDITIONAL = re.compile(r"\W{0,3}(?:if|provided|unless|assuming)\b", _I)
-_ONE_OF_SEVERAL = re.compile(r"\b(?:another|second|additional|other) (?:correct|right|valid|possible)", _I)
-_ALSO = re.compile(r"\b(?:also|too|as well)\b", _I)
-_PAST = re.compile(r"\b(?:chose|picked|selected|went|answered)\b", _I)
-_ANOTHER_LABEL = re.compile(rf"[.)]? {LABELLED}[.)]?(?:\n|\Z)")
-_UNKNOWN_LABEL = re.compile(r" ?(?:,|and\b|&|/) ?(?:and )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)")
+_HOWEVER = pattern(r"\b{however_also}\b[^.\n]{0,20}({any})")
+_CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
+_ONE_OF_SEVERAL = pattern(r"\b{one_of_several}")
+_RIGHT = pattern("{^right_adjective$}", 0)
+_ALSO = pattern("{^also$}")
+_PAST = pattern("{^past_choice$}")
+_ANOTHER_LABEL = pattern(r"[.)]? {labelled}[.)]?(?:\n|\Z)", 0)
+_UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
 
 
 class _Claim(NamedTuple):
@@ -125,13 +124,13 @@ def _claims(reading: Reading) -> list[_Claim]:
 
 def _all_claims(reading: Reading) -> Iterator[_Claim]:
     cued: set[int] = set()
-    for rule, pattern in _CUED:
-        for match in pattern.finditer(reading.text):
+    for rule, cued_answer in _CUED:
+        for match in cued_answer.finditer(reading.text):
             claim = _in_slot(reading, rule, match)
             cued.update(range(claim.start, claim.end))
             yield claim
-    for rule, pattern in _SAID:
-        for match in pattern.finditer(reading.text):
+    for rule, answer in _SAID:
+        for match in answer.finditer(reading.text):
             group = match.lastgroup or 0
             if match.start(group) in cued:
                 continue
@@ -204,7 +203,7 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     )
     however = _HOWEVER.search(text, last.end)
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
-    marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == FIELD}
+    marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == "⟦"}
     if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
         raise Unreadable("one of several")
     if (
@@ -230,11 +229,11 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
 def _with_additions(reading: Reading, last: _Claim, chosen: frozenset[int]) -> frozenset[int]:
     """The answer with the options that are called correct as well after it."""
     text = reading.text
-    if text[last.start] == FIELD:
+    if text[last.start] == "⟦":
         return chosen
     for match in CALLED_RIGHT.finditer(text, last.end):
         more = reading.chosen(match["said"])
-        if not more <= chosen and re.search(r"\b(?:correct|right)\b", match.group()):
+        if not more <= chosen and _RIGHT.search(match.group()):
             if not _ALSO.search(text[max(0, match.start() - 12) : match.end()]):
                 raise Unreadable("contradiction")
             chosen |= more

@@ -13,7 +13,9 @@ from unslant.checked import TableRow, checked
 from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.formats import read_records
-from unslant.responses.extraction import VERDICTS, Extracted, extract_labels, extract_verdict
+from unslant.replies.choice import extract_labels
+from unslant.replies.reading import VERDICTS, Extracted
+from unslant.replies.verdict import extract_verdict
 
 
 def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:

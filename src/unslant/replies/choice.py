@@ -1,10 +1,10 @@
 """Read which labels a reply chooses, or that no option is right.
 
-The reply is cleaned (:mod:`reply_text`), every mention of an option becomes one character (:mod:`collapse`), and the
-mentions that are denied, hedged, supposed or asked about are masked (:mod:`masks`). Then the first rule that applies
+The reply is cleaned (:mod:`text`), every mention of an option becomes one character (:mod:`collapse`), and the
+mentions that are denied, hedged, supposed or asked about are masked (:mod:`reading`). Then the first rule that applies
 reads it:
 
-1. An explicit answer; the last one counts (:mod:`explicit_answers`): ``answer field`` ("Answer: A", ``\\boxed{A}``,
+1. An explicit answer; the last one counts (:mod:`explicit`): ``answer field`` ("Answer: A", ``\\boxed{A}``,
    JSON), ``cue`` ("the correct options are A and C"), ``choice`` ("I chose B"), ``called the answer`` ("which makes D
    the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
 2. ``all but``: "all except B are correct".
@@ -29,37 +29,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from unslant.responses.answer_patterns import (
-    ALL_BUT,
-    ALL_OF_THEM,
-    CALLED_RIGHT,
-    COUNTS,
-    FITS,
-    MARKED_RIGHT,
-    NONE_FIRST,
-    NONE_STATED,
-    NOT_ANY_OF_THEM,
-    REFUSAL,
-    SUBJECT,
-)
-from unslant.responses.collapse import collapser
-from unslant.responses.explicit_answers import BARE_LINE, HEDGED_MORE, explicit
-from unslant.responses.extracted import Extracted
-from unslant.responses.implied_answers import (
-    SENTENCE_END,
-    SHORT,
-    Found,
-    both,
-    numbers,
-    only_mention,
-    option_text,
-    part_of_text,
-)
-from unslant.responses.mentions import (
+from unslant.replies.collapse import NUMBERS, collapser
+from unslant.replies.cues import words
+from unslant.replies.explicit import BARE_LINE, explicit
+from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, REFUSAL, pattern
+from unslant.replies.mentions import (
     AMBIGUOUS,
     ANY,
     BARE,
     BOTH,
+    CONFLICT,
     LABEL,
     LABELLED,
     MASKED,
@@ -73,33 +52,68 @@ from unslant.responses.mentions import (
     option_of,
     options_of,
 )
-from unslant.responses.reading import Reading, Unreadable
-from unslant.responses.reply_text import before_next_question, clean
+from unslant.replies.reading import CONCEDED, MARKED_LINE, NONE_STATED, Extracted, Reading, Unreadable
+from unslant.replies.text import before_next_question, clean
 
-_I = re.IGNORECASE
-_OPENING = re.compile(
-    rf" ?(?:(?:both|only|just|so|it's|it is|this is|probably|i think|i believe|yes|ok|sure|options?|the"
-    rf"|answer)\b[ ,:!.]{{0,3}}){{0,3}}[\"'(\[]{{0,2}}(?P<said>{SUBJECT})(?:(?<={ONE}{ONE}) (?:are|were|have)\b"
-    rf"| ?[.:,;()\]!\n-]| ?\Z|(?<={characters(BOTH)}) "
-    r"| (?:because|since|as|for|due|given|but|although|though|while)\b)",
-    _I,
+Found = tuple[frozenset[int], str] | None
+"""The options chosen and the name of the rule; None if the rule does not apply."""
+
+_SHORT, _LONG = 200, 700
+"""Characters up to which a lone mention is trusted, and an option's text in a sentence."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_KINDS = {"text": characters(TEXT, WORD), "word": characters(WORD), "masked": characters(MASKED),
+          "wrong": characters(WRONG), "both_said": characters(BOTH)}  # fmt: skip
+_ALL_BUT = pattern(
+    r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
+    r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
 )
-_SAID_OF = re.compile(rf"(?P<said>{SUBJECT})[)]? (?:is|are) (?P<what>(?!wrong|incorrect|false|not)\w{{3,20}})\b", _I)
+"""Every option but these: "all except B are correct", "everything but B is wrong"."""
+_ANY_WRONG = pattern("{^any_wrong$}")
+_RIGHT = (
+    CALLED_RIGHT,
+    pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b)\w)"),  # said to fit
+    pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
+)
+_NOT_ANY_OF_THEM = pattern(r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:n't|\bnot){not_any_of_them}\b[^,;\n]*\Z")
+_NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
+_ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
+"""Replies that name no option and say that none is right, or all."""
+_OPENING = pattern(
+    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})(?:(?<={one}{one}) {are_have}\b"
+    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={both_said}) | {opening_reason}\b)",
+    parts=_KINDS,
+)
+_SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
-_STATEMENT_VERDICT = re.compile(r"\bstatement (?:\d|[iv]{1,3})\W{1,4}(?:is )?(true|false)\b")
-_SUPPOSED = re.compile(r"\b(?:if|whether|unless|when|in case)\b[^.;,\n]*\Z", _I)
-_CONCLUDES = re.compile(r"(?:so|thus|therefore|hence|consequently|in conclusion|overall|in summary)\b", _I)
-_CUT_OFF = re.compile(
-    r"\s*(?:(?:so|thus|therefore|hence),? )?(?:the (?:correct |final )?answer is|answer)[ :]{0,2}[(\[*]{0,2}\Z", _I
-)
-_COMES_TO = re.compile(
-    rf"(?:\b(?:is|are|was|be|equals?|to|of|approximately|about|as|at)|=|≈) (?:(?:the|an?|approximately|about|called"
-    rf"|only) )*({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z"
-)
-_NOT_ANOTHER = re.compile(rf",? (?:and |but )?not (?:\w{{1,12}} ){{0,2}}{ANY}(?=\W*\Z)", _I)
-_EQUATION = re.compile(rf"[=≈] ?({characters(TEXT, WORD)}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+_STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
+_TRUE_FALSE = pattern("true|false")
+_SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
+_CONCLUDES = pattern(r"{concludes}\b")
+_CUT_OFF = pattern(r"\s*{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
+_COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
+_NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
+_EQUATION = re.compile(rf"[=≈] ?({_KINDS['text']}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+_ENDED = re.compile(rf"(?:\.|{ONE})\Z")
+_UNSURE = pattern("{^unsure$}")
+_REASONING = pattern("{^reasoning$}")
+_NEGATED = pattern(r"{^negated$}|n't\b")
+_DENIED_MENTION = pattern(r"\bnot [^.,]*?{masked}", parts=_KINDS)
+_CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
+_WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0, parts=_KINDS)
+_TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
+_NUMBERS = pattern(
+    r"{numbers_lead}{0,2}(?P<said>{word}(?:{joined}{word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z", parts=_KINDS
+)
+_IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
+_ASIDE = pattern(r"\b{aside}\Z")
+_TOO = pattern(r"{^too$}\W*\Z")
+_YES_NO = pattern(r"\W*({yes_or_no})\b")
+_BOTH = pattern(r"\A\W*{both}\W*\Z|{^both_are$}")
+_SUBJECT = pattern("{subject}", 0)
+_BOTH_TEXT = pattern(r"{both_text}\b")
+"""How an option begins that speaks of others."""
 
 
 def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
@@ -129,21 +143,19 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
 
 def all_but(reading: Reading) -> Found:
     """Every option but some: "all except B are correct", "everything but B is wrong"."""
-    match = ALL_BUT.search(reading.plain)
+    match = _ALL_BUT.search(reading.plain)
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
         return None
     named = options_of(mentions(match["said"], *range(MASKED + 1)))
-    wrong = re.search(
-        r"\b(?:wrong|incorrect|false|not|ruled|eliminated|excluded)\b", f"{match['before']} {match['after']}", _I
-    )
+    wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
 
 def called_right(reading: Reading) -> Found:
     """Options that are called right and nowhere wrong."""
     right: frozenset[int] = frozenset()
-    for pattern in (CALLED_RIGHT, FITS, MARKED_RIGHT):
-        for match in pattern.finditer(reading.text, reading.retracted()):
+    for rule in _RIGHT:
+        for match in rule.finditer(reading.text, reading.retracted()):
             right |= reading.chosen(match[match.lastgroup or 0])
     if right & reading.asserted(WRONG):
         raise Unreadable("contradiction")
@@ -167,7 +179,7 @@ def one_by_one(reading: Reading) -> Found:
         or right & denied
     ):
         return None
-    return (right, "one by one") if len(reading.text) <= SHORT else None
+    return (right, "one by one") if len(reading.text) <= _SHORT else None
 
 
 def bare_lines(reading: Reading) -> Found:
@@ -235,7 +247,7 @@ def opening(reading: Reading) -> Found:
 def statement_verdicts(reading: Reading) -> Found:
     """The option that lists the verdicts which a reply gives on numbered statements."""
     said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
-    listed = [re.findall("true|false", text.casefold()) for text in reading.options.texts]
+    listed = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
     chosen = frozenset(i for i, verdicts in enumerate(listed) if len(verdicts) > 1 and verdicts == said)
     return (chosen, "statement verdicts") if len(chosen) == 1 else None
 
@@ -247,11 +259,11 @@ def none_stated(reading: Reading) -> Found:
         return reading.none(), "none stated"
     if len(reading.asserted(WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
-    if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
-        if NOT_ANY_OF_THEM.match(reading.plain) or NONE_FIRST.match(reading.plain):
+    if len(reading.plain) <= _SHORT and not re.search(ANY, reading.plain):
+        if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
             return reading.none(), "none stated"
-        every = ALL_OF_THEM.match(reading.plain)
-        if every and COUNTS.get((every["n"] or "").casefold(), reading.n) == reading.n:
+        every = _ALL_OF_THEM.match(reading.plain)
+        if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
             return reading.chosen(""), "all stated"
     return None
 
@@ -259,9 +271,9 @@ def none_stated(reading: Reading) -> Found:
 def concluded(reading: Reading) -> Found:
     """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
     cue = _CUT_OFF.search(reading.text)
-    sentences = SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
+    sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
     last = _NOT_ANOTHER.sub("", sentences[-1])
-    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= SHORT else None
+    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= _SHORT else None
     if equation is not None and not re.search(LABELLED, reading.text):
         return reading.chosen(equation[1]), "conclusion"
     if cue is not None and len(options_of(mentions(reading.text, WORD))) > 1:
@@ -272,10 +284,94 @@ def concluded(reading: Reading) -> Found:
         if len(options_of(said)) == 1:
             return reading.chosen(said[0]), "conclusion"
     single = len(re.findall(ANY, last)) == 1
-    ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
-    alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, WORD))
+    ended = _ENDED.search(last) is not None
+    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, WORD))
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.chosen(match[1]), "conclusion") if match else None
+
+
+def option_text(reading: Reading) -> Found:
+    """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
+    if len(reading.text) > _LONG or _UNSURE.search(reading.text):
+        return None
+    if reading.asserted(CONFLICT) or len(reading.listed()) > 1:
+        return None
+    late = False
+    if reading.asserted(TEXT, BOTH) and _TAKEN_BACK.search(reading.text):
+        raise Unreadable("retracted")
+    for whole in _SENTENCE_END.split(reading.text):
+        sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
+        said = mentions(sentence, TEXT, BOTH, LABEL)
+        if said and {kind_of(one) for one in said} != {LABEL}:
+            chosen = options_of(said)
+            elsewhere = reading.asserted(TEXT, BOTH, LABEL) != chosen or _REASONING.search(reading.text)
+            if (late and elsewhere) or len(chosen) == reading.n > 1 or not _asserts(reading, sentence, said):
+                return None
+            return chosen, "option text"
+        late = late or not re.search(ANY, sentence)
+    return None
+
+
+def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
+    """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
+    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]).rpartition(", but ")[2]
+    if _NEGATED.search(before):
+        return False
+    chosen = options_of(said)
+    if len(chosen) > 1:
+        together = _SUBJECT.search(sentence)
+        joined = together is not None and options_of(mentions(together.group())) == chosen
+        return (joined and not _ASIDE.search(before)) or _TOO.search(sentence) is not None
+    (option,) = chosen
+    others = reading.options.containing(reading.options.texts[option]) - chosen
+    part_of_other = any(not _BOTH_TEXT.match(reading.options.texts[other]) for other in others)
+    predicate = sentence.rstrip(" .!").endswith(said[-1])
+    return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
+
+
+def part_of_text(reading: Reading) -> Found:
+    """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
+    text, options = reading.text, reading.options
+    if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
+        return None
+    found = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
+    word = _YES_NO.match(text)
+    found = found or (options.beginning(word[1]) if word else frozenset())
+    found = found or options.reordered(text)
+    found = found or frozenset().union(*(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip("."))))
+    if not found and not (_NEGATED.search(text) or text.endswith("?")):
+        found = options.told_apart(CONCEDED.sub("", text))
+    return (found, "part of text") if len(found) == 1 else None
+
+
+def numbers(reading: Reading) -> Found:
+    """Numbers that are options, where a short reply is no more than these, with a unit, or says what they are."""
+    match = _NUMBERS.match(reading.text)
+    chosen = options_of(mentions(match["said"])) if match else frozenset()
+    if not chosen or len(chosen) == reading.n or _NEGATED.search(reading.text):
+        return None
+    if options_of(re.findall(ANY, reading.text)) != chosen:
+        return None
+    return (chosen, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in chosen) else None
+
+
+def both(reading: Reading) -> Found:
+    """The one option that begins with "both", where a short reply says that both are."""
+    options = frozenset().union(*map(reading.options.beginning, words("both")))
+    said = _BOTH.search(reading.text)
+    return (options, "both") if said and len(options) == 1 and len(reading.text) <= _SHORT else None
+
+
+def only_mention(reading: Reading) -> Found:
+    """The only label in a short reply."""
+    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(CONFLICT, AMBIGUOUS):
+        return None
+    capitals = (i for i in reading.asserted(BARE) if reading.labels[i].isupper() and reading.labels[i] not in "AI")
+    named = reading.asserted(LABEL, BOTH) or frozenset(capitals)
+    every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != WORD)
+    if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
+        return None
+    return named, "only mention"
 
 
 RULES: tuple[Callable[[Reading], Found], ...] = (
