@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from unslant.responses.collapse import Collapser
-from unslant.responses.masks import masked
-from unslant.responses.mentions import ANY, kind_of, option_of
+from unslant.replies.collapse import Collapser
+from unslant.replies.mentions import ANY, kind_of, option_of
+from unslant.replies.reading import masked
 
 CITIES = ("Lisbon", "Paris", "Los Angeles", "Angeles")
 KINDS = "LABEL BARE BOTH TEXT WORD AMBIGUOUS CONFLICT WRONG MASKED".split()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unslant.presentations import ALPHABETS, NONE, present
 from unslant.questions import Question
-from unslant.responses.extraction import chosen_contents, extract, extract_labels, extract_verdict
+from unslant.replies import chosen_contents, extract, extract_labels, extract_verdict
 
 ALPHABET = {**ALPHABETS, "0": tuple(str(i) for i in range(26))}
 LISTS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unslant.presentations import ALPHABETS
-from unslant.responses.extraction import extract_labels
+from unslant.replies import extract_labels
 
 Labels = Sequence[str]
 Texts = Sequence[str]

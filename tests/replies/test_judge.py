@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from unslant.responses.extraction import VERDICTS, Extracted, extract_labels
-from unslant.responses.judge import VALIDATION, judge_prompt, needs_judge, read_judgement, validate
+from unslant.replies import (
+    VALIDATION,
+    VERDICTS,
+    Extracted,
+    extract_labels,
+    judge_prompt,
+    needs_judge,
+    read_judgement,
+    validate,
+)
 
 LABELS = ("A", "B", "C")
 

@@ -3,33 +3,21 @@ of all is read as something else."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from unslant.responses.extraction import VERDICTS, Extracted, extract_labels, extract_verdict
+from tests.replies.tables import read, rows
 
 
 @pytest.fixture(scope="module")
 def labelled(shared_data):
-    def rows(name: str) -> list[dict]:
-        text = (shared_data / "replies" / f"{name}.jsonl").read_text("utf-8")
-        return [json.loads(line) for line in text.splitlines()]
-
-    return {name: rows(name) for name in ("replies", "formats")}
-
-
-def read(row: dict) -> Extracted:
-    if row["kind"] == "judging" and tuple(row["labels_shown"]) == VERDICTS:
-        return extract_verdict(row["reply"])
-    return extract_labels(row["reply"], row["labels_shown"], row["options"])
+    return {name: rows(shared_data / "replies" / f"{name}.jsonl") for name in ("replies", "formats")}
 
 
 def compared(rows: list[dict]) -> tuple[list[str], list[str]]:
     """Ids of answers that are not read equal (doubtful ones left out), and of replies read as something else."""
     missed, wrong = [], []
     for row in rows:
-        extracted, answers = read(row), row["status"] in ("ok", "none")
+        extracted, answers = read(row, row["reply"]), row["status"] in ("ok", "none")
         equal = extracted.status == "ok" and answers and extracted.labels == set(row["labels"])
         if extracted.status == "ok" and not equal:
             wrong.append(row["id"])

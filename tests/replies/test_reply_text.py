@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.presentations import ALPHABETS
-from unslant.responses.extraction import extract_labels, extract_verdict
-from unslant.responses.reply_text import LIMIT, clean, without_thinking
+from unslant.replies import extract_labels, extract_verdict
+from unslant.replies.text import LIMIT, clean, without_thinking
 
 OPTIONS = ("Lisbon", "Paris", "All of the above", "None")
 
@@ -94,12 +94,6 @@ def test_what_is_read_of_a_long_reply_is_bounded(piece):
     assert len(clean(reply)) <= LIMIT + 2
     assert extract_labels(reply, "ABCD", OPTIONS).status in ("ok", "unparsed", "refused")
     assert extract_verdict(reply).status in ("ok", "unparsed", "refused")
-
-
-def test_the_end_of_a_long_reply_is_read():
-    thought = "The lamp is red. " * 10_000
-    assert extract_labels(thought + "\n\nAnswer: B", "ABCD", OPTIONS).labels == {"B"}
-    assert extract_verdict(thought + "\n\nAnswer: False").labels == {"False"}
 
 
 FRAGMENTS = st.lists(

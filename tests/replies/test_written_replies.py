@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from unslant.responses.extraction import Extracted, extract_labels, extract_verdict
-
-DATA = Path(__file__).parent / "data" / "written_replies.jsonl"
-
-
-def read(row: dict[str, Any], reply: str) -> Extracted:
-    return extract_verdict(reply) if row["kind"] == "judging" else extract_labels(reply, row["labels"], row["options"])
+from tests.replies.tables import DATA, read, rows
 
 
 def replies() -> Iterator[tuple[dict[str, Any], str, list[str] | None]]:
     """Question, reply and the labels it chooses (None: it gives no answer); not those that can be read in two ways."""
-    for line in DATA.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in rows(DATA / "written_replies.jsonl"):
         for reply, expected, *doubtful in row["replies"]:
             if not doubtful:
                 yield row, reply, expected

@@ -11,7 +11,7 @@ Example:
 """
 
 from unslant.replies.choice import extract_labels
-from unslant.replies.extraction import chosen_contents, extract, stated_confidence
+from unslant.replies.extraction import chosen_contents, extract, read_open, stated_confidence
 from unslant.replies.judge import (
     MAX_TOKENS,
     VALIDATION,
@@ -39,6 +39,7 @@ __all__ = [
     "judge_prompt",
     "needs_judge",
     "read_judgement",
+    "read_open",
     "read_replies",
     "stated_confidence",
     "validate",

@@ -61,7 +61,7 @@ _LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:{label_behind} ?)
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
-_IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{or_nor} |{list_joint})?)"
+_IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")

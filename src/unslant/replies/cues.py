@@ -23,7 +23,7 @@ _SPACE = re.compile(r"_|\{\^?[a-z_]+\$?\}")
 
 
 @cache
-def _languages() -> dict[str, Mapping[str, str | bool]]:
+def languages() -> dict[str, Mapping[str, str | bool]]:
     """The cues of every language, English first: of two phrases that fit, the first is tried first."""
     folder = resources.files("unslant.replies") / "cues"
     names = sorted((file.name for file in folder.iterdir()), key=lambda name: (name != "en.toml", name))
@@ -39,7 +39,7 @@ def _phrases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     spaced: list[str] = []
     unspaced: list[str] = []
-    for language in _languages().values():
+    for language in languages().values():
         phrases = unspaced if language.get("spaces_between_words") is False else spaced
         for phrase in str(language.get(name, "")).split():
             phrases.append(_SPACE.sub(lambda match: " " if match.group() == "_" else match.group(), phrase))

@@ -63,7 +63,7 @@ _ALONE = {
     "lead": r"(?:{lead_word}\b[ ,:!.]{0,3}){0,3}",
     "tail": (
         r"(?: ?,? ?{over_another}{any}| ?\([^()\n]{0,40}\)|{tail_word}"
-        r"|,? {confidence}[ :]{0,3}[\d.]{1,5} ?%?|{only}(?: {one})?)?[ .!;:,)\]}>⟧\"'-]{0,6}$"
+        r"|,? (?:{confidence}|{probability})[ :]{0,3}[\d.]{1,5} ?%?|{only}(?: {one})?)?[ .!;:,)\]}>⟧\"'-]{0,6}$"
     ),
 }
 BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)

@@ -32,7 +32,7 @@ PARTS = {
     "either": r"{one}(?:(?:{joined}|[ ,]{0,3}{^or_nor$} ){one}){0,25}",
     "said": r"(?P<said>{either})",
     # None and all.
-    "option": r"(?:(?:{option_adjective} )*{option_noun}\b)",
+    "option": r"(?:(?:{option_adjective} ){0,4}{option_noun}\b)",
     "right": r"(?:(?:{right_adverb} )?{right_word})",
     "named": r"(?: ?\(?(?:{either})\)?)?",
     "is_none": r"(?:(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from unslant.replies.cues import words
@@ -11,6 +12,8 @@ from unslant.replies.cues import words
 COMMON = frozenset(words("common"))
 """Words that say nothing of an option when met outside an answer."""
 _SKIPPED = frozenset(words("skipped"))
+_LONGEST = 200
+"""Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
     rf"(?<![\d.])\.\d+|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
@@ -95,10 +98,12 @@ class OptionTexts:
         self.tokens = [tokens(text) for text in texts]
         self.telling = [is_telling(found) for found in self.tokens]
         self._stems = [_kept(found) for found in self.tokens]
+        self._joined = [f" {' '.join(stems)} " for stems in self._stems]
+        self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         self._trie: dict[str, Any] = {}
         for option, stems in enumerate(self._stems):
             node = self._trie
-            for stem in stems:
+            for stem in stems[:_LONGEST]:
                 node = node.setdefault(stem, {})
             if stems:
                 node[""] = (*node.get("", ()), option)
@@ -147,11 +152,11 @@ class OptionTexts:
             return None
         return end - 1 if own[-1] in ".!" and not _GOES_ON.match(text, end) else end
 
-    def containing(self, text: str) -> frozenset[int]:
+    def _containing(self, text: str) -> frozenset[int]:
         """Options of whose text ``text`` is a part, if it is telling."""
-        found = tokens(text)
-        said = f" {' '.join(_kept(found))} "
-        return frozenset(o for o, own in enumerate(self._stems) if is_telling(found) and said in f" {' '.join(own)} ")
+        words = tokens(text)
+        part = f" {' '.join(_kept(words))} "
+        return frozenset(o for o, own in enumerate(self._joined) if is_telling(words) and part in own)
 
     def nearer(self, text: str, option: int) -> bool:
         """Whether a few words are all of another option's text, at least two of them, and none of ``option``'s."""

@@ -1,15 +1,26 @@
-"""A reply as plain text: thinking cut off, markdown and LaTeX undone, explicit answer fields marked."""
+"""A reply as plain text: thinking cut off, markdown and LaTeX undone, explicit answer fields marked.
+
+A reply may be anything: a loop of one token, a file. So every step is linear in its length, what comes before the cut
+to :data:`LIMIT` is a single pass each, and every repetition in a pattern is bounded.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-LIMIT = 30_000
-"""Characters of a cleaned reply that are read. Of a longer one, the first third and the last two thirds of these."""
+from unslant.replies.grammar import pattern
+
+LIMIT = 16_000
+"""Characters of a reply outside its thinking that are read, about 4,000 tokens. Of a longer one, the first third and
+the last two thirds of these: replies answer at the end, and sometimes at the start."""
+_LONGEST_MARKS = 30
+"""Combining characters in a row that are kept, as in Unicode's stream-safe text: normalizing sorts each run of them, in
+time that grows with the square of its length."""
 FIELD, END_FIELD = "⟦", "⟧"
 """Stand around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
 
@@ -20,10 +31,9 @@ _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|eot_id|end|endoftext|end_of_text|return|start_header_id)\|>|</s>|<end_of_turn>|\[/?INST\]"
 )
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>|<s>|<start_of_turn>")
-_NEXT_QUESTION = re.compile(
-    r"\n[ \t#*]*(?:(?:next )?question|q|user|human|problem|example)\b[ \t*]*\d*[ \t]*[:：]", re.IGNORECASE
-)
+_NEXT_QUESTION = pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]")
 
+_LINE_BREAK = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶", '\'\'"""""""""------:')
 _LATEX = (
     (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
@@ -67,12 +77,12 @@ _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 def clean(reply: str) -> str:
     """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
-    text = plain(_json_as_lines(_shortened(_last_turn(without_thinking(reply)))))
+    text = plain(_json_as_lines(shortened(_last_turn(without_thinking(reply)))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
-    return _shortened(_tidy(_without_markdown(_shortened(text))))
+    return shortened(_tidy(_without_markdown(shortened(text))))
 
 
 def option_text(option: str) -> str:
@@ -82,20 +92,29 @@ def option_text(option: str) -> str:
 
 def _tidy(text: str) -> str:
     text = re.sub(r"\b(?:(i)\.\s?(e)|(e)\.\s?(g)|(vs|etc|approx))\.", lambda m: "".join(filter(None, m.groups())), text)
-    return re.sub(r"[ \t]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
+    return re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
 
 
 def plain(text: str) -> str:
     """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
-    text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
-    text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text) if not text.isascii() else text
-    text = text.replace("\r", "\n").replace("\u2028", "\n")
-    for pattern, replacement in _LATEX[:2]:
-        text = pattern.sub(replacement, text)
+    if not text.isascii():
+        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
+        # Private characters stand for mentions (:mod:`mentions`), and half ones cannot be written to a file.
+        text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
+    text = _LINE_BREAK.sub("\n", text)
+    for command, replacement in _LATEX[:2]:
+        text = command.sub(replacement, text)
     text = _BOXED.sub(rf" {FIELD}\1{END_FIELD} ", text)
-    for pattern, replacement in _LATEX[2:]:
-        text = pattern.sub(replacement, text)
+    for command, replacement in _LATEX[2:]:
+        text = command.sub(replacement, text)
     return text
+
+
+def _with_few_marks(text: str) -> str:
+    if not any(map(unicodedata.combining, text)):
+        return text
+    runs = itertools.groupby(text, key=lambda character: unicodedata.combining(character) != 0)
+    return "".join("".join(itertools.islice(run, _LONGEST_MARKS)) if marks else "".join(run) for marks, run in runs)
 
 
 def without_thinking(reply: str) -> str:
@@ -123,26 +142,35 @@ def before_next_question(text: str) -> str:
 
 
 def _last_turn(reply: str) -> str:
-    """The reply up to the token that ends it."""
+    """The reply up to the token that ends it: the first one after anything was said."""
+    start = 0
     for match in _END_OF_TURN.finditer(reply):
-        if _SPECIAL_TOKEN.sub("", reply[: match.start()]).strip():
+        if _SPECIAL_TOKEN.sub("", reply[start : match.start()]).strip():
             reply = reply[: match.start()]
             break
+        start = match.end()
     return _SPECIAL_TOKEN.sub(" ", _END_OF_TURN.sub(" ", reply))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LIMIT else text[: LIMIT // 3] + "\n\n" + text[-2 * LIMIT // 3 :]
+def shortened(text: str) -> str:
+    """Both ends of a text of more than :data:`LIMIT` characters.
+
+    Example:
+        >>> len(shortened("no answer " * 100_000 + "Answer: B")) - LIMIT
+        2
+    """
+    return text if len(text) <= LIMIT else text[: LIMIT // 3] + "\n\n" + text[LIMIT // 3 - LIMIT :]
 
 
 def _json_as_lines(text: str) -> str:
     """The text with its JSON objects written as lines: ``key: value``, or the value as a field for the answer."""
-    for opening in list(re.finditer(r"\{\s{0,20}\"", text))[:3]:
+    for opening in itertools.islice(re.finditer(r"\{\s{0,20}\"", text), 3):
         try:
             record, end = json.JSONDecoder().raw_decode(text, opening.start())
-        except (ValueError, RecursionError):
+            lines = "\n".join(_json_lines(record))
+        except (ValueError, RecursionError):  # no JSON, or nested too deep for Python
             continue
-        return text[: opening.start()] + "\n" + "\n".join(_json_lines(record)) + "\n" + text[end:]
+        return f"{text[: opening.start()]}\n{lines}\n{text[end:]}"
     return text
 
 
