@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unslant.replies import cues
-from unslant.replies.grammar import PARTS, pattern
+from unslant.replies.grammar import pattern
 
 ROOM = Path(cues.__file__).parent
 CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))

@@ -12,7 +12,7 @@ from unslant.replies.cues import words
 COMMON = frozenset(words("common"))
 """Words that say nothing of an option when met outside an answer."""
 _SKIPPED = frozenset(words("skipped"))
-_LONGEST = 200
+_LONGEST = 100
 """Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
