@@ -45,8 +45,9 @@ def not_ready(root: Path, repository: str, version: str) -> list[str]:
         found.append(f"CITATION.cff: version is not {version}, or date-released is missing")
     if f"\nrepository-code: {repository}\n" not in citation:
         found.append("CITATION.cff: repository-code is not the address in pyproject.toml")
-    if f"\n## [{version}]" not in (root / "CHANGELOG.md").read_text("utf-8"):
-        found.append(f"CHANGELOG.md: no section for {version}")
+    dated = re.compile(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", re.MULTILINE)
+    if not dated.search((root / "CHANGELOG.md").read_text("utf-8")):
+        found.append(f"CHANGELOG.md: no section for {version} with the day of its release")
     return found
 
 

@@ -72,6 +72,7 @@ def test_relative_links_of_the_readme_lead_to_files() -> None:
         ("CITATION.cff", lambda text: text.replace("date-released", "date"), "date-released is missing"),
         ("CITATION.cff", lambda text: text.replace(ADDRESS, f"{ADDRESS}-old"), "repository-code is not"),
         ("CHANGELOG.md", lambda text: text.replace(f"## [{__version__}]", "## [Unreleased]"), "no section for"),
+        ("CHANGELOG.md", lambda text: text.replace("2026-01-01", "unreleased"), "with the day of its release"),
     ],
 )
 def test_a_release_is_refused_until_it_is_ready(
