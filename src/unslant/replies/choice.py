@@ -55,7 +55,7 @@ from unslant.replies.mentions import (
 from unslant.replies.reading import CONCEDED, MARKED_LINE, NONE_STATED, Extracted, Reading, Unreadable
 from unslant.replies.text import before_next_question, clean
 
-Found = tuple[frozenset[int], str] | None
+Outcome = tuple[frozenset[int], str] | None
 """The options chosen and the name of the rule; None if the rule does not apply."""
 
 _SHORT, _LONG = 200, 700
@@ -122,26 +122,30 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     Args:
         labels: every label that is an answer, as shown; letters may come back in either case.
         options: text under each of the first labels, so that an answer given as an option's text is understood.
+
+    Example:
+        >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
+        ['B']
     """
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
-    answer = re.match(r"A: [(\[]?(\w{1,4})[)\].]*(?:\n|\Z)", text)
-    text = f"Answer{text[1:]}" if answer and answer[1] in labels else text
+    short_field = re.match(r"A: [(\[]?(\w{1,4})[)\].]*(?:\n|\Z)", text)
+    text = f"Answer{text[1:]}" if short_field and short_field[1] in labels else text
     reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
     try:
-        found = next((found for rule in RULES if (found := rule(reading)) is not None), None)
+        outcome = next((outcome for rule in RULES if (outcome := rule(reading)) is not None), None)
     except Unreadable as why:
         return Extracted("unparsed", rule=str(why))
-    if found is not None:
-        chosen, rule = found
+    if outcome is not None:
+        chosen, rule = outcome
         return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
     if REFUSAL.search(text):
         return Extracted("refused", rule="refusal")
     return Extracted("unparsed", rule="no answer found")
 
 
-def all_but(reading: Reading) -> Found:
+def all_but(reading: Reading) -> Outcome:
     """Every option but some: "all except B are correct", "everything but B is wrong"."""
     match = _ALL_BUT.search(reading.plain)
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
@@ -151,7 +155,7 @@ def all_but(reading: Reading) -> Found:
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
 
-def called_right(reading: Reading) -> Found:
+def called_right(reading: Reading) -> Outcome:
     """Options that are called right and nowhere wrong."""
     right: frozenset[int] = frozenset()
     for rule in _RIGHT:
@@ -162,7 +166,7 @@ def called_right(reading: Reading) -> Found:
     return (right, "called right") if right else None
 
 
-def one_by_one(reading: Reading) -> Found:
+def one_by_one(reading: Reading) -> Outcome:
     """Options of which the same is said, where it is denied of others: "B is prime. A and C are not."."""
     said = [
         (options_of(mentions(match["said"])), match["what"].casefold()) for match in _SAID_OF.finditer(reading.text)
@@ -182,7 +186,7 @@ def one_by_one(reading: Reading) -> Found:
     return (right, "one by one") if len(reading.text) <= _SHORT else None
 
 
-def bare_lines(reading: Reading) -> Found:
+def bare_lines(reading: Reading) -> Outcome:
     """Lines that are nothing but an answer, where they agree."""
     runs: list[list[tuple[int, str]]] = []
     apart = True
@@ -220,7 +224,7 @@ def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
     return len(set(shown)) == reading.n or (in_order and adjacent)
 
 
-def opening(reading: Reading) -> Found:
+def opening(reading: Reading) -> Outcome:
     """The answer a reply opens with."""
     match = _OPENING.match(reading.text)
     named = mentions(match["said"]) if match else []
@@ -244,7 +248,7 @@ def opening(reading: Reading) -> Found:
     return chosen, "opening"
 
 
-def statement_verdicts(reading: Reading) -> Found:
+def statement_verdicts(reading: Reading) -> Outcome:
     """The option that lists the verdicts which a reply gives on numbered statements."""
     said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
     listed = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
@@ -252,7 +256,7 @@ def statement_verdicts(reading: Reading) -> Found:
     return (chosen, "statement verdicts") if len(chosen) == 1 else None
 
 
-def none_stated(reading: Reading) -> Found:
+def none_stated(reading: Reading) -> Outcome:
     """A sentence that no option is right, or every option called wrong."""
     stated = (match.start() for match in NONE_STATED.finditer(reading.plain))
     if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
@@ -268,7 +272,7 @@ def none_stated(reading: Reading) -> Found:
     return None
 
 
-def concluded(reading: Reading) -> Found:
+def concluded(reading: Reading) -> Outcome:
     """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
     cue = _CUT_OFF.search(reading.text)
     sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
@@ -290,7 +294,7 @@ def concluded(reading: Reading) -> Found:
     return (reading.chosen(match[1]), "conclusion") if match else None
 
 
-def option_text(reading: Reading) -> Found:
+def option_text(reading: Reading) -> Outcome:
     """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
     if len(reading.text) > _LONG or _UNSURE.search(reading.text):
         return None
@@ -329,22 +333,24 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
 
 
-def part_of_text(reading: Reading) -> Found:
+def part_of_text(reading: Reading) -> Outcome:
     """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
     text, options = reading.text, reading.options
     if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
         return None
-    found = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
+    owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
     word = _YES_NO.match(text)
-    found = found or (options.beginning(word[1]) if word else frozenset())
-    found = found or options.reordered(text)
-    found = found or frozenset().union(*(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip("."))))
-    if not found and not (_NEGATED.search(text) or text.endswith("?")):
-        found = options.told_apart(CONCEDED.sub("", text))
-    return (found, "part of text") if len(found) == 1 else None
+    owners = owners or (options.beginning(word[1]) if word else frozenset())
+    owners = owners or options.reordered(text)
+    owners = owners or frozenset().union(
+        *(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip(".")))
+    )
+    if not owners and not (_NEGATED.search(text) or text.endswith("?")):
+        owners = options.distinguished(CONCEDED.sub("", text))
+    return (owners, "part of text") if len(owners) == 1 else None
 
 
-def numbers(reading: Reading) -> Found:
+def numbers(reading: Reading) -> Outcome:
     """Numbers that are options, where a short reply is no more than these, with a unit, or says what they are."""
     match = _NUMBERS.match(reading.text)
     chosen = options_of(mentions(match["said"])) if match else frozenset()
@@ -355,14 +361,14 @@ def numbers(reading: Reading) -> Found:
     return (chosen, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in chosen) else None
 
 
-def both(reading: Reading) -> Found:
+def both(reading: Reading) -> Outcome:
     """The one option that begins with "both", where a short reply says that both are."""
     options = frozenset().union(*map(reading.options.beginning, words("both")))
     said = _BOTH.search(reading.text)
     return (options, "both") if said and len(options) == 1 and len(reading.text) <= _SHORT else None
 
 
-def only_mention(reading: Reading) -> Found:
+def only_mention(reading: Reading) -> Outcome:
     """The only label in a short reply."""
     if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(CONFLICT, AMBIGUOUS):
         return None
@@ -374,7 +380,7 @@ def only_mention(reading: Reading) -> Found:
     return named, "only mention"
 
 
-RULES: tuple[Callable[[Reading], Found], ...] = (
+RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit,
     all_but,
     called_right,

@@ -141,10 +141,10 @@ class Collapser:
             text = text.replace(lines, line)
         if self._own_number is not None:
             text = self._own_number.sub("", text)
-        found = tokens(text)
-        reply = _Reply(text, found, [token.start for token in found], dict(self._labels(text)))
+        sequence = tokens(text)
+        reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)))
         pieces, done = [], 0
-        for i, token in enumerate(found):
+        for i, token in enumerate(sequence):
             if token.start < done:
                 continue
             written = self._mention(reply, i)

@@ -163,8 +163,8 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
     if match is None:
         match = _BARE_SENTENCE.search(line)
         if match is not None and not any(claim.end > start for claim in claims):
-            told = set(map(kind_of, mentions(match["slot"]))) & {TEXT, WORD}
-            if not told or len(reading.asserted(LABEL, BOTH, TEXT)) == 1:
+            texts = set(map(kind_of, mentions(match["slot"]))) & {TEXT, WORD}
+            if not texts or len(reading.asserted(LABEL, BOTH, TEXT)) == 1:
                 yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
             return
         match = _AFTER_COLON.search(line)
@@ -176,10 +176,10 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
             yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
         return
     before = next((line for line in reversed(above) if line.strip()), "")
-    told = set(map(kind_of, mentions(match["slot"]))) & {BOTH, TEXT, WORD}
+    texts = set(map(kind_of, mentions(match["slot"]))) & {BOTH, TEXT, WORD}
     opening = reading.opening(above[-1]) if above else None
     goes_on = opening is not None and kind_of(opening) != BARE
-    if before and not BARE_LINE.match(before) and not goes_on and not (told and len(reading.listed()) > 1):
+    if before and not BARE_LINE.match(before) and not goes_on and not (texts and len(reading.listed()) > 1):
         yield _Claim(start, len(reading.text), "last line", match["slot"])
 
 
@@ -193,7 +193,7 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     """
     text, last = reading.text, claims[-1]
     cues = [claim for claim in claims if claim.rule == "cue"]
-    anew = any(
+    changed = any(
         options_of(mentions(one.said)) != options_of(mentions(other.said))
         and not _LEADING_UP.search(text, max(one.end, other.start - 60), other.end)
         and (
@@ -209,7 +209,7 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     if (
         len(marked) > 1
         or len(different) > 2
-        or (anew and last.rule == "cue")
+        or (changed and last.rule == "cue")
         or HEDGED_MORE.match(text, last.end - 1)
         or (however is not None and not options_of(however[1]) <= chosen)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)

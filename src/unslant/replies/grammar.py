@@ -25,7 +25,7 @@ PARTS = {
     "subject": r"{one}(?:{joined}{one}){0,25}",
     # The same as an answer: no member is the subject of what follows; further ones may stand on lines of their own.
     "listed": (
-        r"{one}(?:(?! ?[,;] ?(?:and )?{subject} {subject_verb}\b)(?:{joined}| ?; ?(?:and )?){one}(?! {told_verb}\b))"
+        r"{one}(?:(?! ?[,;] ?(?:and )?{subject} {subject_verb}\b)(?:{joined}| ?; ?(?:and )?){one}(?! {being_verb}\b))"
         r"{0,25}(?:[.,;-]{0,3} ?\n ?{one}(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))){0,25}"
     ),
     # The same where "or" joins as well.

@@ -99,8 +99,8 @@ def validate(judgements: Sequence[str], cases: Sequence[JudgeCase] = VALIDATION)
     wrong = []
     for case, judgement in zip(cases, judgements, strict=True):
         read = read_judgement(judgement, case.labels)
-        found = read.labels if read.status == "ok" else None
-        if found != case.expected:
+        labels = read.labels if read.status == "ok" else None
+        if labels != case.expected:
             wrong.append(case.reply)
     return JudgeReport(len(cases) - len(wrong), len(cases), tuple(wrong))
 

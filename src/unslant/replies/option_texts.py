@@ -43,7 +43,7 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> list[Token]:
     """The words, numbers and signs of a text; punctuation is none."""
-    found: list[Token] = []
+    sequence: list[Token] = []
     for match in _TOKEN.finditer(text):
         start, end = match.span()
         exact = match.group().casefold()
@@ -55,10 +55,10 @@ def tokens(text: str) -> list[Token]:
         else:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.
-        article = exact in _ARTICLES and (match.group() != "A" or not found) and not _LETTERS.match(text, start)
-        stop = found and re.search(r"[.:;)\n]", text[found[-1].end : start])
-        found.append(Token(start, end, exact, stem, article, bool(stop)))
-    return found
+        article = exact in _ARTICLES and (match.group() != "A" or not sequence) and not _LETTERS.match(text, start)
+        stop = sequence and re.search(r"[.:;)\n]", text[sequence[-1].end : start])
+        sequence.append(Token(start, end, exact, stem, article, bool(stop)))
+    return sequence
 
 
 def _stem(word: str) -> str:
@@ -78,9 +78,9 @@ def _joins_words(text: str, position: int) -> bool:
     return before.rstrip()[-1:].isalpha() and (before[-1:].isalpha() or not after[:1].isdigit())
 
 
-def is_telling(found: Sequence[Token]) -> bool:
+def is_telling(sequence: Sequence[Token]) -> bool:
     """Whether words, met anywhere in a reply, can only be an option's text."""
-    telling = [token.exact for token in found if token.exact[0].isalpha() and token.exact not in COMMON]
+    telling = [token.exact for token in sequence if token.exact[0].isalpha() and token.exact not in COMMON]
     return len(telling) > 1 or any(len(word) > 2 for word in telling)
 
 
@@ -96,8 +96,8 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
         self.tokens = [tokens(text) for text in texts]
-        self.telling = [is_telling(found) for found in self.tokens]
-        self._stems = [_kept(found) for found in self.tokens]
+        self.telling = [is_telling(sequence) for sequence in self.tokens]
+        self._stems = [_kept(sequence) for sequence in self.tokens]
         self._joined = [f" {' '.join(stems)} " for stems in self._stems]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         self._trie: dict[str, Any] = {}
@@ -108,15 +108,15 @@ class OptionTexts:
             if stems:
                 node[""] = (*node.get("", ()), option)
 
-    def at(self, found: Sequence[Token], i: int, own: int | None = None) -> tuple[int, tuple[int, ...]]:
+    def at(self, sequence: Sequence[Token], i: int, own: int | None = None) -> tuple[int, tuple[int, ...]]:
         """The longest text from token ``i`` on (with ``own``, the longest that is this option's).
 
         Returns:
             The token after it (``i`` if there is none), and whose text it is: several options' where texts are alike.
         """
         node, end, options, k, skipped = self._trie, i, (), i, 0
-        while k < len(found):
-            token, k = found[k], k + 1
+        while k < len(sequence):
+            token, k = sequence[k], k + 1
             if token.stem not in node:
                 skipped += 1
                 if (
@@ -131,7 +131,7 @@ class OptionTexts:
             if here and (own is None or own in here):
                 end, options = k, here
         if len(options) > 1 and own is None:
-            said = [token.exact for token in found[i:end] if not token.article]
+            said = [token.exact for token in sequence[i:end] if not token.article]
             options = tuple(o for o in options if [t.exact for t in self.tokens[o] if not t.article] == said) or options
         return end, options
 
@@ -169,11 +169,11 @@ class OptionTexts:
         said = sorted(_kept(tokens(text)))
         return frozenset(o for o, own in enumerate(self._stems) if said and sorted(own) == said)
 
-    def told_apart(self, text: str) -> frozenset[int]:
+    def distinguished(self, text: str) -> frozenset[int]:
         """The option all of whose own words ``text`` has, where it has no word that only other options have."""
         said = {token.stem for token in tokens(text)}
-        words = [{token.stem for token in found if is_telling([token])} for found in self.tokens]
-        others = [{token.stem for token in found if not token.exact.isalpha()} for found in self.tokens]
+        words = [{token.stem for token in sequence if is_telling([token])} for sequence in self.tokens]
+        others = [{token.stem for token in sequence if not token.exact.isalpha()} for sequence in self.tokens]
         shared = set.intersection(*words) if words else set()
         met = [o for o, own in enumerate(words) if (own - shared) & said]
         return frozenset(
@@ -189,5 +189,5 @@ class OptionTexts:
         return frozenset(o for o, own in enumerate(self.tokens) if own and own[0].exact == word.strip().casefold())
 
 
-def _kept(found: Sequence[Token]) -> list[str]:
-    return [token.stem for token in found if not token.article] or [token.stem for token in found]
+def _kept(sequence: Sequence[Token]) -> list[str]:
+    return [token.stem for token in sequence if not token.article] or [token.stem for token in sequence]

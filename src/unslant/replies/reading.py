@@ -196,11 +196,11 @@ class Reading:
         text: the same with the mentions masked that the reply does not assert.
     """
 
-    def __init__(self, shown: Collapser, reply: str) -> None:
-        self.labels = shown.labels
-        self.options = shown.options
-        self.n = len(shown.labels)
-        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", shown.collapse(reply)))
+    def __init__(self, collapser: Collapser, reply: str) -> None:
+        self.labels = collapser.labels
+        self.options = collapser.options
+        self.n = len(collapser.labels)
+        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
         self.plain = _QUOTATION.sub(_unquoted, collapsed)
         self.text = masked(self.plain)
 

@@ -112,7 +112,12 @@ _FEW, _SHORT, _LONG = 20, 100, 400
 
 
 def extract_verdict(reply: str) -> Extracted:
-    """The verdict of a reply to a judging question, as one of ``True``, ``False``, ``Unknown``."""
+    """The verdict of a reply to a judging question, as one of ``True``, ``False``, ``Unknown``.
+
+    Example:
+        >>> extract_verdict("So the statement cannot be determined.").labels
+        frozenset({'Unknown'})
+    """
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
@@ -121,11 +126,11 @@ def extract_verdict(reply: str) -> Extracted:
         collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
     collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
     try:
-        found = next((found for rule in RULES if (found := rule(collapsed)) is not None), None)
+        outcome = next((outcome for rule in RULES if (outcome := rule(collapsed)) is not None), None)
     except Unreadable as why:
         return Extracted("unparsed", rule=str(why))
-    if found is not None:
-        verdict, rule = found
+    if outcome is not None:
+        verdict, rule = outcome
         return Extracted("ok", frozenset({VERDICTS[verdict]}), rule)
     if REFUSAL.search(text):
         return Extracted("refused", rule="refusal")
@@ -142,11 +147,11 @@ def collapse_verdicts(text: str) -> str:
     return _PHRASE.sub(collapsed, text)
 
 
-Found = tuple[int, str] | None
+Outcome = tuple[int, str] | None
 """A verdict and the name of the rule; None if the rule does not apply."""
 
 
-def explicit(text: str) -> Found:
+def explicit(text: str) -> Outcome:
     """The last verdict that is said to be the answer."""
     claims = sorted((m.start("said"), rule, m) for rule, pattern in _ANSWERS for m in pattern.finditer(text))
     if not claims:
@@ -158,7 +163,7 @@ def explicit(text: str) -> Found:
     return option_of(last["said"]), rule
 
 
-def last_line(text: str) -> Found:
+def last_line(text: str) -> Outcome:
     """The last line, or the last sentence in it, if it is nothing but a verdict."""
     if len(options_of(_VERDICT_LINE.findall(text))) > 1:
         raise Unreadable("contradiction")
@@ -180,13 +185,13 @@ def _before(text: str) -> frozenset[int]:
     return options_of([*stated, *([opening["said"]] if opening else [])])
 
 
-def conclusion(text: str) -> Found:
+def conclusion(text: str) -> Outcome:
     """The last verdict that is drawn as a conclusion."""
     last = max(_CONCLUDED.finditer(text), key=re.Match.start, default=None)
     return (option_of(last[last.lastgroup or 0]), "conclusion") if last else None
 
 
-def stated(text: str) -> Found:
+def stated(text: str) -> Outcome:
     """The verdict a reply opens with, or those on the statement, if they agree."""
     first = text.split("\n")[0]
     if len(first) <= _FEW and len(options_of(mentions(first, SAID))) > 1:
@@ -211,7 +216,7 @@ def stated(text: str) -> Found:
     return verdict, "opening"
 
 
-def reason(text: str) -> Found:
+def reason(text: str) -> Outcome:
     """The one verdict that what is said amounts to."""
     verdicts = options_of(mentions(text, SAID, GROUNDS))
     if len(verdicts) != 1 or len(text) > (_LONG if verdicts == {UNKNOWN} else _SHORT):
