@@ -18,7 +18,8 @@ from unslant.models.base import renders_prompts
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer
 from unslant.questions import Question
-from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
+from unslant.replies import chosen_contents, extract
+from unslant.responses import SCHEMA, Response, Responses
 from unslant.responses.table import GENERATE
 
 __all__ = [

@@ -13,7 +13,7 @@ from unslant.errors import ModelError
 from unslant.models import ChatModel, Cost
 from unslant.presentations import ALPHABETS, Presentation
 from unslant.prompts import Writer
-from unslant.responses import extract
+from unslant.replies import extract
 
 
 class ReplyAsker(Asker):
