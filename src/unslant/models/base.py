@@ -16,6 +16,10 @@ from unslant.prompts.prompt import Prompt
 Ids = NDArray[np.int32]
 
 
+NOBODY = ("", "")
+"""A reply that names neither a model nor a system."""
+
+
 class Counts:
     """A dataclass of numbers that add up."""
 
@@ -32,6 +36,11 @@ class Counts:
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(mine + more for mine, more in zip(self._values(), other._values(), strict=True)))
+
+    def become(self, other: Self) -> None:
+        """Count what the other does."""
+        for f in fields(cast(Any, self)):
+            setattr(self, f.name, getattr(other, f.name))
 
     def copy(self) -> Self:
         return type(self)(*self._values())
@@ -95,6 +104,7 @@ class Scored:
         error: what came back then.
         bounds: the continuations of which ``logprobs`` has only an upper bound; a server returns few tokens.
         declined: whether that was a refusal.
+        by: the model and the system that the reply names; empty where it names none.
     """
 
     index: int
@@ -102,6 +112,7 @@ class Scored:
     error: str = ""
     bounds: tuple[int, ...] = ()
     declined: bool = False
+    by: tuple[str, str] = NOBODY
 
 
 class ScoringModel(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from unslant.errors import InputError, ModelError
-from unslant.models.base import Counts
+from unslant.models.answered import Answerers
+from unslant.models.base import NOBODY, Counts
 from unslant.models.options import CONNECTIONS, Address, GenerateOptions
 from unslant.prompts import Prompt
 
@@ -26,6 +28,7 @@ class Reply:
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
         recalled: it came from the store.
+        by: the model and the system that it names; empty where it names none.
     """
 
     index: int
@@ -36,6 +39,7 @@ class Reply:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     recalled: bool = False
+    by: tuple[str, str] = NOBODY
 
 
 @dataclass(slots=True)
@@ -116,6 +120,7 @@ class Chat(ABC):
     def __init__(self) -> None:
         self.cost = ChatCost()
         self.errors: Counter[str] = Counter()
+        self.answerers = Answerers("")
 
     @property
     @abstractmethod
@@ -123,12 +128,22 @@ class Chat(ABC):
         """See :class:`ChatModel`."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`."""
+        """See :class:`ChatModel`.
+
+        Raises:
+            ModelChanged: if a reply names another model than those before.
+        """
         for reply in self._replies(prompts):
             self.cost.add(reply)
             if reply.text is None:
                 self.errors[reply.error] += 1
+            else:
+                self._note(reply, prompts[reply.index])
             yield reply
+
+    def _note(self, reply: Reply, prompt: Prompt) -> None:
+        self.answerers.name = self.name
+        self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
     @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:
@@ -136,7 +151,7 @@ class Chat(ABC):
 
     def _accounted_here(self, other: _Other) -> _Other:
         """The other, whose costs and errors are counted with this one's."""
-        other.cost, other.errors = self.cost, self.errors
+        other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
 
     @abstractmethod
@@ -164,7 +179,14 @@ class LocalChat(Chat):
     @property
     def identity(self) -> Mapping[str, str]:
         """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
-        return {**self.model.identity, **self._options.identity}
+        config = getattr(self.model.model, "generation_config", None)
+        how = json.dumps(config.to_dict(), sort_keys=True, default=str) if config is not None else ""
+        return {**self.model.identity, "generation config": how, **self._options.identity}
+
+    @property
+    def foreign_code(self) -> tuple[str, ...]:
+        """See :class:`~unslant.models.hf.model.TransformersModel`."""
+        return self.model.foreign_code
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         encoded = [self.model.encoder.ids(prompt) for prompt in prompts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ class StoredChat(Chat):
         super().__init__()
         self.model_asked, self.store, self.run = model, store, run
         self.offline = offline and not is_local(model)
+        self.answerers = getattr(model, "answerers", self.answerers)  # so that it knows of those that are stored
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -56,12 +58,24 @@ class StoredChat(Chat):
     def recalled(self) -> int:
         return self.cost.recalled
 
+    def _note(self, reply: Reply, prompt: Prompt) -> None:
+        if reply.recalled:  # of the others the model asked has taken note, before they were stored
+            super()._note(reply, prompt)
+
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         identity = self.identity
+        if foreign := getattr(self.model_asked, "foreign_code", ()):
+            warnings.warn(
+                f"{self.name}: code that comes from no installed library acts on it: {', '.join(foreign[:3])}; its "
+                "replies are neither stored nor recalled",
+                stacklevel=3,
+            )
+            yield from self.model_asked.generate(prompts)
+            return
         found = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
         known = found.stored()
         for position, kept in known.items():
-            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True)
+            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True, by=kept.by)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
             raise ModelError(
@@ -74,7 +88,7 @@ class StoredChat(Chat):
             if reply.text is not None:
                 tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
-                found.write([(position, KeptReply(reply.text, reply.declined, tokens))], done)
+                found.write([(position, KeptReply(reply.text, reply.declined, tokens, reply.by))], done)
             yield replace(reply, index=position)
 
 

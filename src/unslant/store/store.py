@@ -51,6 +51,10 @@ class Store:
         """Drop every score and reply of a model, which has turned out to give others."""
         scores.forget(self._database, identity)
 
+    def drop(self, keys: Sequence[bytes]) -> None:
+        """Drop the scores of some prompts, whose keys hold the model's identity; they are asked for again."""
+        scores.drop(self._database, keys)
+
     def repair(self) -> repair.Repaired:
         """See :func:`unslant.store.repair.repair`."""
         return repair.repair(self._database)

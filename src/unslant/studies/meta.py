@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from unslant.models import ChatCost, ChatModel, Cost, facts_of
+from unslant.models.chat import Chat
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 from unslant.studies.provenance_block import model_block, provenance
@@ -52,7 +53,9 @@ def about(
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, dict[str, Any]]:
     """What the replies of each model have cost since that moment, and why most of those failed that did."""
     return {
-        name: asdict(model.cost - before) | {"error": next((text for text, _ in model.errors.most_common(1)), "")}
+        name: asdict(model.cost - before)
+        | {"error": next((text for text, _ in model.errors.most_common(1)), "")}
+        | (model.answerers.facts if isinstance(model, Chat) else {})
         for name, (model, before) in asked.items()
     }
 
