@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from unslant.arrays import Floats, are_logprobs, release_memory
-from unslant.errors import ModelError
+from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import ChatModel, Reply, Scored, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.presentations import Asked, Presentation
@@ -129,12 +129,13 @@ def score_all(
     """Scores of all prompts, in their order.
 
     Raises:
-        ModelError: if a prompt got none.
+        ModelError: if a prompt got none; :class:`MostlyFailedError` if most did.
     """
     scored = _try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
     failed = [result for result in scored if result.logprobs is None]
     if failed:
-        raise ModelError(
+        kind = MostlyFailedError if 2 * len(failed) > len(prompts) else ModelError
+        raise kind(
             f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
             f"{prompts[failed[0].index].group!r}: {failed[0].error}"
         )

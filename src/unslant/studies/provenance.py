@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unslant.models import ChatCost, Cost
 from unslant.reports import Page
 from unslant.reports.numbers import count, percent
+
+if TYPE_CHECKING:
+    from unslant.responses import Responses
 
 FEW = 0.05
 """Headlines tell any larger share of replies that are missing or are no answer."""
@@ -51,6 +54,28 @@ def mostly_failed(meta: Mapping[str, Any]) -> str:
     return "; ".join(told)
 
 
+def unanswered(responses: Responses) -> str:
+    """That more than half of the responses have no score, or none is an answer, and why; empty if neither is so.
+
+    Every study gives a verdict only on at least half of what was asked. A score that was refused counts as failed; an
+    unreadable reply does not (it is not right), unless there is nothing else.
+    """
+    from unslant.responses.table import GENERATE
+
+    table, name = responses.table, responses.meta.get("model", "the model")
+    counts = table.group_by(["status", "elicitation"]).aggregate([([], "count_all")]).to_pylist()
+    lost = {"error", "refused"}
+    failed = sum(
+        one["count_all"] for one in counts if one["status"] in ({"error"} if one["elicitation"] == GENERATE else lost)
+    )
+    if 2 * failed > len(table):
+        row = next(row for row in table.select(["status", "raw"]).to_pylist() if row["status"] in lost)
+        return f"{failed:,} of {count(len(table), 'response')} of {name} failed ({row['raw']})"
+    if counts and not any(one["status"] == "ok" for one in counts):
+        return f"none of {count(len(table), 'response')} of {name} is an answer"
+    return ""
+
+
 def request_lines(meta: Mapping[str, Any]) -> list[str]:
     """What the replies of each model have cost, a line each."""
     lines = []
@@ -78,15 +103,39 @@ def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
     if meta.get("incomplete"):
         beside.append("the model lacks weights")
         notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
+    notes += _systems(meta)
+    if meta.get("apart"):
+        notes.append(f"Nothing was stored or recalled: {meta['apart']}.")
     if "half_precision" in meta:
         notes.append(_half_precision(meta))
     if found := meta.get("special_tokens"):
         became = "read as text" if found["read_as"] == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(found['questions']), 'question')}; {became}.")
     headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
-    if failed := mostly_failed(meta):
-        headline = f"{failed}; what came: {headline}"
     return replace(page, headline=headline, notes=(*page.notes, *notes))
+
+
+def _systems(meta: Mapping[str, Any]) -> list[str]:
+    """That a server named several systems, or gave a prompt another answer each time."""
+    again = (
+        "prompts asked again got the same scores" if "answered_by" in meta else "whether replies changed is not known"
+    )
+    asked = {meta.get("model", "the server"): meta, **meta.get("requests", {})}
+    found = []
+    for name, told in asked.items():
+        systems = [one for one in told.get("answered_by", ()) if one["system_fingerprint"]]
+        if len(systems) > 1:
+            words = [
+                f"{one['system_fingerprint']} ({count(one['replies'], 'reply', 'replies')}"
+                + (f", the first to question {one['first']!r})" if one.get("first") else ")")
+                for one in systems
+            ]
+            found.append(f"The server of {name} named {len(systems)} systems: {', '.join(words)}; {again}.")
+    if meta.get("unsteady"):
+        found.append(
+            f"{count(meta['unsteady'], 'prompt')} asked again got other scores each time: the server adds noise."
+        )
+    return found
 
 
 def with_settings(page: Page, block: Mapping[str, Any]) -> Page:

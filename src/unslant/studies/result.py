@@ -56,6 +56,8 @@ class StudyResult:
 
         meta = getattr(self, "meta", {})
         page = with_admissions(self.described(), meta)
+        if self.failure:
+            page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
         known = self.parts or not hasattr(self, "meta") or {"provenance", "logged"} & meta.keys()
         return with_settings(page, self.provenance) if known else page
 
@@ -74,6 +76,16 @@ class StudyResult:
         from unslant.reports import text
 
         return text(self.page(), width, color, details)
+
+    @property
+    def failure(self) -> str:
+        """Of which models most requests failed, and why, so that no verdict is given; empty if of none."""
+        from unslant.studies.provenance import mostly_failed, unanswered
+
+        if self.parts:
+            return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
+        responses = getattr(self, "responses", None)
+        return mostly_failed(self._about) or (unanswered(responses) if responses is not None else "")
 
     @property
     def parts(self) -> Sequence[StudyResult]:
