@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from unslant.debias import debias
-from unslant.debias.adaptive import AdaptiveVote, step_ends
-from unslant.debias.asker import ModelAsker, RecordedAsker
-from unslant.debias.vote import Vote
+from unslant.debiasing import debias
+from unslant.debiasing.adaptive import AdaptiveVote, step_ends
+from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.vote import Vote
 from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tree import plan

@@ -29,8 +29,8 @@ from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.measures import BOUNDS
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.slot_effects import has_probabilities, slot_groups, unsure_questions
-from unslant.metrics.slot_tables import SlotValues
+from unslant.metrics.preference.cells import has_probabilities, slot_groups, unsure_questions
+from unslant.metrics.preference.tables import SlotValues
 
 Floats = NDArray[np.float64]
 

@@ -62,9 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             change = getattr(after[key], "value", after[key]) - getattr(value, "value", value)
             told = f"{change:+.{how.digits}f}" if math.isfinite(change) else ""
             print(f"| {how.name} | {with_interval(value, how)} | {number(after[key], how)} | {told} |")
-    agreed = half.meta["half_precision"]
+    agreed = half.run.half_precision
     print(f"| answers that differ, of all questions and orders | | {other_answers(wide, half):.1%} | |")
-    print(f"| log-probabilities apart: mean, largest | | {agreed['mean']:.3f}, {agreed['largest']:.2f} | |")
+    print(f"| log-probabilities apart: mean, largest | | {agreed.mean:.3f}, {agreed.largest:.2f} | |")
     print(f"| processor time | {slow:.0f} s | {fast:.0f} s | {slow / fast:.1f} times as fast |")
 
 

@@ -31,6 +31,7 @@ from benchmarks.compare import BATCHES, BUDGETS, CLOCKS, fastest
 from benchmarks.contenders import Contender, Library, LmEval
 from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
+from unslant.arrays import jsonable
 from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, load_questions
@@ -121,7 +122,7 @@ def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], sho
     found = audit(
         model, asked, shots=shots, shots_from=given.dev, shots_by_subject=True, until=given.until, progress=told_of
     )
-    told = {key: value for key, value in found.meta["until"].items() if key != "path"}
+    told = {key: value for key, value in jsonable(found.run.until).items() if key != "path"}
     mean = found.metrics.means.expected_accuracy
     told |= {"ordinary": found.cost.tokens_ordinary, "seconds": found.cost.seconds, "dtype": given.dtype}
     return told | {"mean": mean.value, "low": mean.low, "high": mean.high}

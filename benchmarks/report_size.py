@@ -44,7 +44,7 @@ def board(count: int = 20_000, models: int = 20) -> None:
     sets = {f"set-{s}": synthetic_questions(count // 4, words=12, seed=s) for s in range(4)}
     start = time.perf_counter()
     audits = [
-        replace(audit, meta=audit.meta | {"questions": name})
+        replace(audit, responses=replace(audit.responses, run=replace(audit.run, questions=name)))
         for m in range(models)
         for s, (name, questions) in enumerate(sets.items())
         for audit in [synthetic_audit(questions, lean=0.1 * m, knows=0.35 + 0.5 * m / models, seed=4 * m + s,

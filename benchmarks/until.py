@@ -201,10 +201,10 @@ def savings(arguments: argparse.Namespace) -> None:
     print("|---" * 8 + "|")
     for width in arguments.widths:
         found = audit(model, arguments.questions, limit=arguments.limit, until=width)
-        told, own = found.meta["until"], found.metrics.means
+        told, own = found.run.until, found.metrics.means
         cells = [
-            f"{width:g}{'' if told['reached'] else ' (not reached)'}",
-            f"{told['questions']} questions, {told['orders']} orders",
+            f"{width:g}{'' if told.reached else ' (not reached)'}",
+            f"{told.questions} questions, {told.orders} orders",
             f"{found.cost.tokens:,}",
             f"{1 - found.cost.tokens / spent:.0%}",
             *(

@@ -37,6 +37,7 @@ some runs have (of replies, of one order) are listed with the others.
 META = {
     "study": "the study's name",
     "headline": "the outcome in a sentence, as printed",
+    "caveats": "what must be known before the first number: records left out, by reason, and readings in doubt",
     "unslant": "version that measured",
     "provenance": "how the result was made: versions, models, questions, settings, command",
     "questions_digest": "SHA-256 of the questions asked, in order",

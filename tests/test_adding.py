@@ -16,8 +16,8 @@ from cyclopts import App
 import unslant.studies
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
-from unslant.debias import registry
-from unslant.debias.base import Method, OrderDebiaser
+from unslant.debiasing import registry
+from unslant.debiasing.base import Method, OrderDebiaser
 from unslant.metrics import METRICS, Estimate, Metric, wilson
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-PARTS = ("numbers", "served", "readers", "writers", "scale")
+PARTS = ("numbers", "served", "store", "readers", "writers", "hostile", "ambiguous", "scale")
 """Modules of this package."""
 APART = ("readers", "scale")
 """Those that work in processes of their own, and so at the same time as the others; they end the table."""

@@ -21,6 +21,7 @@ from unslant import Question
 from unslant.files import dump_json
 from unslant.models.base import Cost, Scored
 from unslant.prompts.prompt import Prompt
+from unslant.responses import Run
 from unslant.responses.table import Response, Responses
 
 
@@ -83,7 +84,7 @@ def in_words(asked: list[Question]) -> Responses:
         for setting in ("vanilla", "conclusive")
         for i, question in enumerate(asked)
     ]  # fmt: skip
-    return Responses.from_rows(rows, {"study": "instruction-boundary", "model": "guesser", "seed": 0})
+    return Responses.from_rows(rows, Run(study="instruction-boundary", model="guesser", settings={"seed": 0}))
 
 
 def responses_case(rng: random.Random) -> tuple[str, bytes]:

@@ -16,8 +16,8 @@ from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant import study
-    from unslant.debias.base import Answers, Outcome
-    from unslant.debias.debiased_model import Debiased
+    from unslant.debiasing.base import Answers, Outcome
+    from unslant.debiasing.debiased_model import Debiased
     from unslant.errors import InputError, ModelError, OutputError, UnslantError
     from unslant.metrics.estimate import Estimate
     from unslant.models.hf.loading import load_model
@@ -92,8 +92,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "debias.base": ("Answers", "Outcome"),
-    "debias.debiased_model": ("Debiased",),
+    "debiasing.base": ("Answers", "Outcome"),
+    "debiasing.debiased_model": ("Debiased",),
     "errors": ("InputError", "ModelError", "OutputError", "UnslantError"),
     "metrics.estimate": ("Estimate",),
     "models.hf.loading": ("load_model",),
@@ -110,6 +110,7 @@ _HOMES = {
     "studies.compare": ("compare",),
     "studies.contamination.result": ("ContaminationResult",),
     "studies.debias.adapter": ("train",),
+    "studies.debias.answers": ("debias",),
     "studies.debias.recorded": ("debias_log",),
     "studies.debias.result": ("DebiasResult",),
     "studies.debias.training_log": ("TrainingLog",),
@@ -127,7 +128,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("debias", "inspect", "study"):
+    if name in ("inspect", "study"):
         return import_module(f"unslant.{name}")
     for home, names in _HOMES.items():
         for own in names:

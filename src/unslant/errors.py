@@ -1,8 +1,9 @@
 """The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
 
 import difflib
-import re
 from collections.abc import Collection, Iterable
+
+from unslant.reach import without_secrets
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
@@ -11,11 +12,12 @@ _LONGEST_MESSAGE = 10_000
 class UnslantError(Exception):
     """Something the user can fix. The message says what was wrong, where, what is allowed and what to do.
 
-    It is one line that can be shown anywhere, whatever names and values from outside it holds.
+    It is one line that can be shown anywhere, with any names and values from outside: addresses in it lose user,
+    password and query.
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(shortened(printable(str(message)), _LONGEST_MESSAGE))
+        super().__init__(shortened(printable(without_secrets(str(message))), _LONGEST_MESSAGE))
 
 
 class InputError(UnslantError):
@@ -88,11 +90,6 @@ def first_line(error: BaseException) -> str:
     return shortened(lines[0], 300) if lines else type(error).__name__
 
 
-def without_user_info(text: str) -> str:
-    """A message, or a word of a command, without the user and password that an address in it may hold."""
-    return re.sub(r"(\w+://)[^/?#\s]+@", r"\1***@", text)
-
-
 def without_options(words: Iterable[str], options: Collection[str], switches: Collection[str] = ()) -> list[str]:
     """The words of a command without some ``options`` and their values, and without some ``switches``."""
     found, skips = [], False
@@ -103,23 +100,3 @@ def without_options(words: Iterable[str], options: Collection[str], switches: Co
             found.append(word)
         skips = not skips and option in options and not sign
     return found
-
-
-def recordable(command: Iterable[str]) -> list[str]:
-    """The words of a command as they may be written down: without user info, and headers (``--header``) without values.
-
-    A value that names a variable (``$NAME``) stays.
-    """
-    words = [without_user_info(word) for word in command]
-    for i, word in enumerate(words):
-        option, equals, header = word.partition("=")
-        if option == "--header" and equals:
-            words[i] = f"{option}={_without_value(header)}"
-        elif word == "--header" and i + 1 < len(words):
-            words[i + 1] = _without_value(words[i + 1])
-    return words
-
-
-def _without_value(header: str) -> str:
-    name, _, value = header.partition(":")
-    return header if value.strip().startswith("$") else f"{name}: ***"

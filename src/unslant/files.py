@@ -114,9 +114,9 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def most_unpacked(packed: int, limit: int) -> int:
-    """Bytes that so many packed ones may become, ``limit`` at most."""
-    return min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * packed))
+def most_unpacked(packed: int, limit: int, always: int = _ALWAYS_UNPACKED) -> int:
+    """Bytes that so many packed ones may become: ``always``, or what text packs to, and ``limit`` at most."""
+    return min(limit, max(always, _MAX_RATIO * packed))
 
 
 def _mb(size: int) -> str:

@@ -29,7 +29,7 @@ def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran],
     with llama_server(tmp_path / "model.gguf", tmp_path / "server.log") as url:
         served = unslant("audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json")
     assert served.code == 0, served.err
-    assert "takes A when unsure" in served.out
+    assert "falls back on A when unsure" in served.out
     assert "tokens from the server's prefix cache" in " ".join(served.out.split())
     local = unslant("audit", "prefers-a", "embedded", *common, "--json", tmp_path / "local.json")
     assert local.code == 0, local.err

@@ -20,7 +20,7 @@ from unslant.models.hf.model import TransformersModel
 from unslant.models.open import Backend
 from unslant.presentations import present
 from unslant.questions import Question
-from unslant.responses import Response, Responses
+from unslant.responses import Response, Responses, Run
 
 GOOD = [
     {"id": f"q{i}", "question": f"What is {i}?", "options": ["x", "y", "z"], "answer": "ABC"[i % 3]} for i in range(6)
@@ -242,7 +242,7 @@ OPENS = (
 def table(study: str) -> Responses:
     question = Question("q", "Which?", ("x", "y"), frozenset({0}))
     row = Response.scored(question, present(question, kind="given"), "cloze", np.log([0.7, 0.3]))
-    return Responses.from_rows([row], {"study": study, "model": "m"})
+    return Responses.from_rows([row], Run(study=study, model="m"))
 
 
 @pytest.fixture

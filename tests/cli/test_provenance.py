@@ -17,13 +17,14 @@ import pytest
 from tests.command_line import Ran
 from tests.command_line import unslant as run
 from tests.serving import Fault, FaultServer
+from unslant import cli
+from unslant.cli.words import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
 from unslant.reports.figures import save_figures
 from unslant.responses import Responses
 from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance, markdown
 from unslant.studies.audit.result import AuditResult
-from unslant.studies.command_line import reproducing
 
 pytestmark = pytest.mark.thorough
 
@@ -90,7 +91,7 @@ def test_every_file_of_a_run_carries_the_same_block(unslant: Run) -> None:
     assert len(model["digest"]) == len(asked["digest"]) == 64
     assert (block["settings"]["limit"], block["settings"]["template"]) == (4, "plain")
     assert of_html("all/report.html") == [block]
-    assert Responses.from_parquet("all/responses.parquet").meta["provenance"] == block
+    assert Responses.from_parquet("all/responses.parquet").run.provenance.model_dump() == block
     assert "unslant audit fair q.jsonl" in Path("all/report.html").read_text("utf-8")
 
     ran = unslant("report", "all/responses.parquet", "--tables", "tables", "-q")
@@ -166,10 +167,10 @@ def test_passwords_are_in_no_file(unslant: Run) -> None:
         ran = unslant("audit", "m", "q.jsonl", "--base-url", url, "--retries", 0, "--out", "all")
     assert ran.code == 0, ran.err
     assert not [path for path in Path("all").iterdir() if b"hunter2" in path.read_bytes()]
-    assert "hunter2" not in json.dumps(dict(Responses.from_parquet("all/responses.parquet").meta))
+    assert "hunter2" not in Responses.from_parquet("all/responses.parquet").run.dump().decode()
     assert any("***@" in word for word in of_json("all/numbers.json")["command"])
     refused = unslant("rerun", "all/numbers.json")
-    assert (refused.code, "a password was left out of it" in refused.err) == (2, True)
+    assert (refused.code, "what may be a secret was left out" in refused.err) == (2, True)
 
 
 def block(**changes: object) -> dict[str, object]:
@@ -185,7 +186,7 @@ def block(**changes: object) -> dict[str, object]:
         ("3", "is not a result of ours"),
         (json.dumps({"provenance": block(command=[])}), "was made from Python"),
         (json.dumps({"provenance": block(command=["runs", "remove", "--all"])}), "was made by 'unslant runs'"),
-        (json.dumps({"provenance": block(command=["audit", "m", "--trust-remote-code"])}), "it runs code of others"),
+        (json.dumps({"provenance": block(command=["audit", "m", "--trust-remote-code"])}), "runs code of others"),
         (json.dumps({"provenance": block(command="audit")}), "its provenance (command)"),
         (json.dumps({"provenance": block(versions=[])}), "its provenance (versions)"),
         (json.dumps([block(), block()]), "holds several results"),
@@ -210,7 +211,10 @@ def test_a_file_of_others_cannot_make_a_command_write(unslant: Run) -> None:
 
 def test_what_does_not_change_the_result_is_left_out_of_the_command() -> None:
     typed = "audit m q --json a --html=b -q --limit 3 --out c --no-store --store s --details --field id=x".split()
-    assert reproducing(typed) == "audit m q --limit 3 --field id=x".split()
+    seen = Seen(typed)
+    cli.app.config = (seen,)
+    cli.app.parse_args(typed, exit_on_error=False)
+    assert seen.command.repeatable == tuple("audit m q --limit 3 --field id=x".split())
 
 
 def test_the_docs_have_the_keys_as_they_are() -> None:

@@ -19,6 +19,7 @@ import pytest
 import unslant.models.hf.loading
 from tests.command_line import Ran
 from tests.fakes import RuleModel
+from tests.stores import vouch_for_runs
 from unslant import Responses
 from unslant.models.base import Scored
 from unslant.prompts import Prompt
@@ -221,6 +222,7 @@ def test_old_runs_are_deleted_but_for_those_at_work(unslant: Run, serve, questio
     with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
         connection.execute("UPDATE runs SET updated = updated - 31 * 86400 WHERE id = ?", (runs["1"],))
         connection.execute("UPDATE runs SET status = 'running' WHERE id = ?", (runs["2"],))
+        vouch_for_runs(connection)
     assert unslant("runs", "delete", "--older-than", "5w").out.startswith("deleted: 0 runs, 0 scores")
     refused = unslant("runs", "delete", runs["2"])
     assert refused.code == 2
@@ -240,6 +242,7 @@ def test_the_list_fits_the_terminal(unslant: Run, serve, questions, unslant_home
     with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
         connection.execute("UPDATE runs SET status = 'running', updated = updated - 7200 WHERE status = 'stopped'")
         connection.execute("UPDATE runs SET score = ? WHERE command LIKE '%base-rate%'", ("a long finding, " * 9,))
+        vouch_for_runs(connection)
     head, *lines = unslant("runs", "list").out.splitlines()
     assert head.split() == ["run", "status", "prompts", "age", "score", "command"]
     assert max(map(len, [head, *lines])) <= 80
@@ -274,6 +277,7 @@ def test_a_run_under_way_is_resumed_by_taking_it_over(unslant: Run, serve, quest
     (run,) = run_ids(unslant)
     with closing(sqlite3.connect(unslant_home / "store.sqlite3")) as connection, connection:
         connection.execute("UPDATE runs SET status = 'running', host = 'elsewhere', process = 1")
+        vouch_for_runs(connection)
     for refused in (unslant("runs", "resume", run), unslant("runs", "delete", run), unslant("runs", "delete", "--all")):
         assert refused.code == 2
         assert "process 1 on elsewhere" in refused.err

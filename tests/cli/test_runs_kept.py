@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.cli.test_runs import Guesser, Run, questions, run_ids, serve  # noqa: F401  # fixtures
-from tests.debias.conftest import make_questions, tiny, tiny_folder  # noqa: F401  # fixtures
+from tests.debiasing.conftest import make_questions, tiny, tiny_folder  # noqa: F401  # fixtures
 from tests.studies.small_models import random_model
-from unslant.debias import debias, method_named
-from unslant.debias.asker import ModelAsker
+from unslant.debiasing import debias, method_named
+from unslant.debiasing.asker import ModelAsker
 from unslant.models.base import Scored
 from unslant.models.hf import identity
 from unslant.models.stored import StoredModel

@@ -33,7 +33,7 @@ QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer":
         (("study", "debias", "fair", "q.jsonl,other.jsonl", "--json", "other.jsonl"), "is QUESTIONS too"),
         (("replies", "q.jsonl", "--out", "q.jsonl"), "q.jsonl"),
         (("report", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is RUNS too"),
-        (("audit", "fair", "q.jsonl", "--store", "s", "--json", "s"), "--json s: is --store too"),
+        (("audit", "fair", "q.jsonl", "--store", "s", "--json", "s"), "--json s: is the run store"),
         (
             ("audit", "fair", "q.jsonl", "--out", ".", "--html", "numbers.json"),
             "numbers.json: is the file of --html too",

@@ -120,11 +120,11 @@ def test_damage_is_named_and_mended_by_the_command_it_names(unslant: Run, unslan
     assert "unslant runs repair" in damaged.err
     repaired = unslant("runs", "repair")
     assert repaired.code == 0, repaired.err
-    assert "1 scores" in repaired.out
+    assert "lost: 1 scores, 0 replies" in repaired.out
     again = unslant(*command)
     assert again.code == 0, again.err
     assert len((tmp_path / "out.parquet").read_bytes()) == pytest.approx(len(whole), abs=200)
-    assert unslant("runs", "repair").out.startswith("dropped as damaged: 0 scores, 0 replies")
+    assert unslant("runs", "repair").out == f"nothing is damaged in {unslant_home / 'store.sqlite3'}\n"
 
 
 def test_labels_scored_to_their_end(unslant: Run, tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from benchmarks.planted import Planted, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
-from unslant.metrics.habit_words import listed, place_name, tell, tell_where
-from unslant.metrics.habits import Place, places_of
-from unslant.metrics.slot_tables import holm
+from unslant.metrics.preference.places import Place, by_part, in_words, listed, places_of, when_unsure
+from unslant.metrics.sampling import holm
 from unslant.presentations.labels import ALPHABETS
 
 from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, last, leaning, make_questions, one_hot
@@ -22,31 +21,31 @@ SEEDS = 4
 W = 2.5
 
 HABITS = [
-    (Planted(label=at(0)), "takes A when unsure", ""),
-    (Planted(label=at(2)), "takes C when unsure", ""),
-    (Planted(label=at(-1)), "takes D when unsure", "takes the last label when unsure"),
-    (Planted(position=at(0)), "takes the first position when unsure", ""),
-    (Planted(position=at(1)), "takes the second position when unsure", ""),
-    (Planted(position=at(-1)), "takes the last position when unsure", ""),
+    (Planted(label=at(0)), "falls back on A when unsure", ""),
+    (Planted(label=at(2)), "falls back on C when unsure", ""),
+    (Planted(label=at(-1)), "falls back on D when unsure", "falls back on the last label when unsure"),
+    (Planted(position=at(0)), "falls back on the first position when unsure", ""),
+    (Planted(position=at(1)), "falls back on the second position when unsure", ""),
+    (Planted(position=at(-1)), "falls back on the last position when unsure", ""),
     (Planted(label=at(3, -W)), "avoids D when unsure", ""),
     (Planted(label=at(0, -W)), "avoids A when unsure", ""),
     (Planted(position=at(0, -W)), "avoids the first position when unsure", ""),
     (Planted(position=at(-1, -W)), "avoids the last position when unsure", ""),
-    (Planted(label=at(1, W, 2)), "takes B or C when unsure", ""),
-    (Planted(label=at(0, W, 3)), "takes A or D when unsure", ""),
-    (Planted(label=at(1, -W, 2)), "takes A or D when unsure", "avoids B and C when unsure"),
-    (Planted(position=at(0, W, 1)), "takes the first or second position when unsure", ""),
-    (Planted(position=at(0, W, -1)), "takes the first or last position when unsure", ""),
-    (Planted(position=middle()), "takes a middle position when unsure", ""),
-    (Planted(label=at(0), position=at(-1)), "takes A or the last position when unsure", ""),
-    (Planted(label=lambda n: at(0, 1.5)(n) + at(3, -1.5)(n)), "takes A and avoids D when unsure", ""),
+    (Planted(label=at(1, W, 2)), "falls back on B or C when unsure", ""),
+    (Planted(label=at(0, W, 3)), "falls back on A or D when unsure", ""),
+    (Planted(label=at(1, -W, 2)), "falls back on A or D when unsure", "avoids B and C when unsure"),
+    (Planted(position=at(0, W, 1)), "falls back on the first or second position when unsure", ""),
+    (Planted(position=at(0, W, -1)), "falls back on the first or last position when unsure", ""),
+    (Planted(position=middle()), "falls back on a middle position when unsure", ""),
+    (Planted(label=at(0), position=at(-1)), "falls back on A or the last position when unsure", ""),
+    (Planted(label=lambda n: at(0, 1.5)(n) + at(3, -1.5)(n)), "falls back on A, away from D, when unsure", ""),
     # a model that takes one label twice as often as another, as a real one does
-    (Planted(label=lambda n: at(2, 2.0)(n) + at(0, 1.3)(n)), "takes A or C when unsure", ""),
-    (Planted(label=at(0, 0.3)), "takes A when unsure", ""),
-    (Planted(label=at(0), knows=0.95), "takes A when unsure", ""),
-    (Planted(position=at(-1), knows=0.95), "takes the last position when unsure", ""),
-    (Planted(label=at(0, 60), knows=0, hard=True), "takes A when unsure", ""),
-    (Planted(position=at(0, 2), hard=True), "takes the first position when unsure", ""),
+    (Planted(label=lambda n: at(2, 2.0)(n) + at(0, 1.3)(n)), "falls back on A or C when unsure", ""),
+    (Planted(label=at(0, 0.3)), "falls back on A when unsure", ""),
+    (Planted(label=at(0), knows=0.95), "falls back on A when unsure", ""),
+    (Planted(position=at(-1), knows=0.95), "falls back on the last position when unsure", ""),
+    (Planted(label=at(0, 60), knows=0, hard=True), "always answers A", ""),
+    (Planted(position=at(0, 2), hard=True), "falls back on the first position when unsure", ""),
     (Planted(), "no preference when unsure", ""),
     (Planted(knows=0), "no preference when unsure", ""),
     (Planted(hard=True), "no preference when unsure", ""),
@@ -79,24 +78,24 @@ def test_what_is_planted_is_said_in_nearly_every_set(
 @pytest.mark.parametrize(
     ("model", "sizes", "phrase"),
     [
-        (Planted(label=at(0)), (2,), "takes A when unsure"),
-        (Planted(label=at(0, -W)), (2,), "takes B when unsure"),
-        (Planted(position=at(0)), (2,), "takes the first position when unsure"),
-        (Planted(position=at(-1)), (2,), "takes the last position when unsure"),
-        (Planted(position=at(0)), (3,), "takes the first position when unsure"),
-        (Planted(position=middle()), (3,), "takes the middle position when unsure"),
-        (Planted(position=at(-1)), (3,), "takes the last position when unsure"),
-        (Planted(label=at(1)), (3,), "takes B when unsure"),
+        (Planted(label=at(0)), (2,), "falls back on A when unsure"),
+        (Planted(label=at(0, -W)), (2,), "falls back on B when unsure"),
+        (Planted(position=at(0)), (2,), "falls back on the first position when unsure"),
+        (Planted(position=at(-1)), (2,), "falls back on the last position when unsure"),
+        (Planted(position=at(0)), (3,), "falls back on the first position when unsure"),
+        (Planted(position=middle()), (3,), "falls back on the middle position when unsure"),
+        (Planted(position=at(-1)), (3,), "falls back on the last position when unsure"),
+        (Planted(label=at(1)), (3,), "falls back on B when unsure"),
         (Planted(label=at(0, W, 1)), (3,), "avoids C when unsure"),
-        (Planted(position=at(0)), (5,), "takes the first position when unsure"),
-        (Planted(position=middle()), (5,), "takes the middle position when unsure"),
-        (Planted(label=at(2)), (5,), "takes C when unsure"),
-        (Planted(position=at(-1)), (5,), "takes the last position when unsure"),
-        (Planted(position=middle()), (3, 5), "takes the middle position when unsure"),
+        (Planted(position=at(0)), (5,), "falls back on the first position when unsure"),
+        (Planted(position=middle()), (5,), "falls back on the middle position when unsure"),
+        (Planted(label=at(2)), (5,), "falls back on C when unsure"),
+        (Planted(position=at(-1)), (5,), "falls back on the last position when unsure"),
+        (Planted(position=middle()), (3, 5), "falls back on the middle position when unsure"),
         (Planted(position=middle(-W)), (3, 5), "avoids the middle position when unsure"),
-        (Planted(label=at(0, W, 1, 2)), (8,), "takes A, B or C when unsure"),
+        (Planted(label=at(0, W, 1, 2)), (8,), "falls back on A, B or C when unsure"),
         (Planted(label=at(3, -W)), (8,), "avoids D when unsure"),
-        (Planted(label=at(0)), (12,), "takes A when unsure"),
+        (Planted(label=at(0)), (12,), "falls back on A when unsure"),
     ],
 )
 def test_other_numbers_of_options(model: Planted, sizes: tuple[int, ...], phrase: str) -> None:
@@ -111,9 +110,9 @@ def in_turn(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize(
     ("other", "phrase"),
     [
-        ((at(3), none), "takes A in 10 subjects, D in 10 when unsure"),
-        ((none, none), "takes A in 10 subjects, nothing in particular in 10 when unsure"),
-        ((at(0, -W), none), "takes A in 10 subjects, avoids A in 10 when unsure"),
+        ((at(3), none), "falls back on A in 10 subjects, on D in 10 when unsure"),
+        ((none, none), "falls back on A in 10 subjects, shows no preference in 10 when unsure"),
+        ((at(0, -W), none), "falls back on A in 10 subjects, avoids A in 10 when unsure"),
     ],
 )
 def test_subjects_that_differ(other: tuple, phrase: str, sizes: tuple[int, ...]) -> None:
@@ -122,12 +121,13 @@ def test_subjects_that_differ(other: tuple, phrase: str, sizes: tuple[int, ...])
     assert found.phrase == phrase
     assert found.subjects_p <= 0.01
     assert len(found.by_subject) == 20
-    assert found.by_subject["s00"] == "takes A"
+    assert found.by_subject["s00"] == "falls back on A"
 
 
 def test_two_subjects_are_named() -> None:
     model = Planted(label=at(0), others=((at(3), none),), which=in_turn)
-    assert preference(planted_scores(model, 200, subjects=2)).phrase == "takes A in s00, D in s01 when unsure"
+    found = preference(planted_scores(model, 200, subjects=2))
+    assert found.phrase == "falls back on A in s00, on D in s01 when unsure"
 
 
 @pytest.mark.parametrize("model", [Planted(label=at(0)), Planted()])
@@ -142,15 +142,15 @@ def test_a_habit_of_some_questions_is_the_habit() -> None:
         return rng.integers(2, size=len(subject))
 
     model = Planted(label=at(0), others=((none, none),), which=when_long)
-    assert phrases(model) == {"takes A when unsure": SEEDS}
+    assert phrases(model) == {"falls back on A when unsure": SEEDS}
 
 
 @pytest.mark.parametrize(
     ("five", "phrase"),
     [
-        ((none, at(-1)), "takes A with 4 options, the last position with 5 when unsure"),
-        ((none, none), "takes A with 4 options, nothing in particular with 5 when unsure"),
-        ((at(0, -W), none), "takes A with 4 options, avoids A with 5 when unsure"),
+        ((none, at(-1)), "falls back on A with 4 options, on the last position with 5 when unsure"),
+        ((none, none), "falls back on A with 4 options, shows no preference with 5 when unsure"),
+        ((at(0, -W), none), "falls back on A with 4 options, avoids A with 5 when unsure"),
     ],
 )
 def test_numbers_of_options_that_differ(five: tuple, phrase: str) -> None:
@@ -162,15 +162,15 @@ def test_numbers_of_options_that_differ(five: tuple, phrase: str) -> None:
 @pytest.mark.parametrize(
     ("model", "phrase"),
     [
-        (Planted(label=at(0)), "takes A when unsure"),
-        (Planted(position=at(-1)), "takes the last position when unsure"),
-        (Planted(label=at(0, 60), knows=0, hard=True), "takes A when unsure"),
+        (Planted(label=at(0)), "falls back on A when unsure"),
+        (Planted(position=at(-1)), "falls back on the last position when unsure"),
+        (Planted(label=at(0, 60), knows=0, hard=True), "always answers A"),
         (Planted(), "no preference when unsure"),
     ],
 )
 def test_few_questions(model: Planted, phrase: str, count: int) -> None:
     if count == 20 and phrase.startswith("no"):  # ten unsure questions do not exclude a preference that matters
-        phrase = "a preference when unsure cannot be told"
+        phrase = "no clear fallback preference"
     assert phrases(model, count, seeds=10)[phrase] >= 8
 
 
@@ -183,13 +183,13 @@ def test_too_few_unsure_questions() -> None:
 @pytest.mark.parametrize("model", [Planted(hard=True), Planted(label=at(0, 2), hard=True)])
 def test_a_lopsided_file_is_no_habit(model: Planted) -> None:
     """All right options first in the file: what is known of the content must not be taken for a place."""
-    expected = "takes A when unsure" if model.label(4).any() else "no preference when unsure"
+    expected = "falls back on A when unsure" if model.label(4).any() else "no preference when unsure"
     assert phrases(model, right=lambda n, rng: 0) == {expected: SEEDS}
 
 
 def test_without_new_labels_label_and_position_cannot_be_told_apart() -> None:
     found = preference(planted_scores(Planted(label=at(0)), 200, relabelled=False))
-    assert found.phrase == "takes A when unsure (or the first position: cannot be told apart)"
+    assert found.phrase == "falls back on A when unsure (or the first position: cannot be distinguished)"
     assert not found.labels[0].effect.defined
     assert "stand together" in found.labels[0].effect.note
     assert found.labels[0].chosen.value > 0.7
@@ -202,7 +202,7 @@ def test_a_trace_that_decides_nearly_equal_options_is_told_as_such() -> None:
     found = preference(scores_of(nearly_even, (4,)))
     assert found.labels[0].chosen.value == 1
     assert (found.finding, found.named) == ("trace", None)
-    assert found.phrase == "takes A when unsure, but by a trace only"
+    assert found.phrase == "falls back on A when unsure, but only by a trace"
     assert found.labels[0].effect.value == pytest.approx(0.75 * np.log(0.255 / (0.745 / 3)))
 
 
@@ -212,7 +212,7 @@ def test_a_place_of_its_own_for_every_question() -> None:
 
     found = preference(scores_of(remembered, (4,)))
     assert found.finding == "own places"
-    assert found.phrase == "keeps to one position in 100% of the questions it is unsure of, not the same in all"
+    assert found.phrase == "sticks to one position in 100% of its unstable questions, not the same one in all"
     assert found.sticky.value == 1
 
 
@@ -290,7 +290,7 @@ def test_content_is_not_mistaken_for_position() -> None:
 @pytest.mark.parametrize("orders", ["5", "reverse", "cyclic"])
 def test_other_order_sets(orders: str) -> None:
     found = preference(read_scores(ask(make_questions(150, (4,)), knows(0.5, leaning(label_a, 0.6)), orders=orders)))
-    assert found.phrase.startswith("takes A when unsure")
+    assert found.phrase.startswith("falls back on A when unsure")
 
 
 def test_one_order_says_nothing() -> None:
@@ -307,7 +307,7 @@ def test_expected_share_is_one_in_n() -> None:
 
 def test_other_labels_are_named_as_they_are() -> None:
     scores = replace(planted_scores(Planted(label=at(0)), 200), labels=("1", "2", "3", "4"))
-    assert preference(scores).phrase == "takes 1 when unsure"
+    assert preference(scores).phrase == "falls back on 1 when unsure"
 
 
 def test_the_same_scores_give_the_same_preference() -> None:
@@ -325,7 +325,7 @@ def test_labels_out_of_sequence_are_no_habit() -> None:
         surprised = [-2.0 if label == "D" and at != 3 else 0.0 for at, label in enumerate(labels)]
         return [2.0 * (at == len(labels) - 1) + s + rng.normal(0, 0.3) for at, s in enumerate(surprised)]
 
-    assert preference(scores_of(answer, (4,))).phrase == "takes the last position when unsure"
+    assert preference(scores_of(answer, (4,))).phrase == "falls back on the last position when unsure"
 
 
 def test_a_pull_that_moves_no_answer_is_no_preference() -> None:
@@ -340,25 +340,79 @@ def test_every_place_has_one_name() -> None:
     assert Place("middle") in places_of([3])
     assert Place("start", 1) not in places_of([3])
     assert len(places_of([2])) == 2
-    assert place_name(Place("end"), "label", "ABCDE", [4]) == "D"
-    assert place_name(Place("end"), "label", "ABCDE", [4, 5]) == "the last label"
-    assert place_name(Place("middle"), "label", "ABCDE", [4]) == "B or C"
-    assert place_name(Place("middle"), "position", "ABCDE", [4]) == "a middle position"
-    assert place_name(Place("middle"), "position", "ABCDE", [3, 5]) == "the middle position"
-    assert place_name(Place("start", 11), "position", (), [20]) == "the 12th position"
+    assert Place("end").name("label", "ABCDE", [4]) == "D"
+    assert Place("end").name("label", "ABCDE", [4, 5]) == "the last label"
+    assert Place("middle").name("label", "ABCDE", [4]) == "B or C"
+    assert Place("middle").name("position", "ABCDE", [4]) == "a middle position"
+    assert Place("middle").name("position", "ABCDE", [3, 5]) == "the middle position"
+    assert Place("start", 11).name("position", (), [20]) == "the 12th position"
 
 
 def test_words() -> None:
     assert listed(["A", "B", "C"], "or") == "A, B or C"
     assert listed(["the first position", "the last position"], "and") == "the first and last positions"
-    assert tell(("A",), ("D",)) == "takes A and avoids D"
-    assert tell(("A",), (), slight=True) == "takes A slightly more often"
-    assert tell((), ("A", "B"), slight=True) == "takes A or B slightly less often"
-    assert tell_where([("takes A", "in 2 subjects"), ("takes D", "in 3"), ("", "in 4")]) == (
-        "takes A in 2 subjects, D in 3, nothing in particular in 4"
+    assert in_words(("A",), ("D",)) == "falls back on A, away from D"
+    assert when_unsure(in_words(("A",), ("D",))) == "falls back on A, away from D, when unsure"
+    assert in_words(("A",), (), slight=True) == "leans slightly towards A"
+    assert in_words((), ("A", "B"), slight=True) == "leans slightly away from A or B"
+    assert by_part([("falls back on A", "in 2 subjects"), ("falls back on D", "in 3"), ("", "in 4")]) == (
+        "falls back on A in 2 subjects, on D in 3, shows no preference in 4"
     )
 
 
 def test_holm() -> None:
     assert holm([0.01, 0.04, float("nan"), 0.03]) == pytest.approx([0.03, 0.06, float("nan"), 0.06], nan_ok=True)
     assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def by_which(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return subject % 2
+
+
+LONE_POSITIONS = [
+    ("plain", Planted(position=at(0)), {}),
+    ("last", Planted(position=at(-1)), {"sizes": MIXED}),
+    ("in words", Planted(position=at(0, 2.0), hard=True), {}),
+    ("always", Planted(position=at(0, 60), knows=0, hard=True), {}),
+    ("by subject", Planted(position=at(0), others=((none, at(3)),), which=by_which), {"subjects": 10}),
+    ("two subjects", Planted(position=at(0), others=((none, none),), which=by_which), {"subjects": 2}),
+    ("by size", Planted(by_size={4: (none, at(0)), 5: (none, at(-1))}), {"sizes": (4, 5)}),
+    ("two places", Planted(position=at(0, 2.0, 2)), {}),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("kind", "model", "how"), LONE_POSITIONS, ids=[kind for kind, *_ in LONE_POSITIONS])
+def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str, model: Planted, how: dict) -> None:
+    for seed in range(25):
+        found = preference(planted_scores(model, 200, seed=seed, relabelled=False, **how))
+        assert found.finding == "habit", found.phrase
+        assert found.phrase.endswith("cannot be distinguished)")
+        for words in (*found.by_size.values(), *found.by_subject.values()):
+            assert not words or words.endswith("cannot be distinguished)")
+
+
+def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:
+    def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
+        return one_hot(len(labels), 0, 1 / len(labels) + 0.005)
+
+    found = preference(scores_of(nearly_even, (4,), relabelled=False))
+    assert found.phrase == (
+        "falls back on A when unsure, but only by a trace (or the first position: cannot be distinguished)"
+    )
+
+
+@pytest.mark.parametrize("weaker", [0.8, 1.6])
+def test_a_weaker_second_label_is_that_label(weaker: float) -> None:
+    """Of few questions: neither a label between the two, nor a position."""
+    model = Planted(label=lambda n: at(0, 2.5)(n) + at(3, weaker)(n))
+    assert phrases(model, 40, seeds=20) == {"falls back on A or D when unsure": 20}
+
+
+def test_every_answer_the_same_label() -> None:
+    found = preference(scores_of(always(label_a), (4,), count=40))
+    assert found.phrase == "falls back on A when unsure"  # half of the questions are known
+    everywhere = read_scores(ask(make_questions(40, (4,)), always(label_a)))
+    assert preference(everywhere).phrase == "always answers A"
+    positions = read_scores(ask(make_questions(40, (4,)), always(last)))
+    assert preference(positions).phrase == "always answers the last position"

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
+from unslant.responses import Run
 from unslant.responses.table import Responses
 from unslant.store import Store
 from unslant.studies.audit.presented import audit_presentations
@@ -52,8 +53,7 @@ def study(model: StoredModel | TransformersModel, questions: int = len(QUESTIONS
         for presentation in audit_presentations(question, "auto", LABELS)
     ]
     responses = ask(model, asked, [Cloze(writer), Counterfactual(writer)])
-    spent = {name: getattr(model.cost, name) for name in ("tokens", "tokens_plain", "tokens_baqckv", "prompts")}
-    return Responses(responses.table, {"cost": spent | {"forwards": model.cost.forwards}})
+    return Responses(responses.table, Run(cost=replace(model.cost, seconds=0.0)))
 
 
 def run(

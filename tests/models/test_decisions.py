@@ -367,9 +367,8 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
         len(once) == len(asked(server)) - 8 == 18 * 6 + 6 * 24
     )  # 8 are asked again at the end; no labels rearranged, nothing without content
     assert found.metrics.preference.takes == ("the first position",)
-    assert "takes the first position when unsure (or the label that the server puts there: cannot be told apart)" in (
-        found.headline
-    )
+    named = "falls back on the first position when unsure"
+    assert f"{named} (or the label that the server puts there: cannot be distinguished)" in found.headline
     assert set(found.responses.table["elicitation"].to_pylist()) == {"decision"}
     assert not found.base_rates
     assert not found.metrics.means.label_mass.defined
@@ -379,7 +378,7 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
     notes = " ".join(found.page().notes)
     assert "whether a habit is about labels or places cannot be known" in notes
     assert "rounds" not in notes
-    assert "[options]\nred\ngreen\nblue" in found.meta["example_prompt"]
+    assert "[options]\nred\ngreen\nblue" in found.run.example_prompt
 
 
 def test_the_table_alone_says_the_same(questions, tmp_path):

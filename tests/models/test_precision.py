@@ -19,6 +19,7 @@ from unslant.models.hf import precision
 from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.output import float32_output
+from unslant.responses.run import Agreement
 
 HALF = [torch.bfloat16, torch.float16]
 
@@ -116,18 +117,18 @@ def test_a_sure_answer_is_not_above_0(zoo_model: ZooFolder, engine: str) -> None
 def test_agreement_with_float32_is_measured_on_the_run_and_told(zoo_model: ZooFolder, monkeypatch) -> None:
     model = half(zoo_model("llama", small=True))
     result = unslant.audit(model, QUESTIONS[:3], orders="cyclic")
-    told = result.responses.meta["half_precision"]
-    assert told["prompts"] == precision.PROMPTS
-    assert 0 <= told["argmax"] <= 1
-    assert 0 < told["mean"] < told["largest"] < 2
+    told = result.responses.run.half_precision
+    assert told.prompts == precision.PROMPTS
+    assert 0 <= told.argmax <= 1
+    assert 0 < told.mean < told.largest < 2
     encoded = model.sample
     exact = dict(PlainEngine(load(zoo_model("llama", small=True)).model, 1024).score(encoded, Cost()))
     found = dict(PlainEngine(model.model, 1024).score(encoded, Cost()))
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))
     # the copy in float32 has the weights as they were rounded, so it differs a little from the model as it was
-    assert told["mean"] == pytest.approx(apart.mean(), rel=0.9)
+    assert told.mean == pytest.approx(apart.mean(), rel=0.9)
     monkeypatch.setattr(precision, "_free_memory", lambda: 0)
-    assert facts_of(model)["half_precision"] is None
+    assert facts_of(model)["half_precision"] == Agreement()
     assert "half_precision" not in facts_of(load(zoo_model("llama", small=True)))
 
 
@@ -154,7 +155,7 @@ def test_scored_without_log_probabilities_says_why() -> None:
 
 @pytest.mark.parametrize("tree", [True, False])
 def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bool) -> None:
-    from unslant.debias.model_pass import run
+    from unslant.debiasing.model_pass import run
     from unslant.models.hf.parallel import Segment, last_logits
 
     model = half(zoo_model("gemma2", small=True))

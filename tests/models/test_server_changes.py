@@ -131,7 +131,7 @@ def test_an_alias_that_stays_the_same_and_a_name_left_out_are_fine(tmp_path: Pat
     with serving(behind) as server:
         model = served(server.url)
         assert len(list(model.score(prompts(30)))) == 30
-    assert {one["model"] for one in model.facts["answered_by"]} == {"m-2026-01"}  # type: ignore[attr-defined]
+    assert {one.model for one in model.facts["answered_by"]} == {"m-2026-01"}  # type: ignore[attr-defined]
 
 
 def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None
     with serving(behind) as server, Store(tmp_path / "s.sqlite3") as store:
         model = StoredModel(served(server.url), store)
         assert len(list(model.score(prompts(30)))) == 30
-        assert [(one["system_fingerprint"], one["replies"]) for one in model.facts["answered_by"]] == [  # type: ignore[attr-defined]
+        assert [(one.system_fingerprint, one.replies) for one in model.facts["answered_by"]] == [  # type: ignore[attr-defined]
             ("fp_1", 10),
             ("fp_2", 20),
         ]
@@ -231,11 +231,11 @@ def test_replies_of_another_model_end_the_run_and_those_before_are_kept(tmp_path
         server.requests.clear()
         again = command(*words, *store, "--json", tmp_path / "o.json")
         assert again.code == 0, again.err
-        told = json.loads((tmp_path / "o.json").read_text("utf-8"))["requests"]
-        (cost,) = told.values()
+        told = json.loads((tmp_path / "o.json").read_text("utf-8"))
+        (cost,) = told["requests"].values()
         assert cost["recalled"] == 9
-        assert [one["model"] for one in cost["answered_by"]] == ["m1"]
-        assert [one["system_fingerprint"] for one in cost["answered_by"]] == ["fp_1"]
+        (by,) = told["answered_by"]
+        assert (by["model"], by["system_fingerprint"]) == ("m1", "fp_1")
         names = itertools.repeat("m3")
         other = command(*words, *store, "--orders", "all")
         assert other.code == 2

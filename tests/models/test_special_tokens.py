@@ -15,6 +15,7 @@ from unslant.errors import InputError, ModelError
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
 from unslant.questions import QuestionSet
+from unslant.responses.run import SpecialTokens
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] | trim }}<|im_end|>\n{% endfor %}"
@@ -139,9 +140,9 @@ def test_a_result_says_which_questions_spell_special_tokens():
     model = load_model("fair")
     asked = [Question(f"q{i}", "Which?", ("a", ("b", "<|eos|> b")[i % 2]), frozenset({0})) for i in range(4)]
     result = audit(model, QuestionSet.of(asked), orders="given")
-    assert result.meta["special_tokens"] == {"read_as": "text", "questions": ["q1", "q3"]}
+    assert result.run.special_tokens == SpecialTokens(read_as="text", questions=("q1", "q3"))
     assert "Special tokens are spelled in 2 questions; read as text." in result.page().notes
-    assert "special_tokens" not in audit(model, QuestionSet.of(asked[::2]), orders="given").meta
+    assert audit(model, QuestionSet.of(asked[::2]), orders="given").run.special_tokens is None
 
 
 def test_a_tokenizer_larger_than_its_model_is_refused():

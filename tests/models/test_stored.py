@@ -26,6 +26,7 @@ from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.reference import reference_names, reference_path
 from unslant.store import Store, StoreError
+from unslant.store.repair import repair
 
 COUNTS = ("tokens", "tokens_plain", "tokens_baqckv", "prompts", "forwards")
 
@@ -306,9 +307,11 @@ def test_what_was_damaged_is_scored_again_and_nothing_else(zoo_model: ZooFolder,
         connection.execute("UPDATE scores SET checksum = checksum + 1 WHERE position IN (5, 6)")
     with pytest.raises(StoreError, match=r"2 of \d+ stored scores are damaged"):
         score(StoredModel(model, store), prompts)
-    assert store.repair().scores == 2
+    store.close()
+    assert repair(store.path).scores == 2
     asked = model.cost.prompts
-    after = score(StoredModel(model, store), prompts)
+    with Store(store.path) as repaired:
+        after = score(StoredModel(model, repaired), prompts)
     assert model.cost.prompts == asked + 2
     for i, (one, other) in enumerate(zip(before, after, strict=True)):
         if i in (5, 6):

@@ -15,6 +15,7 @@ from unslant.models.chat import Chat, ChatCost, Reply
 from unslant.models.stored_chat import StoredChat
 from unslant.prompts import Message, Prompt
 from unslant.store import Store, StoreError
+from unslant.store.repair import repair
 
 
 class Counting(FakeChat):
@@ -114,11 +115,11 @@ def test_a_damaged_reply_is_named_and_only_it_is_asked_for_again(path: Path) -> 
         told(StoredChat(Counting(), store, run), prompts("a", "b", "c"))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE replies SET reply = '{}' WHERE position = 1")
+    with Store(path) as store, pytest.raises(StoreError, match=r"one of the stored replies is damaged.*runs repair"):
+        told(StoredChat(Counting(), store, run), prompts("a", "b", "c"))
+    repaired = repair(path)
+    assert (repaired.scores, repaired.replies, repaired.runs) == (0, 1, (run,))
     with Store(path) as store:
-        with pytest.raises(StoreError, match=r"one of the stored replies is damaged.*runs repair"):
-            told(StoredChat(Counting(), store, run), prompts("a", "b", "c"))
-        repaired = store.repair()
-        assert (repaired.scores, repaired.replies, repaired.runs) == (0, 1, (run,))
         told(StoredChat(model := Counting(), store, run), prompts("a", "b", "c"))
         assert model.seen == ["b"]
         (found,) = store.runs.all()
@@ -139,15 +140,3 @@ def test_replies_go_with_their_model_or_their_last_run(path: Path) -> None:
         store.runs.clear()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM replies").fetchone() == (0,)
-
-
-def test_a_store_that_knew_no_replies_gets_them(path: Path) -> None:
-    Store(path).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE replies")
-        connection.execute("ALTER TABLE runs DROP COLUMN score")  # which came later still
-        connection.execute("PRAGMA user_version = 2")
-    with Store(path, read_only=True) as store:
-        assert store.runs.all() == []
-    with Store(path) as store:
-        assert told(StoredChat(Counting(), store), prompts("a")) == ["a, reply 1"]

@@ -146,7 +146,7 @@ def test_planted_preference_is_named_by_the_metrics_and_from_the_log(tmp_path):
     task = in_orders(coloured(samples(20), scorer=choice()), "cyclic")
     log, numbers, path = run(task, lambda text: f"ANSWER: {prefers_a(text)}", tmp_path)
     phrase = next(name for name in numbers if "unsure" in name)
-    assert phrase.startswith("takes A when unsure")
+    assert phrase.startswith("falls back on A when unsure")
     assert "pbm" not in numbers
     assert numbers == pytest.approx(
         {"mean_over_orders": 0.625, "stderr": math.sqrt(0.375**2 * 20 / 19 / 20), "consistency": 0.5, "unanswered": 0}
@@ -195,7 +195,7 @@ def test_pbm_is_of_the_top_log_probabilities(tmp_path):
     assert numbers["pbm"] == pytest.approx(expected, rel=1e-9)
     read = unslant.audit_log(path)
     assert read.metrics.means.pbm.value == pytest.approx(numbers["pbm"], rel=1e-9)
-    assert next(name for name in numbers if "unsure" in name) == read.metrics.preference.phrase
+    assert read.metrics.preference.phrase in numbers
     row = read.responses.rows()[0]
     assert row.logprobs is not None
     assert row.chosen == {row.contents[int(np.argmax(row.logprobs))]}

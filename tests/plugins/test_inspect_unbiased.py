@@ -48,7 +48,7 @@ def test_the_log_reads_as_a_result(result):
     assert found.model == "unbiasedrule/x"
     assert found.metrics.replies["ours"].readable.value == 1.0
     assert found.metrics.replies["vanilla"].readable.value == 1.0
-    assert found.counts["drawn"]
+    assert found.run.counts.drawn
     assert len(found.responses) == len(log.samples)
     unread = [row for row in found.responses.rows() if row.status != "ok"]
     assert unread

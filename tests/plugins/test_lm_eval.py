@@ -233,7 +233,7 @@ def test_mixed_labels_are_recorded_by_place(both: Callable[[str], Both]) -> None
 def test_all_orders_cost_little_more_than_lm_evals_one(folder: Path) -> None:
     result = audit_tasks(MODEL, "own_fewshot", include_path=TASKS)
     one = result.cost.tokens_ordinary
-    assert result.meta["lm_eval"]["orders"] == 24
+    assert result.run.lm_eval.orders == 24
     assert result.cost.tokens < 5 * one
     assert result.cost.tokens_plain >= 24 * one > 0
     assert f"({result.cost.ordinary_runs:.3g} ordinary runs: " in result.summary(details=True)
@@ -244,7 +244,7 @@ def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     _write(tmp_path / "four.jsonl", [_plain(q) for q in _of_four(24)])
     monkeypatch.chdir(tmp_path)
     result = audit_tasks(MODEL, "own_letters", include_path=TASKS)
-    assert "takes A when unsure" in result.headline
+    assert "falls back on A when unsure" in result.headline
 
 
 @pytest.mark.slow

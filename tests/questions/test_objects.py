@@ -154,7 +154,7 @@ def test_an_audit_of_a_data_frame_is_that_of_the_file(tmp_path: Path) -> None:
         found = unslant.audit(model, KINDS[kind](rows), shots_from=KINDS[kind](rows), **how)
         assert found.responses.table.equals(of_file.responses.table)
         assert found.metrics.to_dict() == of_file.metrics.to_dict()
-        assert found.meta["questions_digest"] == of_file.meta["questions_digest"]
+        assert found.run.questions_digest == of_file.run.questions_digest
 
 
 @pytest.mark.parametrize("study", ["base_rate", "unbiased", "debias"])
@@ -309,8 +309,8 @@ def test_the_report_tells_how_answers_were_read(answers: list[Any], how: str) ->
 def test_a_small_file_that_never_says_0_is_noted() -> None:
     rows = [row | {"answer": 1 + row["answer"] % 2} for row in BASE_1 * 2]
     rows = [row | {"id": str(i)} for i, row in enumerate(rows)]
-    assert "--answer-base 1" in unslant.load_questions(rows).report.notes[0]
-    assert unslant.load_questions(rows, answer_base=0).report.notes == ()
+    assert "--answer-base 1" in unslant.load_questions(rows).report.doubts[0]
+    assert unslant.load_questions(rows, answer_base=0).report.doubts == ()
 
 
 # --- facts as context ------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from filelock import FileLock
@@ -24,12 +23,13 @@ from tests.studies.test_base_rate import _prefers_a
 from tests.studies.test_debias import KNOWN, OTHER, leaning
 from tests.studies.test_instruction_boundary_metrics import row
 from training.world import question_sets
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes
-from unslant.responses import Responses
+from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
+from unslant.responses.provenance import Provenance
 from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.audit.comparison import AuditComparison
 from unslant.studies.audit.result import AuditResult, result_of
@@ -56,10 +56,9 @@ from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
 
 
-def _meta(study: str, *models: str) -> dict[str, Any]:
-    """What a run writes down about itself."""
-    made = provenance([model_block(name) for name in models], (), {"seed": 0})
-    return {"study": study, "model": ", ".join(models), "seed": 0, "provenance": made}
+def _run(study: str, *models: str) -> Run:
+    made = Provenance.model_validate(provenance([model_block(name) for name in models], (), {"seed": 0}))
+    return Run(study=study, model=", ".join(models), settings={"seed": 0}, provenance=made)
 
 
 @cache
@@ -128,7 +127,7 @@ def _unbiased(name: str) -> UnbiasedResult:
 
 def _compared_unbiased() -> UnbiasedComparison:
     ranking = {"knows": 90.0, "remembers": 55.0, "third": 10.0}
-    third = dataclasses.replace(_unbiased("remembers"), meta={**_unbiased("remembers").meta, "model": "third"})
+    third = _unbiased("remembers").renamed("third")
     return compare_models([_unbiased("knows"), _unbiased("remembers"), third], ranking)
 
 
@@ -159,7 +158,7 @@ def _boundary(name: str = "words", seed: int = 1) -> BoundaryStudy:
             chosen = truth if rng.random() < 0.6 else {int(rng.integers(3))}
             status = ("ok", "ok", "ok", "unparsed", "refused", "error")[int(rng.integers(6))]
             rows.append(row(i, truth, chosen, setting, status, verdict=judging))
-    return boundary_of(Responses.from_rows(rows, _meta("instruction-boundary", name)))
+    return boundary_of(Responses.from_rows(rows, _run("instruction-boundary", name)))
 
 
 @cache
@@ -172,7 +171,7 @@ def _probed() -> ProbeResult:
     ids = tuple(f"q{i}" for i in range(60))
     table = ScoreTable(("ann", "bob", "cid"), ids, subjects, original, rephrased, boat)
     accuracy = {name: {f"s{i}": 0.1 * i + 0.05 * j for i in range(5)} for j, name in enumerate(table.models)}
-    return probe_of(table, accuracy, (0.0, 0.5, 1.0), 0, _meta("probe", *table.models))
+    return probe_of(table, accuracy, (0.0, 0.5, 1.0), 0, _run("probe", *table.models))
 
 
 def _annotated() -> AnnotationAgreement:
@@ -182,7 +181,7 @@ def _annotated() -> AnnotationAgreement:
 
 def _trained() -> TrainingLog:
     epochs = tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.02, 3.0 - i) for i in range(3))
-    return TrainingLog("adapter", epochs, _meta("training", "adapter"))
+    return TrainingLog("adapter", epochs, _run("training", "adapter"))
 
 
 RESULTS: dict[str, Callable[[], Describes]] = {

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from unslant import Question
+from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Responses, text_ranks
 from unslant.studies.audit.result import AuditResult, result_of
 
@@ -79,10 +80,5 @@ def synthetic_audit(
         }
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
-    meta = {
-        "study": "audit",
-        "model": model,
-        "questions": f"{size:,} made questions",
-        "settings": {"orders": "all", "seed": 0},
-    }
-    return result_of(Responses(pa.concat_tables(tables), meta, tuple(questions)))
+    run = Run(model=model, questions=f"{size:,} made questions", settings={"orders": "all", "seed": 0})
+    return result_of(Responses(pa.concat_tables(tables), run, tuple(questions)))

@@ -20,7 +20,7 @@ from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.test_audit import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions
@@ -28,6 +28,7 @@ from unslant.reports.browser import LEVELS
 from unslant.reports.panels import Chart, Column, Page, Panel, Table
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
+from unslant.responses import Run
 from unslant.store import Store
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.comparison import AuditComparison, side_by_side
@@ -221,8 +222,8 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     drawn = json.dumps(specification(nvr.draw(PAPER), PAPER))
     assert f'"value": {mixed.nvr.accuracy[1].value}' in drawn
     text = "".join(parsed(page_of(mixed, folder=tmp_path)).text)
-    assert mixed.meta["example_prompt"].startswith("Question: Which is number 0?")
-    assert mixed.meta["example_prompt"] in text
+    assert mixed.run.example_prompt.startswith("Question: Which is number 0?")
+    assert mixed.run.example_prompt in text
 
 
 def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:
@@ -380,7 +381,7 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(
 
 
 def test_responses_of_a_study_without_a_reader_are_refused(result: AuditResult, tmp_path: Path) -> None:
-    foreign = replace(result.responses, meta={"study": "tea leaves"})
+    foreign = replace(result.responses, run=Run(study="tea leaves"))
     foreign.to_parquet(tmp_path / "x.parquet")
     done = unslant("report", tmp_path / "x.parquet", "--out", tmp_path / "r.html")
     assert done.code == 2

@@ -39,21 +39,22 @@ def summary(data: Path, files: list[str]) -> dict[str, Any]:
 
 def one(result: AuditResult) -> dict[str, Any]:
     rows = result.responses.rows()
-    logged: Any = result.responses.meta["logged"]
+    logged = result.responses.run.logged
+    assert logged is not None
     accuracy = result.metrics.means.accuracy
     return {
-        "model": result.responses.meta["model"],
+        "model": result.responses.run.model,
         "rows": len(rows),
         "questions": len({row.question_id for row in rows}),
-        "orders": logged["orders"],
+        "orders": logged.orders,
         "kinds": dict(sorted(Counter(row.kind for row in rows).items())),
         "statuses": dict(sorted(Counter(row.status for row in rows).items())),
         "labels": sorted({"".join(row.labels) for row in rows}),
         "repeats": max(row.repeat for row in rows),
         "scored": sum(row.logprobs is not None for row in rows),
         "bounds": sum(len(row.bounds) for row in rows),
-        "scores": logged["scores"],
-        "dropped": logged["dropped"],
+        "scores": logged.scores,
+        "dropped": logged.dropped,
         "accuracy": round(accuracy.value, 6) if accuracy.defined else None,
         "headline": result.headline,
     }

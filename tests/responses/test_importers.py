@@ -103,14 +103,17 @@ def test_inspect_in_several_orders(logs: Path) -> None:
     names = ("order_as_listed.eval", "shuffle_choices_1.eval", "shuffle_choices_2.eval")
     result = audit(*(logs / "inspect" / name for name in names))
     assert result.metrics.counts.questions == 24
-    assert sum(result.responses.meta["logged"]["orders"].values()) == 24  # type: ignore[index,attr-defined]
+    assert sum(result.responses.run.logged.orders.values()) == 24
     # the label scores of the stub are 0.7 at A and 0.1 elsewhere where it does not know
     unsure = [row for row in result.responses.rows() if row.logprobs is not None and row.logprobs[0] > -1]
     assert all(row.logprobs == pytest.approx(np.log([0.7, 0.1, 0.1, 0.1])) for row in unsure)
     assert result.metrics.means.pbm.value == pytest.approx(pbm(result), abs=1e-12)
     assert result.metrics.means.pbm.value == pytest.approx(0.0178947, abs=1e-6)
     assert result.metrics.means.consistency.value == pytest.approx(12 / 19)
-    assert result.metrics.preference.phrase == "takes A when unsure (or the first position: cannot be told apart)"
+    assert (
+        result.metrics.preference.phrase
+        == "falls back on A when unsure (or the first position: cannot be distinguished)"
+    )
     assert result.metrics.order_labels[0].predicted.value > 0.45
     assert {q.id for q in result.responses.questions} == {row.question_id for row in result.responses.rows()}
     # a question's options are the same in every order, by text

@@ -78,7 +78,7 @@ def test_options_in_the_contexts(tmp_path: Path) -> None:
     (found,) = load_logs([path])
     assert right(found.rows()) == [(1,), (1,)]
     assert found.questions[0].options == ("Sarah", "Maria")
-    assert found.meta["logged"]["scores"] == "texts"  # type: ignore[index]
+    assert found.run.logged.scores == "texts"
     unknown = write(tmp_path / "samples_x.jsonl", [lm_eval(doc, requests, [-3, -2], after)])
     with pytest.raises(InputError, match=r"line 1.*which is right is not logged"):
         load_logs([unknown])
@@ -106,7 +106,7 @@ def test_bracketed_labels_and_words_that_are_short(tmp_path: Path) -> None:
     line = lm_eval({"question": "Is it?"}, [("Is it?", " no"), ("Is it?", " yes")], [-1, -2], 1)
     (found,) = load_logs([write(tmp_path / "samples_boolq.jsonl", [line])])
     assert (found.rows()[0].labels, found.questions[0].options) == (("A", "B"), ("no", "yes"))
-    assert found.meta["logged"]["scores"] == "texts"  # type: ignore[index]
+    assert found.run.logged.scores == "texts"
 
 
 def test_several_right_options(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_leaderboard_samples_as_they_are(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps([line]))
     (found,) = load_logs([path])
-    assert (found.meta["model"], found.meta["questions"]) == ("org/name", "leaderboard_mmlu_pro")
+    assert (found.run.model, found.run.questions) == ("org/name", "leaderboard_mmlu_pro")
     assert [row.question_id for row in found.rows()] == ["7"]
     assert right(found.rows()) == [(2,)]
     assert found.rows()[0].chosen == {2}
@@ -147,12 +147,12 @@ def test_results_beside_the_samples(shared_data: Path, tmp_path: Path) -> None:
     path.write_text((source / "samples_letter.jsonl").read_text())
     result = audit_logs(path)
     assert isinstance(result, AuditResult)
-    assert (result.name, result.meta["settings"]["worked examples"]) == ("prefers-a", "0")
+    assert (result.name, result.run.settings["worked examples"]) == ("prefers-a", "0")
     notes = result.page().notes
     assert any("A chat template was applied (sha c0ffee" in note for note in notes)
     assert "Not used: 18 (documents that the results count and the file lacks)." in notes
     # files without a time belong together if documents and accuracy do: the model fair has the same documents
-    assert [load_logs([source / f"samples_letter_24{name}.jsonl"])[0].meta["model"] for name in ("", "_fair")] == [
+    assert [load_logs([source / f"samples_letter_24{name}.jsonl"])[0].run.model for name in ("", "_fair")] == [
         "prefers-a", "samples_letter_24_fair"
     ]  # fmt: skip
 
@@ -221,7 +221,7 @@ def test_letters_and_texts_of_one_model_are_compared(shared_data: Path, tmp_path
         paths.append(folder / f"samples_{task}_{TIME}.jsonl")
         paths[-1].write_text((shared_data / "logs" / "lm_eval" / f"samples_{task}.jsonl").read_text())
     found = load_logs(paths)
-    assert [table.meta["logged"]["scores"] for table in found] == ["labels", "texts"]  # type: ignore[index]
+    assert [table.run.logged.scores for table in found] == ["labels", "texts"]
     assert len(audit_logs(paths).runs) == 2  # type: ignore[union-attr]
 
 
@@ -241,9 +241,9 @@ def test_details_of_the_first_leaderboard(tmp_path: Path, letters_listed: bool) 
     time = "2023-08-01T10:00:00.0"
     path = tmp_path / "details_org__name" / time / f"details_harness|arc:challenge|25_{time}.parquet"
     (found,) = load_logs([write(path, made)])
-    assert (found.meta["model"], found.meta["questions"]) == ("org/name", "arc:challenge")
-    assert found.meta["settings"] == {"worked examples": "25"}
-    assert found.meta["logged"]["scores"] == ("labels" if letters_listed else "texts")  # type: ignore[index]
+    assert (found.run.model, found.run.questions) == ("org/name", "arc:challenge")
+    assert found.run.settings == {"worked examples": "25"}
+    assert found.run.logged.scores == ("labels" if letters_listed else "texts")
     assert right(found.rows()) == [(1,), (0,)]
     assert [row.chosen for row in found.rows()] == [{1}, {1}]
     assert [(q.stem, q.options) for q in found.questions] == [(q, o) for _, q, o, _ in QUESTIONS]
@@ -256,7 +256,7 @@ def test_older_names_and_the_model_of_a_folder(shared_data: Path, tmp_path: Path
     path.parent.mkdir(parents=True)
     pq.write_table(table, path)
     (found,), (sample,) = load_logs([path]), load_logs([shared_data / "logs" / "lighteval" / "details_letter.parquet"])
-    assert (found.meta["model"], sample.meta["model"]) == ("org/name", "prefers-a")
+    assert (found.run.model, sample.run.model) == ("org/name", "prefers-a")
     assert found.table.drop_columns("source").equals(sample.table.drop_columns("source"))
 
 
@@ -385,8 +385,8 @@ def test_helm_option_by_option(tmp_path: Path) -> None:
     (found,) = load_logs([path])
     (row,) = found.rows()
     assert row.logprobs == pytest.approx([-2, -3])
-    assert (row.answers, found.meta["logged"]["scores"]) == ({0}, "texts")  # type: ignore[index]
-    assert found.meta["logged"]["dropped"] == {"scores without the question (calibrated)": 2}  # type: ignore[index]
+    assert (row.answers, found.run.logged.scores) == ({0}, "texts")
+    assert found.run.logged.dropped == {"scores without the question (calibrated)": 2}
 
 
 # --- a table of one's own
@@ -411,7 +411,7 @@ def test_labels_in_a_sequence_of_their_own_are_not_used(tmp_path: Path) -> None:
 
 # --- planted truth
 
-EITHER = "takes A when unsure (or the first position: cannot be told apart)"
+EITHER = "falls back on A when unsure (or the first position: cannot be distinguished)"
 
 
 @pytest.fixture(scope="module")
@@ -471,7 +471,7 @@ def as_table(question: Any, row: Response) -> dict:
     [
         ("samples_t_{}.jsonl", as_lm_eval, {"order"}, EITHER),
         ("details_t_{}.parquet", as_lighteval, {"order"}, EITHER),
-        ("own_{}.jsonl", as_table, {"order", "labels-reversed", "labels-shifted"}, "takes A when unsure"),
+        ("own_{}.jsonl", as_table, {"order", "labels-reversed", "labels-shifted"}, "falls back on A when unsure"),
     ],
 )  # fmt: skip
 def test_prefers_a_is_named(

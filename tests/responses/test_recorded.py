@@ -48,8 +48,8 @@ def _file(folder: Path, text: str, name: str = "scores.csv") -> Path:
 
 def test_wide_rows_become_responses(tmp_path: Path) -> None:
     found = load_recorded(_file(tmp_path, WIDE))
-    assert found.meta["model"] == "M"
-    assert found.meta["source"] == "MMLU"
+    assert found.run.model == "M"
+    assert found.run.source == "MMLU"
     rows = found.rows()
     assert [(r.question_id, r.kind, r.item, r.elicitation) for r in rows] == [
         ("x/0", "given", "", "counterfactual"),
@@ -90,7 +90,7 @@ def test_what_unslant_wrote_is_read_as_it_is(tmp_path: Path) -> None:
     again = load_recorded(tmp_path / "own.parquet")
     assert isinstance(again, Responses)
     assert again.table.equals(found.table)
-    assert again.meta == found.meta
+    assert again.run == found.run
 
 
 def test_columns_can_be_mapped(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_one_model_of_several_is_chosen(tmp_path: Path) -> None:
     path = _file(tmp_path, "id,model,lp_A,lp_B,gold\nq,M,-1,-2,A\nq,N,-1,-2,A\n")
     with pytest.raises(InputError, match="several models: 'M', 'N'"):
         load_recorded(path)
-    assert load_recorded(path, model="N").meta["model"] == "N"
+    assert load_recorded(path, model="N").run.model == "N"
     with pytest.raises(InputError, match="no lines of model 'O'"):
         load_recorded(path, model="O")
 

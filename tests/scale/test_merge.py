@@ -20,6 +20,8 @@ from unslant.models.base import Cost, Scored
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
 from unslant.responses import Responses
+from unslant.responses.cost import ChatCost
+from unslant.responses.run import Agreement, SpecialTokens
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
@@ -178,7 +180,7 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
     paths = [score("1/2"), score("2/2")]
     for path, own in zip(paths, ({}, changed), strict=True):
         found = Responses.from_parquet(path)
-        replace(found, meta={**found.meta, "identity": IDENTITY | own}).to_parquet(path)
+        replace(found, run=replace(found.run, identity=IDENTITY | own)).to_parquet(path)
     if unlike:
         assert refused(tmp_path, *paths).endswith(f"they are of different models ({unlike})")
     else:
@@ -232,28 +234,68 @@ def test_no_shard_is_written_over(tmp_path: Path, score: Score) -> None:
 def test_costs_are_summed_and_facts_joined(tmp_path: Path, score: Score) -> None:
     facts: list[dict[str, Any]] = [
         {
-            "special_tokens": {"read_as": "text", "questions": ["q1"]},
-            "half_precision": {"prompts": 16, "argmax": 1.0, "mean": 0.01, "largest": 0.1},
-            "requests": {"judge": {"requests": 3, "failed": 1, "error": "busy"}},
+            "special_tokens": SpecialTokens(read_as="text", questions=("q1",)),
+            "half_precision": Agreement(prompts=16, argmax=1.0, mean=0.01, largest=0.1),
+            "requests": {"judge": ChatCost(requests=3, failed=1, error="busy")},
         },
-        {"half_precision": {"prompts": 8, "argmax": 0.25, "mean": 0.04, "largest": 0.3}, "offline": True},
-        {"special_tokens": {"read_as": "text", "questions": ["q0", "q1"]}, "requests": {"judge": {"requests": 4}}},
+        {"half_precision": Agreement(prompts=8, argmax=0.25, mean=0.04, largest=0.3), "offline": True},
+        {
+            "special_tokens": SpecialTokens(read_as="text", questions=("q0", "q1")),
+            "requests": {"judge": ChatCost(requests=4)},
+        },
     ]
     paths = [score(f"{i}/3") for i in (1, 2, 3)]
     prompts = 0
     for path, more in zip(paths, facts, strict=True):
         found = Responses.from_parquet(path)
-        block: Any = found.meta["provenance"]
-        more["provenance"] = block | {"platform": f"on {path.stem}", "date": f"2026-01-0{path.stem[1]}"}
-        replace(found, meta={**found.meta, **more}).to_parquet(path)
-        prompts += found.meta["cost"]["prompts"]  # type: ignore[index]
+        made = {"platform": f"on {path.stem}", "date": f"2026-01-0{path.stem[1]}"}
+        more["provenance"] = found.run.provenance.model_copy(update=made)
+        replace(found, run=replace(found.run, **more)).to_parquet(path)
+        prompts += found.run.cost.prompts
     merge(tmp_path / "m.parquet", paths)
-    meta: Any = Responses.from_parquet(tmp_path / "m.parquet").meta
-    assert meta["cost"]["prompts"] == prompts
-    assert meta["special_tokens"] == {"read_as": "text", "questions": ["q0", "q1"]}
-    assert meta["half_precision"] == {"prompts": 24, "argmax": 0.75, "mean": pytest.approx(0.02), "largest": 0.3}
-    assert meta["requests"] == {"judge": {"requests": 7, "failed": 1, "error": "busy"}}
-    assert meta["offline"] is True
-    assert meta["provenance"]["platform"] == "on s1of3; on s2of3; on s3of3"
-    assert meta["provenance"]["date"] == "2026-01-03"
-    assert "shard" not in meta
+    run = Responses.from_parquet(tmp_path / "m.parquet").run
+    assert run.cost.prompts == prompts
+    assert run.special_tokens == SpecialTokens(read_as="text", questions=("q0", "q1"))
+    assert run.half_precision is not None
+    assert run.half_precision.mean == pytest.approx(0.02)
+    assert replace(run.half_precision, mean=0.0) == Agreement(prompts=24, argmax=0.75, largest=0.3)
+    assert run.requests == {"judge": ChatCost(requests=7, failed=1, error="busy")}
+    assert run.offline
+    assert run.provenance.platform == "on s1of3; on s2of3; on s3of3"
+    assert run.provenance.date == "2026-01-03"
+    assert run.shard is None
+
+
+def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> None:
+    """As one run; and one wrong file among 64 is named, with nothing written."""
+    questions = [replace(q, id=f"{q.id}-{i}") for i in range(6) for q in QUESTIONS]
+
+    def part(index: int, name: str = "", model: str = "rule", of: Sequence[Any] = questions, **settings: Any) -> Path:
+        path = tmp_path / f"{name or index}.parquet"
+        shards = ShardOptions(shard=f"{index}/64")
+        audit_responses(rule_model(model), of, shards=shards, **({"orders": "2"} | settings)).to_parquet(path)
+        return path
+
+    paths = [part(i) for i in range(1, 65)]
+    random.Random(1).shuffle(paths)
+    merge(tmp_path / "merged.parquet", paths)
+    audit_responses(rule_model(), questions, orders="2").to_parquet(tmp_path / "whole.parquet")
+    merged, whole = (Responses.from_parquet(tmp_path / f"{name}.parquet") for name in ("merged", "whole"))
+    assert merged.table.equals(whole.table)
+    own = int(paths[5].stem)
+    turned = [replace(q, answers=frozenset({(min(q.answers) + 1) % len(q.options)})) for q in questions]
+    shutil.copy(paths[0], tmp_path / "copy.parquet")
+    wrong = {
+        "do not belong together: their settings": part(own, "seed", seed=7),
+        "do not belong together: their questions": part(own, "answers", of=turned),
+        "different models": part(own, "model", model="foreign"),
+        "are both shard": tmp_path / "copy.parquet",
+        "is no shard": tmp_path / "whole.parquet",
+    }
+    for reason, file in wrong.items():
+        with pytest.raises(InputError, match=reason) as error:
+            merge(tmp_path / "wrong.parquet", [*paths[:5], file, *paths[6:]])
+        assert file.name in str(error.value)
+    with pytest.raises(InputError, match=rf"1 of 64 shards missing: {own};"):
+        merge(tmp_path / "wrong.parquet", [*paths[:5], *paths[6:]])
+    assert not (tmp_path / "wrong.parquet").exists()

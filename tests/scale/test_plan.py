@@ -27,9 +27,9 @@ def plan_of(
     shard: str = "1/3", questions: object = QUESTIONS, model: RuleModel | None = None, **settings: object
 ) -> Plan:
     found = audit_responses(model or rule_model(), questions, shards=ShardOptions(shard=shard), **settings)
-    header = found.meta["shard"]
-    assert isinstance(header, dict)
-    return Plan.read(header["plan"], header["digest"], "here")
+    header = found.run.shard
+    assert header is not None
+    return Plan.read(header.plan, header.digest, "here")
 
 
 def test_every_shard_has_the_same_plan() -> None:

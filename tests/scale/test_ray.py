@@ -54,7 +54,7 @@ def test_two_actors_give_the_table_of_one_process() -> None:
     for name in ("prompts", "tokens_plain", "tokens_baqckv"):
         assert getattr(alone.cost, name) == getattr(spread.cost, name), name
     assert alone.cost.tokens <= spread.cost.tokens < 1.1 * alone.cost.tokens
-    assert alone.meta["model"] == spread.meta["model"]
+    assert alone.run.model == spread.run.model
 
 
 @pytest.mark.usefixtures("ray")

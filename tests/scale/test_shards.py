@@ -92,4 +92,4 @@ def test_a_shard_says_that_it_is_one() -> None:
     found = audit_responses(rule_model(), QUESTIONS, shards=ShardOptions(shard="2/3"))
     assert "(shard 2 of 3 only)" in result_of(found).headline
     assert {question.id for question in found.questions} == set(found.table["question_id"].to_pylist())
-    assert replace(found).meta["questions_digest"] == audit(rule_model(), QUESTIONS).meta["questions_digest"]
+    assert replace(found).run.questions_digest == audit(rule_model(), QUESTIONS).run.questions_digest

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -13,11 +11,12 @@ import numpy as np
 import pytest
 
 from tests.fakes import RuleModel
-from unslant.errors import InputError, ModelError, UnslantError
+from unslant.errors import InputError, ModelError
 from unslant.models.base import Scored
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.store import Kept, Store, StoreError
+from unslant.store.repair import Repaired, repair
 
 PROMPTS = [Prompt(f"Question: {i}?\nA. x\nB. y\nAnswer:", (" A", " B"), group=str(i)) for i in range(30)]
 
@@ -72,15 +71,14 @@ def test_a_damaged_score_is_named_dropped_and_scored_again_alone(filled: tuple[P
     execute(path, "UPDATE scores SET prompt = (SELECT prompt FROM scores WHERE position = 4) WHERE position = 9")
     with pytest.raises(StoreError, match=rf"3 of 30 stored scores are damaged.*unslant runs repair --store {path}"):
         recall(path)
+    found = repair(path)
+    assert (found.scores, found.calls, found.runs) == (3, 0, (run,))
     with Store(path) as store:
-        found = store.repair()
-        assert (found.scores, found.calls, found.runs) == (3, 0, (run,))
         assert store.runs.get(run).done == 27
     again, model = recall(path)
     assert_true(again)
     assert [prompt.group for prompt in model.seen] == ["7", "8", "9"]
-    with Store(path) as store:
-        assert store.repair().scores == 0
+    assert repair(path) == Repaired()
 
 
 def test_a_damaged_score_that_another_call_would_take_over(filled: tuple[Path, str]) -> None:
@@ -105,8 +103,8 @@ def test_a_damaged_record_of_a_call(filled: tuple[Path, str], column: str) -> No
     if column != "key":  # not found under another key, so begun anew
         with pytest.raises(StoreError, match=r"the record of a call is damaged.*runs repair"):
             recall(path)
+    assert repair(path).calls == 1
     with Store(path) as store:
-        assert store.repair().calls == 1
         assert store.runs.get(run).status == "done"
     found, model = recall(path)
     assert_true(found)
@@ -115,7 +113,7 @@ def test_a_damaged_record_of_a_call(filled: tuple[Path, str], column: str) -> No
 
 def test_damaged_responses_are_made_again_from_the_scores(filled: tuple[Path, str]) -> None:
     path, run = filled
-    execute(path, "UPDATE runs SET responses = CAST('PAR1 the r3sponses PAR1' AS BLOB)")
+    execute(path, "UPDATE responses SET parquet = CAST('PAR1 the r3sponses PAR1' AS BLOB)")
     with Store(path) as store, pytest.raises(StoreError, match=f"damaged.*unslant runs resume {run}"):
         store.runs.responses(store.runs.get(run))
 
@@ -125,40 +123,7 @@ def test_a_damaged_command_is_not_run_again(filled: tuple[Path, str]) -> None:
     execute(path, """UPDATE runs SET command = '["audit", "m", "--seed", "1"]'""")
     with Store(path) as store:
         found = store.runs.get(run)
-    assert (found.status, found.command, found.message) == ("damaged", (), f"unslant runs delete {run}")
-
-
-def test_damage_anywhere_in_the_file_never_changes_a_number(filled: tuple[Path, str], tmp_path: Path) -> None:
-    path, _ = filled
-    whole = path.read_bytes()
-    copy = tmp_path / "copy.sqlite3"
-    rng = random.Random(5)
-    outcomes = {"whole": 0, "refused": 0, "asked anew": 0}
-    for attempt in range(150):
-        data = bytearray(whole)
-        for _ in range(1 + attempt % 4):
-            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        copy.write_bytes(data)
-        for leftover in (f"{copy}-wal", f"{copy}-shm"):
-            Path(leftover).unlink(missing_ok=True)
-        try:
-            found, model = recall(copy)
-            assert_true(found)
-            outcomes["asked anew" if model.seen else "whole"] += 1
-            with Store(copy, read_only=True) as store:
-                for run in store.runs.all():
-                    if run.status == "done":
-                        assert store.runs.responses(run) == b"PAR1 the responses PAR1"
-        except UnslantError:
-            outcomes["refused"] += 1
-        copy.write_bytes(data)
-        try:
-            with Store(copy) as store:
-                store.repair()
-            assert_true(recall(copy)[0])
-        except UnslantError:  # beyond its rows
-            pass
-    assert min(outcomes["whole"], outcomes["refused"]) > 0, outcomes
+    assert (found.status, found.command, found.message) == ("damaged", (), "unslant runs repair")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-5])
@@ -216,62 +181,6 @@ class TestResponsesBelongToWhatTheyWereMadeOf:
                 store.runs.responses(store.runs.get(run))
             self.start(store, tmp_path, RuleModel(rule))
             assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
-
-
-VERSION_1 = """
-CREATE TABLE passes (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, identity TEXT NOT NULL, total INTEGER NOT NULL,
-    done INTEGER NOT NULL, planned BLOB, cost TEXT NOT NULL);
-CREATE TABLE scores (pass INTEGER NOT NULL, position INTEGER NOT NULL, prompt BLOB NOT NULL, logprobs BLOB NOT NULL,
-    PRIMARY KEY (pass, position)) WITHOUT ROWID;
-CREATE INDEX scores_by_prompt ON scores (prompt);
-CREATE TABLE states (pass INTEGER NOT NULL, stretch TEXT NOT NULL, step INTEGER NOT NULL, state BLOB NOT NULL,
-    PRIMARY KEY (pass, stretch));
-CREATE TABLE runs (id TEXT PRIMARY KEY, command TEXT NOT NULL, folder TEXT NOT NULL, model TEXT NOT NULL,
-    questions TEXT NOT NULL, questions_digest TEXT NOT NULL, status TEXT NOT NULL, message TEXT NOT NULL,
-    host TEXT NOT NULL, process INTEGER NOT NULL, started REAL NOT NULL, updated REAL NOT NULL, responses BLOB);
-CREATE TABLE run_passes (run TEXT NOT NULL, pass INTEGER NOT NULL, current INTEGER NOT NULL,
-    PRIMARY KEY (run, pass)) WITHOUT ROWID;
-PRAGMA user_version = 1;
-"""
-
-
-def test_a_store_of_the_first_version_is_taken_over_without_its_scores(
-    filled: tuple[Path, str], tmp_path: Path
-) -> None:
-    path, run = filled
-    old = tmp_path / "old.sqlite3"
-    with closing(sqlite3.connect(old)) as connection, connection:
-        connection.executescript(VERSION_1)
-        connection.execute("ATTACH ? AS new", (str(path),))
-        for table in ("passes", "scores", "states", "runs", "run_passes"):
-            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-    old.chmod(0o644)
-    shutil.copy(old, tmp_path / "looked at")
-    with Store(tmp_path / "looked at", read_only=True) as store:
-        assert [found.status for found in store.runs.all()] == ["done"]
-    with Store(old) as store:
-        assert store.runs.get(run).total == 30
-        assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
-    assert old.stat().st_mode & 0o777 == 0o600
-    found, model = recall(old)
-    assert_true(found)
-    assert len(model.seen) == 30
-    found, model = recall(old)
-    assert_true(found)
-    assert model.seen == []
-
-
-def test_a_store_of_the_third_version_is_taken_over_with_its_scores(filled: tuple[Path, str]) -> None:
-    path, run = filled
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript("ALTER TABLE runs DROP COLUMN score; PRAGMA user_version = 3")
-    with Store(path) as store:
-        store.runs.note_score(run, "0.500 accuracy")
-        assert store.runs.get(run).score == "0.500 accuracy"
-    found, model = recall(path)
-    assert_true(found)
-    assert model.seen == []
 
 
 def test_the_file_is_for_its_owner_alone(filled: tuple[Path, str]) -> None:

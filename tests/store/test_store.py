@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import unslant.store.runs
+from tests.stores import vouch_for_runs
 from unslant import InputError
 from unslant.store import Kept, Store, StoreError, default_path
 from unslant.store.runs import LEASE
@@ -201,6 +202,7 @@ def test_a_run_that_nothing_is_heard_of_was_interrupted(store: Store, tmp_path: 
             connection.execute(
                 "UPDATE runs SET host = ?, process = ?, updated = ?", (host, 2**22 + 1, time.time() - seconds)
             )
+            vouch_for_runs(connection)
         assert store.runs.get(run).status == status
         assert store.runs.get(run).where == f"process {2**22 + 1} on {host}"
 
@@ -212,6 +214,7 @@ def test_a_run_at_work_gives_signs_of_life_and_no_more_once_it_has_ended(
     run = store.runs.start(["audit"], tmp_path, "m")
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE runs SET updated = 0")
+        vouch_for_runs(connection)
     assert store.runs.get(run).status == "interrupted"
     stop = store.runs.keep_alive(run)
     while not store.runs.get(run).updated:

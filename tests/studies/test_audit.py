@@ -63,7 +63,7 @@ def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
 
 def test_preference_for_a_label_is_named_and_measured() -> None:
     result = audit(when_unsure({"A": 6.0}), QUESTIONS)
-    assert "takes A when unsure" in result.headline
+    assert "falls back on A when unsure" in result.headline
     assert result.metrics.means.robust_accuracy.value == pytest.approx(0.5)
     assert result.metrics.preference.takes == ("A",)
     assert result.metrics.means.consistency.value == pytest.approx(0.5)
@@ -71,7 +71,7 @@ def test_preference_for_a_label_is_named_and_measured() -> None:
 
 def test_preference_for_the_last_position_is_named() -> None:
     result = audit(when_unsure({"last": 6.0}), QUESTIONS)
-    assert "takes the last position when unsure" in result.headline
+    assert "falls back on the last position when unsure" in result.headline
 
 
 def test_a_model_without_preference_gets_none() -> None:
@@ -159,8 +159,8 @@ def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
     ]
     assert all(len({subject_of[stem] for stem in shown if stem in subject_of}) <= 1 for shown in stems)
     assert {len(shown) for shown in stems} >= {3}
-    assert found.meta["settings"]["shots_by_subject"] is True
-    assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).meta["settings"]
+    assert found.run.settings["shots_by_subject"] is True
+    assert "shots_by_subject" not in audit(model, QUESTIONS, shots=2).run.settings
     with pytest.raises(InputError, match=r"17 worked examples of subject 's[012]' wanted"):
         audit(model, QUESTIONS, shots=17, shots_by_subject=True)
 

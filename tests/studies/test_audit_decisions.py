@@ -62,7 +62,7 @@ def test_the_same_prompt_gives_the_same_audit(name: str, taken: tuple[str, ...],
     for key in ("accuracy", "expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
         assert getattr(served.metrics.means, key).value == getattr(local.metrics.means, key).value
     assert served.metrics.preference.takes == taken
-    assert ("cannot be told apart" in served.headline) == bool(taken)
+    assert ("cannot be distinguished" in served.headline) == bool(taken)
     answers = {c.method: c.accuracy.value for c in local.corrections}
     assert {c.method: c.accuracy.value for c in served.corrections} == pytest.approx(answers, nan_ok=True)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.studies.test_audit import QUESTIONS, when_unsure
-from unslant.debias import debias, method_named
-from unslant.debias.asker import ModelAsker, RecordedAsker
+from unslant.debiasing import debias, method_named
+from unslant.debiasing.asker import ModelAsker, RecordedAsker
 from unslant.metrics import Bootstrap, measure, read_scores
 from unslant.presentations import cyclic_orders, given_order, reversed_order
 from unslant.questions import Question

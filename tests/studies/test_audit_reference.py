@@ -49,8 +49,8 @@ def _slot(name: str, label: str):
 
 def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     result = _audited("prefers-a")
-    assert "takes A when unsure" in " ".join(result.summary().splitlines()[:5])
-    assert result.metrics.preference.phrase == "takes A when unsure"
+    assert "falls back on A when unsure" in " ".join(result.summary().splitlines()[:5])
+    assert result.metrics.preference.phrase == "falls back on A when unsure"
     first, _ = _planted_shares("prefers-a")
     assert first == 1
     assert _slot("prefers-a", "A").chosen.low <= first <= _slot("prefers-a", "A").chosen.high
@@ -58,7 +58,7 @@ def test_prefers_a_is_said_to_in_the_first_lines() -> None:
 
 def test_prefers_last_is_said_to_go_by_position() -> None:
     result = _audited("prefers-last")
-    assert "takes the last position when unsure" in result.headline
+    assert "falls back on the last position when unsure" in result.headline
     assert result.metrics.preference.named == "last"
     _, last = _planted_shares("prefers-last")
     assert last == 1
@@ -84,11 +84,11 @@ def test_taught_facts_hold_in_every_order(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [
-        ("prefers-a", "takes A when unsure"),
+        ("prefers-a", "falls back on A when unsure"),
         ("fair", "no preference when unsure"),
-        ("prefers-last", "takes the last position when unsure"),
-        ("half-taught", "takes the first or second position when unsure"),
-        ("memorised", "keeps to one position in 98% of the questions it is unsure of, not the same in all"),
+        ("prefers-last", "falls back on the last position when unsure"),
+        ("half-taught", "falls back on the first or second position when unsure"),
+        ("memorised", "sticks to one position in 98% of its unstable questions, not the same one in all"),
     ],
 )
 def test_the_sentence_is_what_was_planted(name: str, phrase: str) -> None:

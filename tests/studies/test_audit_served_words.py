@@ -158,7 +158,7 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
     full = held_to_account(
         lambda store: Counted(served_words, WORDS, store, 8), questions, tmp_path, template=str(template)
     )
-    assert "takes A when unsure" in full.headline
+    assert "falls back on A when unsure" in full.headline
     assert full.headline.startswith(f"{WORDS} in words, 24 questions: ")
     assert full.metrics.means.accuracy.value >= 0.9  # of the questions that have a right option
     assert full.metrics.means.accuracy.n == 12
@@ -176,4 +176,4 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     assert full.metrics.means.answered.value > 0.9
     print(full.summary())
     assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.1) > 0.9
-    assert "takes A" in full.headline
+    assert "falls back on A" in full.headline

@@ -15,7 +15,8 @@ from unslant.metrics.noise import flips
 from unslant.metrics.stopped import extended_measures
 from unslant.models import GenerateOptions
 from unslant.models.open import open_chat
-from unslant.responses import Responses
+from unslant.responses import Responses, Run
+from unslant.responses.run import AdaptiveRun
 from unslant.studies.audit.notes import notes
 from unslant.studies.audit.panels_replies import adaptive_lines
 from unslant.studies.audit.presented import orders_in_words
@@ -68,7 +69,7 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
     result = audit(talker, QUESTIONS)
     means = result.metrics.means
     assert result.headline.startswith("talker in words, 48 questions: ")
-    assert "takes A when unsure" in result.headline
+    assert "falls back on A when unsure" in result.headline
     assert (means.robust_accuracy.value, means.consistency.value, means.answered.value) == (0.5, 0.5, 1)
     on_top = [[order[0] in q.answers for order in orders_in_words(q, "auto")] for q in QUESTIONS[1::2]]
     assert means.expected_accuracy.value == pytest.approx(0.5 + np.mean([np.mean(tops) for tops in on_top]) / 2)
@@ -79,7 +80,7 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
     assert {row.elicitation for row in result.responses.rows()} == {"generate"}
     assert [c.method for c in result.corrections] == ["vote"]
     assert result.metrics.over_orders.tests
-    assert result.meta["requests"]["talker"]["input_tokens"] == 10 * len(talker.asked)
+    assert result.run.requests["talker"].input_tokens == 10 * len(talker.asked)
 
 
 def test_the_table_alone_gives_the_same(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
     # known answers agree in two orders: all those with more than two orders but ten are asked no further
     assert found.replies.adaptive.agreeing == 16
     assert found.replies.adaptive.checked == 10
-    assert len(found.meta["adaptive"]["stopped"]) == 6
+    assert len(found.run.adaptive.stopped) == 6
     assert len(talker.asked) == len(found.responses) == found.replies.adaptive.requests
     assert found.replies.adaptive.requests_of_all == len(full.responses)
     assert found.replies.adaptive.other_vote.value == 0
@@ -147,7 +148,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
         assert getattr(found.metrics.means, name).n == 48
     assert found.metrics.counts.incomplete == 0
     assert found.metrics.preference.unsure.value == pytest.approx(full.metrics.preference.unsure.value)
-    assert "takes A" in found.headline
+    assert "falls back on A" in found.headline
     assert not found.metrics.over_orders.tests
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 
@@ -172,8 +173,9 @@ def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None
     drawn: dict[str, list[float]] = {}
     for seed in range(200):
         stopped = np.random.default_rng(seed).choice(agreeing_ids, len(agreeing_ids) - 5, replace=False)
-        told = {"stopped": list(stopped), "checked": list(set(agreeing_ids) - set(stopped))}
-        left_out = Responses(full.responses.table, {"adaptive": told})
+        checked = tuple(set(agreeing_ids) - set(stopped))
+        adaptive = AdaptiveRun(stopped=tuple(stopped), checked=checked, requests_of_all=0)
+        left_out = Responses(full.responses.table, Run(adaptive=adaptive))
         values = extended_measures(read_scores(left_out))
         for name in ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
             drawn.setdefault(name, []).append(float(np.mean(getattr(values, name))))
@@ -241,4 +243,4 @@ def test_a_local_model_says_the_label_it_scores_highest() -> None:
     shared = [row for row in words.responses.rows() if (row.question_id, row.contents) in best]
     assert len(shared) > 100
     assert all(row.choice == best[row.question_id, row.contents] for row in shared)
-    assert "takes A when unsure" in words.headline
+    assert "falls back on A when unsure" in words.headline

@@ -60,5 +60,5 @@ def test_the_study_runs_on_a_loaded_model(zoo_model: ZooFolder) -> None:  # noqa
     result = base_rate(model, _questions(12, (2, 3, 4)), shots=1, canary="very best")
     assert result.cost.tokens == model.cost.tokens
     assert result.found["cloze"].cells[0].accuracy["first"].n == 12
-    assert result.meta["settings"]["canary"] == "very best"
+    assert result.run.settings["canary"] == "very best"
     assert result.summary()

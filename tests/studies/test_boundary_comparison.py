@@ -13,7 +13,7 @@ from tests.serving import Fault, FaultServer, completion
 from tests.studies.test_instruction_boundary_metrics import row
 from unslant.errors import InputError
 from unslant.presentations import NONE
-from unslant.responses import Responses
+from unslant.responses import Responses, Run
 from unslant.studies.instruction_boundary.comparison import compare_boundaries
 from unslant.studies.instruction_boundary.metrics import across_models
 from unslant.studies.instruction_boundary.result import result_of
@@ -27,7 +27,11 @@ def asked(name, right, settings=("vanilla", "vagueness", "missing-choices")):
         for s, setting in enumerate(settings)
         for i in range(20)
     ]
-    return result_of(Responses.from_rows(rows, {"model": name, "seed": 0, "settings": list(settings)}))
+    return result_of(
+        Responses.from_rows(
+            rows, Run(study="instruction-boundary", model=name, settings={"seed": 0, "settings": list(settings)})
+        )
+    )
 
 
 FOUR = [asked(f"m{k}", (18 - k, 10 - k, 18 - k + (-1) ** k)) for k in range(4)]
@@ -66,7 +70,7 @@ def test_the_most_robust_comes_first_and_agrees_with_a_ranking_or_not():
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(InputError, match="of one model"):
         compare_boundaries([FOUR[0], FOUR[0]])
-    other = replace(FOUR[1].responses, meta={**FOUR[1].meta, "seed": 1})
+    other = replace(FOUR[1].responses, run=replace(FOUR[1].run, settings={**FOUR[1].run.settings, "seed": 1}))
     with pytest.raises(InputError, match="their seed differ"):
         compare_boundaries([FOUR[0], result_of(other)])
 

@@ -75,7 +75,7 @@ def test_different_settings_cannot_be_compared(questions):
     with pytest.raises(InputError, match="settings differ"):
         compare(one, other)
     fewer = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, limit=10)
-    with pytest.raises(InputError, match="questions_digest differ"):
+    with pytest.raises(InputError, match="questions differ"):
         compare(one, fewer)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.debias.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
+from tests.debiasing.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
 from tests.fakes import RuleModel
-from unslant.debias import method_named
-from unslant.debias.asker import ModelAsker
+from unslant.debiasing import method_named
+from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, listing_orders, listing_scores, measured, relisted
@@ -128,8 +128,8 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
     methods = ("lora-1:epochs=1:questions_per_epoch=4:orders=4", "bnp:nodes=4", "set-based")
     half = QuestionSet.of([Question(q.id, q.stem, q.options, frozenset({0, 2})) for q in questions], "half")
     found = debias_study([model], [half], methods=methods)
-    assert found.meta["questions"] == {"half": 20}
-    assert found.meta["trained_on"] == {"half": 20}
+    assert found.measured_on == {"half": 20}
+    assert found.trained_on == {"half": 20}
     assert found.entry("set-based").measures["pbm"].value == pytest.approx(0, abs=1e-12)
     assert found.entry(methods[0]).spent.debiasing_tokens > 0
     assert {e.measures["pbm"].n for e in found.entries} == {20}

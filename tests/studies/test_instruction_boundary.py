@@ -316,7 +316,7 @@ def test_the_instruction_is_polished_once_for_each_kind(run):
         study = run(server, ["prompt-polishing"], 4)
     assert len(server.requests) == 8 + 2
     assert study.metrics.of("prompt-polishing", "judging").accuracy.value == 0.25
-    assert list(study.meta["polished"].values()) == [POLISHED, POLISHED]
+    assert list(study.run.polished.values()) == [POLISHED, POLISHED]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
     judging_changes = bool(polished) and polished.startswith("True, False")
     assert len(set(asked)) == 2
     assert len(kept) == 2 - judging_changes
-    assert len(study.meta["polished"]) == judging_changes
+    assert len(study.run.polished) == judging_changes
 
 
 def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_counted(run, monkeypatch):

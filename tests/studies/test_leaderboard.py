@@ -138,7 +138,7 @@ def test_questions_without_an_answer_count_for_nobody_and_are_told(board: Leader
             replace(row, status="error", logprobs=None) if row.question_id in ("q1", "q3") else row
             for row in half_audit.responses.rows()
         ],
-        half_audit.responses.meta,
+        half_audit.run,
     )
     found = Leaderboard.of([result_of(lost), sure])
     assert found.unpaired == {"half": 2}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -19,6 +21,7 @@ from unslant.questions import QuestionSet
 from unslant.reference import reference_path
 from unslant.responses.provenance import Provenance
 from unslant.studies.audit.settings import AuditSettings
+from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 from unslant.studies.result import StudyResult
 
 BAD = "<script>alert(1)</script>\x1b[31m"
@@ -31,7 +34,7 @@ def result(request: pytest.FixtureRequest) -> Any:
 
 def test_every_result_says_how_it_was_made_in_the_same_words(result: StudyResult) -> None:
     told = result.to_dict()
-    assert list(told)[:4] == ["unslant", "study", "headline", "provenance"]
+    assert list(told)[:5] == ["unslant", "study", "headline", "caveats", "provenance"]
     assert set(told["provenance"]) == set(Provenance.model_fields)
     Provenance.model_validate(told["provenance"])
 
@@ -78,7 +81,7 @@ def test_every_result_shows_itself_in_a_notebook(result: StudyResult) -> None:
 
 
 def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
-    found = replace(audited(), meta={**audited().meta, "model": BAD})
+    found = replace(audited(), responses=replace(audited().responses, run=replace(audited().run, model=BAD)))
     assert "script" not in Tags(found._repr_html_()).tags
     assert "&lt;script&gt;" in found._repr_html_()
     assert "\x1b" not in repr(found)
@@ -148,7 +151,7 @@ def test_options_may_be_numbers_and_lists() -> None:
         model, questions(), labels=["X", "Y", "Z"], orders=3, shots=1, shots_from=QuestionSet.of(questions())
     )
     assert found.responses.table["labels"].to_pylist()[0] == ["X", "Y", "Z"]
-    assert found.meta["settings"]["orders"] == "3"
+    assert found.run.settings["orders"] == "3"
     assert AuditSettings(labels="X,Y,Z", orders="3") == AuditSettings(labels=["X", "Y", "Z"], orders=3)
     study = unslant.study.debias(model, QuestionSet.of(questions()), methods="vote,pride:alpha=0.5")
     assert {entry.method for entry in study.entries} == {"none", "vote", "pride:alpha=0.5"}
@@ -228,11 +231,16 @@ def test_everything_at_the_top_is_there() -> None:
         assert getattr(unslant, name) is not None
     for name in unslant.study.__all__:
         assert callable(getattr(unslant.study, name))
-    assert callable(unslant.debias)
-    assert "vote" in unslant.debias.METHODS
     for of in (unslant, unslant.study):
         with pytest.raises(AttributeError, match="nosuch"):
             of.nosuch  # noqa: B018
+
+
+def test_debias_is_a_function_that_names_its_keywords() -> None:
+    assert inspect.isfunction(unslant.debias)
+    keywords = get_type_hints(AnswerKeywords)
+    assert keywords.keys() == {field.name for field in dataclasses.fields(AnswerSettings)}
+    assert inspect.signature(unslant.debias).parameters["options"].annotation == "Unpack[AnswerKeywords]"
 
 
 def test_importing_unslant_imports_nothing_else() -> None:

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from unslant.responses.earlier import fields_of
 
 from unslant.errors import InputError
 from unslant.presentations import NONE
-from unslant.responses.earlier import fields_of
 from unslant.responses.table import Response, Responses
 from unslant.studies.unbiased.metrics import boat_metrics, correct
 

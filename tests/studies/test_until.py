@@ -58,17 +58,17 @@ def whole() -> AuditResult:
 def test_an_easy_set_stops_early_with_intervals_that_hold_the_truth() -> None:
     model = RuleModel(knowing)
     result = audit(model, QUESTIONS, until=0.1)
-    told, means = result.meta["until"], result.metrics.means
-    assert (told["ended"], told["reached"], told["orders"]) == ("width", True, 8)
-    assert told["questions"] == len(result.scores) == result.metrics.counts.questions < 150
-    assert told["prompts"] == len(result.responses) == len(model.seen) < told["of_prompts"] / 3
+    told, means = result.run.until, result.metrics.means
+    assert (told.ended, told.reached, told.orders) == ("width", True, 8)
+    assert told.questions == len(result.scores) == result.metrics.counts.questions < 150
+    assert told.prompts == len(result.responses) == len(model.seen) < told.of_prompts / 3
     for name in ("accuracy", "expected_accuracy", "order_advantage", "pbm"):
         estimate = getattr(means, name)
         assert estimate.high - estimate.low <= 0.2
         assert estimate.low <= {"order_advantage": 0, "pbm": 0}.get(name, 0.95) <= estimate.high
         assert "anytime-valid" in estimate.method
     assert means.consistency.method.startswith("Agresti") or means.consistency.method == "Wilson"
-    assert f"known to ±0.1 after {told['questions']} of 200 questions in 8 of 24 orders" in result.headline
+    assert f"known to ±0.1 after {told.questions} of 200 questions in 8 of 24 orders" in result.headline
     assert "in every order asked" in result.headline
     assert "whatever the order" not in result.headline
     assert any("saved" in note for note in result.page().notes)
@@ -85,9 +85,9 @@ def test_the_questions_asked_are_those_of_a_random_sample() -> None:
 def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
     model = RuleModel(unsure)
     result = audit(model, QUESTIONS, until=0.0005)
-    told = result.meta["until"]
-    assert (told["ended"], told["reached"], told["questions"]) == ("all", False, 200)
-    assert len(model.seen) == len({prompt.text for prompt in model.seen}) == told["prompts"] == told["of_prompts"]
+    told = result.run.until
+    assert (told.ended, told.reached, told.questions) == ("all", False, 200)
+    assert len(model.seen) == len({prompt.text for prompt in model.seen}) == told.prompts == told.of_prompts
     assert result.responses.table.equals(whole.responses.table)
     assert result.metrics.to_dict() == whole.metrics.to_dict()
     assert "whatever the order" in result.headline
@@ -98,10 +98,10 @@ def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
 @pytest.mark.thorough
 def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
     result = audit(RuleModel(unsure), QUESTIONS, until=0.03)
-    told, means = result.meta["until"], result.metrics.means
-    assert (told["ended"], told["questions"]) == ("orders", 200)
-    assert told["orders"] < 24
-    assert told["share"] < 0.7
+    told, means = result.run.until, result.metrics.means
+    assert (told.ended, told.questions) == ("orders", 200)
+    assert told.orders < 24
+    assert told.share < 0.7
     for name in ("accuracy", "expected_accuracy", "order_advantage", "pbm"):
         few, every = getattr(means, name), getattr(whole.metrics.means, name)
         assert "anytime" not in few.method
@@ -127,7 +127,7 @@ def test_it_is_read_back_from_its_table(tmp_path: Path) -> None:
     assert again.metrics.to_dict() == result.metrics.to_dict()
     assert again.headline == result.headline
     panel = next(panel for panel in again.page().sections if panel.id == "until")
-    assert len(panel.tables[0].rows) == len(result.meta["until"]["path"])
+    assert len(panel.tables[0].rows) == len(result.run.until.path)
     assert panel.charts[0].id == "until"
 
 
@@ -150,7 +150,7 @@ class Interrupted(RuleModel):
 def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_path: Path) -> None:
     asked = QUESTIONS[:100]
     unbroken = audit(RuleModel(unsure), asked, until=0.15)
-    prompts = unbroken.meta["until"]["prompts"]
+    prompts = unbroken.run.until.prompts
     with Store(tmp_path / "s.sqlite3") as store:
         with pytest.raises(KeyboardInterrupt):
             audit(StoredModel(Interrupted(600), store), asked, until=0.15)
@@ -158,7 +158,7 @@ def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_p
         resumed = audit(StoredModel(rest, store), asked, until=0.15)
         assert len(rest.seen) == prompts - 600
         assert resumed.metrics.to_dict() == unbroken.metrics.to_dict()
-        assert resumed.meta["until"]["path"] == unbroken.meta["until"]["path"]
+        assert resumed.run.until.path == unbroken.run.until.path
         later = Interrupted(np.inf)
         full = audit(StoredModel(later, store), asked)
         assert len(later.seen) == len(full.responses) - prompts
@@ -168,17 +168,17 @@ def test_passages_are_drawn_whole() -> None:
     asked = [replace(q, context=f"passage {i // 5}") for i, q in enumerate(QUESTIONS)]
     result = audit(RuleModel(knowing), asked, until=0.15)
     passages = [int(name[1:]) // 5 for name in result.scores.ids]
-    assert result.meta["until"]["reached"]
+    assert result.run.until.reached
     assert {passages.count(one) for one in set(passages)} == {5}
 
 
 @pytest.mark.parametrize(("orders", "most"), [("given", 1), ("reverse", 2), ("12", 12), ("cyclic", 4)])
 def test_other_order_sets(orders: str, most: int) -> None:
     result = audit(RuleModel(unsure), QUESTIONS, until=0.15, orders=orders)
-    told = result.meta["until"]
-    assert told["reached"]
-    assert told["of_orders"] == most
-    assert set(told["path"][-1]["numbers"]) >= ({"accuracy"} if orders == "given" else {"accuracy", "pbm"})
+    told = result.run.until
+    assert told.reached
+    assert told.of_orders == most
+    assert set(told.path[-1].numbers) >= ({"accuracy"} if orders == "given" else {"accuracy", "pbm"})
 
 
 def test_questions_of_several_sizes_and_pinned_options() -> None:
@@ -190,8 +190,8 @@ def test_questions_of_several_sizes_and_pinned_options() -> None:
     ]  # fmt: skip
     model = RuleModel(lambda stem, labels, texts: [1 + (text == "red") for text in texts])
     result = audit(model, asked, until=0.15)
-    assert result.meta["until"]["reached"]
-    assert result.meta["until"]["whole"] == {"2": 2, "3": 6, "4": 24}
+    assert result.run.until.reached
+    assert result.run.until.whole == {"2": 2, "3": 6, "4": 24}
     assert result.metrics.counts.incomplete == 0
 
 
@@ -201,8 +201,8 @@ def test_a_model_without_scores_is_no_answer() -> None:
             return (Scored(i, None, "broken") for i in range(len(prompts)))
 
     result = audit(Failing(unsure), QUESTIONS[:60], until=0.1)
-    assert not result.meta["until"]["reached"]
-    assert result.meta["until"]["questions"] == 60
+    assert not result.run.until.reached
+    assert result.run.until.questions == 60
     assert result.headline.startswith("Nothing could be measured")
 
 

@@ -12,15 +12,27 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError, UnusedCliTokensError
+from cyclopts.argument import ArgumentCollection
 
 import unslant
 from unslant.cli.config import Config
 from unslant.cli.safe_files import check_files
-from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, UnslantError, shown
+from unslant.cli.words import Recorded, Seen
+from unslant.errors import (
+    FailedConditionsError,
+    InputError,
+    MostlyFailedError,
+    OutputError,
+    UnslantError,
+    first_line,
+    shown,
+)
 from unslant.extras import missing
-from unslant.studies.command_line import COMMAND
+from unslant.reach import without_secrets
+from unslant.studies.command_line import COMMAND, Command
 from unslant.studies.commands import register
 from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES, TOP
@@ -63,6 +75,7 @@ app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, del
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
+_HOLD_SECRETS = frozenset({"--header", "--extra-body", "--base-url", "--inspect"})
 EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Errors that do not end with 2."""
 
@@ -112,7 +125,7 @@ def main() -> None:
     # threads that spin while they wait make small models twenty times slower where other processes want the cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    before = COMMAND.set(())
+    before = COMMAND.set(Command())
     try:
         with second_interrupt_kills():
             call(sys.argv[1:])
@@ -127,10 +140,15 @@ def main() -> None:
         sys.exit(next((code for kind, code in EXIT_STATUS.items() if isinstance(error, kind)), 2))
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
+        if _HOLD_SECRETS & {word.partition("=")[0].replace("_", "-") for word in sys.argv}:
+            words = "a word"  # part of a value without quotation marks, perhaps
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
         sys.exit(2)
     except CycloptsError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        text = str(error)
+        for word in sys.argv if isinstance(error, UnknownOptionError) else ():
+            text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
+        print(f"error: {' '.join(without_secrets(text).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -142,16 +160,60 @@ def main() -> None:
 def call(words: Sequence[str], defaults: bool = True) -> None:
     """Run a command, as typed after ``unslant``; without ``defaults`` no file of settings is read."""
     config, words = Config.of(words) if defaults else (Config(), list(words))
-    app.config = (config,)
-    command, given, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
-    COMMAND.set((*words, *config.used))
-    check_files({**given.arguments, "config": config.path})
+    seen = Seen(words)
     try:
+        command, given = _parsed(words, config, seen)
+        COMMAND.set(seen.command)
+        check_files({**given.arguments, "config": config.path})
         command(*given.args, **given.kwargs)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
         raise
+
+
+def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
+    """Run a command from a file, with these words typed again, and say so."""
+    started, seen = COMMAND.get(), Seen([*recorded.words, *typed])
+    command, given = _parsed([*recorded.commands, *typed], recorded, seen)
+    print(f"unslant {shlex.join(seen.command.words)}", file=sys.stderr)
+    # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
+    words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
+    COMMAND.set(Command(words, seen.command.repeatable))
+    check_files(given.arguments)
+    with recorded.keys_kept():
+        command(*given.args, **given.kwargs)
+
+
+def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
+    """The function and the arguments of a command, with values of these sources where none were typed."""
+    app.config = sources
+    command, given, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
+    return command, given
+
+
+class _Arguments(Exception):
+    """Ends the parsing of a command before anything is made of its words."""
+
+
+def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollection]:
+    """The command that words name, and its arguments; nothing is checked, opened or read.
+
+    Raises:
+        InputError: if they are not a command.
+    """
+
+    def stop(_: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        raise _Arguments(commands, arguments)
+
+    try:
+        _parsed(words, stop)
+    except _Arguments as found:
+        commands, arguments = found.args
+        return commands, arguments
+    except CycloptsError as error:
+        raise InputError(f"its command cannot be read: {first_line(error)}") from None
+    raise InputError("its command only shows help")
 
 
 def with_values(words: Sequence[str]) -> list[str]:
@@ -172,9 +234,3 @@ def with_values(words: Sequence[str]) -> list[str]:
 
 _CLUSTER = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+")
 """An address of a Ray cluster."""
-
-
-def repeat(words: Sequence[str]) -> None:
-    """Run a command that was recorded, and say so."""
-    print(f"unslant {shlex.join(words)}", file=sys.stderr)
-    call(words, defaults=False)

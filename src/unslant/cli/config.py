@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cyclopts import App
-from cyclopts.argument import ArgumentCollection
+from cyclopts.argument import Argument, ArgumentCollection
 from cyclopts.config import Dict
 
+from unslant.cli.words import reach_of
 from unslant.errors import InputError, first_line, one_of
+from unslant.reach import reason_to_type, recorded
 
 FILE = Path("unslant.toml")
 
@@ -23,11 +25,11 @@ class Config:
 
     Attributes:
         path: the file; None where there is none.
-        used: the options taken from it, as words of a command: results name them as if they had been typed.
+        used: the options taken from it, as words of a command.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None = None, named: bool = False) -> None:
+        self.path, self._named = path, named
         self.used: tuple[str, ...] = ()
         self._tables: Mapping[str, Any] = {}
         if path is not None:
@@ -55,13 +57,14 @@ class Config:
                     raise InputError("--config: give the name of a TOML file")
             else:
                 left.append(word)
-        return cls(Path(named) if named else FILE if FILE.is_file() else None), left
+        return cls(Path(named) if named else FILE if FILE.is_file() else None, bool(named)), left
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Give every option that was not typed the value in the command's table.
 
         Raises:
-            InputError: naming file and key, on a table for no command or an option that the command does not have.
+            InputError: naming file and key, on a table for no command or an option that the command does not have; in a
+                file that was not named, also on an option that must be typed (:func:`unslant.reach.reason_to_type`).
         """
         if self.path is None:
             return
@@ -84,14 +87,26 @@ class Config:
                 value = [f"{one}={item}" for one, item in value.items()]
             if value is not False:  # a switch that is not given
                 given[name] = value
+                self._check_typed(known[name], value, place)
         typed = {name for name, argument in known.items() if argument.tokens}
         taken = {name: value for name, value in given.items() if name not in typed}
         Dict(taken, source=str(self.path), use_commands_as_keys=False)(app, commands, arguments)
         self.used = tuple(
-            f"--{name}" if value is True else f"--{name}={one}"
+            f"--{name}" if value is True else f"--{name}={recorded(reach_of(known[name]), str(one))}"
             for name, value in taken.items()
             for one in (value if isinstance(value, list) else [value])
         )
+
+    def _check_typed(self, option: Argument, value: Any, place: str) -> None:
+        """A file that lies in the folder may have come with it, so it decides nothing of the kinds in ``Reach``."""
+        for one in value if isinstance(value, list) else [value]:
+            if not self._named and (why := reason_to_type(reach_of(option), str(one))):
+                raise InputError.at(
+                    self.path or FILE,
+                    f"{why}, which this file may not decide unasked: type {option.name}, or name the file with "
+                    f"--config {self.path}",
+                    field=place,
+                )
 
     def named_in(self, message: str) -> list[str]:
         """Options taken from the file whose value a message quotes: an error that may be the file's."""

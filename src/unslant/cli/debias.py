@@ -11,7 +11,7 @@ from unslant.studies import options as o
 from unslant.studies.debias.settings import AnswerSettings
 
 if TYPE_CHECKING:
-    from unslant.debias import Answers
+    from unslant.debiasing import Answers
 
 
 def debias(
@@ -57,8 +57,8 @@ def debias(
         return
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
-    from unslant.debias import method_named
-    from unslant.debias.base import check_asker
+    from unslant.debiasing import method_named
+    from unslant.debiasing.base import check_asker
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.studies.recording import recording
@@ -76,6 +76,8 @@ def debias(
         asked = settings.sampled(found)
         answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
+    if not quiet:
+        print(*found.report.caveats, sep="\n", end="\n" * bool(found.report.caveats))
     _write(answers, out, quiet)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 from unslant.studies.commands import register
 
@@ -14,7 +15,9 @@ from unslant.studies.commands import register
 def instruction_boundary(
     *,
     out: Annotated[Path, Parameter(help="JSONL file to write (.gz: compressed).")],
-    source: Annotated[o.Pairs, Parameter(help="Read a source from your own file, as NAME=PATH; repeatable.")] = (),  # type: ignore[assignment]
+    source: Annotated[
+        o.Pairs, Parameter(help="Read a source from your own file, as NAME=PATH; repeatable."), Reach.PLACE
+    ] = (),  # type: ignore[assignment]
     only: Annotated[o.Names, Parameter(help="Use only these sources, separated by commas.")] = (),
     field: Annotated[
         o.Pairs,

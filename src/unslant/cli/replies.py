@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def replies(
     judge: Annotated[
         str | None,
         Parameter(help="Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."),
+        Reach.MODEL,
     ] = None,
     json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this JSON file.")] = None,
     quiet: o.Quiet = False,
@@ -52,11 +54,11 @@ def replies(
     from unslant.models.open import address_of, open_chat
     from unslant.responses.judge import needs_judge
     from unslant.responses.reply_lines import read_replies
-    from unslant.studies.meta import requests_of
     from unslant.studies.outputs import check_file
     from unslant.studies.provenance import mostly_failed
     from unslant.studies.recording import recording
     from unslant.studies.reply_judge import CERTAIN, ReplyJudge
+    from unslant.studies.run_record import requests_of
 
     check_file(out, json)
     if judge:
@@ -82,7 +84,7 @@ def replies(
     if not quiet:
         _show(read)
         print(f"written to {out}")
-    if reader and (told := mostly_failed({"requests": requests_of(spent)})):
+    if reader and (told := mostly_failed(requests_of(spent))):
         raise MostlyFailedError(told)
 
 

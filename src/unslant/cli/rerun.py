@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -11,16 +12,23 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from unslant.errors import InputError, first_line
+from unslant.reach import Reach
 from unslant.studies import options as o
 
 AGAIN = ("audit", "leaderboard", "debias", "study", "train")
 """Commands that are run again."""
+_ONLY = f"results of {', '.join(AGAIN)} can be made again"
 
 
 def rerun(
     file: Annotated[Path, Parameter(help="JSON, Parquet or HTML file of a result, or the folder of an adapter.")],
     /,
-    *,
+    *again: Annotated[
+        str,
+        Parameter(name="OPTIONS", allow_leading_hyphen=True, help="Options of the command that you type again."),
+        Reach.SECRET,
+    ],
+    trust: o.Trust = False,
     anyway: Annotated[bool, Parameter(help="Run even if the questions or the model have changed.")] = False,
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
@@ -28,22 +36,26 @@ def rerun(
 
     Stops if the questions or the model are not those of the file. Give file names as the command did, in its folder.
 
+    A command that runs code of others, names an address, reads your environment or leaves this folder is shown and not
+    run, unless those options are typed again or --trust is given. Keys go to no address that you did not type.
+
     Examples:
-      unslant rerun numbers.json
       unslant rerun report.html --json again.json
+      unslant rerun served.json --base-url http://127.0.0.1:8080/v1
     """
-    from unslant.cli import repeat
-    from unslant.studies.command_line import reproducing
+    from unslant.cli import arguments_of, repeat
+    from unslant.cli.words import Recorded
     from unslant.studies.provenance_block import EXPECTED
 
     block = read_provenance(file)
-    words = reproducing(block.command)
-    if not words or words[0] not in AGAIN:
-        made = f"was made by 'unslant {words[0]}'" if words else "was made from Python"
-        raise InputError.at(file, f"{made}; results of {', '.join(AGAIN)} can be made again")
-    for risk, why in (("***@", "a password was left out of it"), ("--trust-remote-code", "it runs code of others")):
-        if any(risk in word for word in words):
-            raise InputError.at(file, f"type the command yourself, because {why}: unslant {' '.join(words)}")
+    if not block.command or block.command[0] not in AGAIN:
+        made = f"was made by 'unslant {block.command[0]}'" if block.command else "was made from Python"
+        raise InputError.at(file, f"{made}; {_ONLY}")
+    try:
+        recorded = Recorded(arguments_of, block.command, file, f"unslant rerun {shlex.quote(str(file))}", trust)
+    except InputError as error:
+        raise InputError.at(file, str(error)) from None
+    words = list(again)
     for name in ("json", "html", "responses", "out", "baseline"):
         value = getattr(outputs, name)
         words += [f"--{name}", str(value)] if value is not None else []
@@ -51,7 +63,7 @@ def rerun(
     words += [f"--{name}" for name in ("details", "quiet") if getattr(outputs, name)]
     before = EXPECTED.set(None if anyway else block)
     try:
-        repeat(words)
+        repeat(recorded, words)
     finally:
         EXPECTED.reset(before)
 
@@ -82,7 +94,7 @@ def _blocks(path: Path) -> Iterator[Any]:
     from unslant.responses.provenance import META_NAME
 
     if path.suffix.lower() == ".parquet":
-        yield read_table(path)[1].get("provenance")
+        yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
     elif path.suffix.lower() in (".html", ".htm"):
         found = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
         yield from parse_json(unescape(found[1])) if found else ()

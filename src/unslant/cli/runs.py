@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -89,8 +90,10 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
         print(f"{name:<18} {value}")
 
 
-def resume(run: RunId, /, *, store: o.Store = None) -> None:
+def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
     """Repeat a recorded command in its folder, without scoring stored prompts again.
+
+    A store that is named may be from someone else: its commands are then checked as unslant rerun checks them.
 
     Examples:
       unslant runs resume 3f9c
@@ -98,10 +101,10 @@ def resume(run: RunId, /, *, store: o.Store = None) -> None:
     found = _found(run, store)
     if found.status == "running":
         _refuse(found)
-    _repeat(found)
+    _repeat(found, store, trust)
 
 
-def take_over(run: RunId, /, *, store: o.Store = None) -> None:
+def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
     """Resume a run that is listed as running, when its process is gone or out of reach.
 
     If that process still runs, nothing breaks: both score, and each uses what the other has stored.
@@ -109,7 +112,7 @@ def take_over(run: RunId, /, *, store: o.Store = None) -> None:
     Examples:
       unslant runs take-over 3f9c
     """
-    _repeat(_found(run, store))
+    _repeat(_found(run, store), store, trust)
 
 
 def _found(run: str, store: Path | None) -> Run:
@@ -125,17 +128,25 @@ def _refuse(run: Run) -> NoReturn:
     )
 
 
-def _repeat(run: Run) -> None:
+def _repeat(run: Run, store: Path | None, trust: bool) -> None:
+    from unslant.cli import arguments_of, call, repeat
+    from unslant.cli.words import Recorded
+    from unslant.reach import Reach, reason_to_type
+
     if run.status == "damaged":
         raise InputError(f"run {run.id}: its record is damaged; mend that first with: {run.message}")
+    if store is not None and not trust and reason_to_type(Reach.PLACE, run.folder):
+        raise InputError.at(store, f"run {run.id} was started in {run.folder}: go there, or add --trust")
     try:
         os.chdir(run.folder)
     except OSError as error:
         problem = f"the folder of run {run.id} cannot be entered ({error.strerror})"
         raise InputError.at(run.folder, problem) from None
-    from unslant.cli import repeat
-
-    repeat(run.command)
+    if store is None:
+        print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
+        call(run.command, defaults=False)
+    else:
+        repeat(Recorded(arguments_of, run.command, store, f"unslant {shlex.join(run.command)}", trust, writes=True))
 
 
 def delete(
@@ -207,22 +218,30 @@ def export(
 
 
 def repair(*, store: o.Store = None) -> None:
-    """Drop what is damaged in the store, and keep the rest.
+    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one too.
 
-    Running a command again then asks for what was dropped, and nothing else.
+    Running a command again then asks for what was lost, and nothing else.
 
     Examples:
       unslant runs repair
     """
-    from unslant.store import Store
+    from unslant.store import default_path
+    from unslant.store.repair import repair as repaired
 
-    with Store(store, read_only=True):
-        pass  # there is one
-    with Store(store) as opened:
-        found = opened.repair()
-    print(f"dropped as damaged: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
+    path = (store or default_path()).expanduser()
+    found = repaired(path)
+    if not found.damage:
+        print(f"nothing is damaged in {path}")
+        return
+    kept = found.saved
+    print(f"damaged: {one_line(found.damage)}")
+    print(f"kept: {kept['scores']:,} scores, {kept['replies']:,} replies, {kept['runs']:,} runs")
+    print(f"lost: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
+    print(f"the damaged file is now {found.kept}")
+    for run in found.forgotten:
+        print(f"run {run} is no longer listed; type its command again")
     for run in found.runs:
-        print(f"ask for them again with: unslant runs resume {run}")
+        print(f"ask for what was lost with: unslant runs resume {run}")
 
 
 def _prompts(run: Run) -> str:

@@ -22,18 +22,35 @@ def check_files(arguments: Mapping[str, Any]) -> None:
         InputError: naming the option and the file.
     """
     found = list(_named(arguments))
+    _keep_off_the_store(found)
     taken = {
         place: f"is {_option(name)} too, and would be lost"
         for name, value in found
         if name not in OUTPUTS
         for text in _texts(value)
-        if (place := _place(text, name == "store")) is not None
+        if (place := _place(text, False)) is not None
     }
     for name, path in _outputs(found):
         place = _place(path, True)
         if place in taken:
             raise InputError(f"{_option(name)} {path}: {taken[place]}; give another file name")
         taken[place] = f"is the file of {_option(name)} too"
+
+
+def _keep_off_the_store(found: list[tuple[str, Any]]) -> None:
+    """Nothing but SQLite opens the run store or its log: opening them otherwise can lose what the store holds."""
+    given = [value for name, value in found if name == "store"]
+    if not given:
+        return
+    from unslant.store import default_path
+    from unslant.store.place import JOURNALS, sibling
+
+    path = Path(os.path.realpath(Path(given[0] or default_path()).expanduser()))
+    store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}
+    for name, value in found:
+        for text in () if name == "store" else _texts(value):
+            if _place(text, True) in store:
+                raise InputError(f"{_option(name)} {text}: is the run store; give another file name")
 
 
 def _outputs(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Path]]:

@@ -43,5 +43,5 @@ def train(
         record.note_score(log)
     if quiet:
         return
-    print(log.summary())
+    print(*found.report.caveats, log.summary(), sep="\n")
     print(f"adapter in {out}: use it with --adapter {out}")

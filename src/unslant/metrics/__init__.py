@@ -13,10 +13,10 @@ from unslant.metrics.order_spread import OrderAccuracy
 from unslant.metrics.pairs import PairedDifference, mcnemar, minimum_detectable_difference, paired_difference
 from unslant.metrics.permutation import consistent, normalised_pbm, pbm
 from unslant.metrics.preference import Preference, preference
+from unslant.metrics.preference.tables import SlotEffect
 from unslant.metrics.read_scores import read_scores
 from unslant.metrics.records import METRICS, Metric
 from unslant.metrics.scores import Block, OrderScores, View
-from unslant.metrics.slot_tables import SlotEffect
 from unslant.metrics.summary import Correlation, Counts, Metrics, compute
 from unslant.metrics.ties import choose, credit
 from unslant.metrics.vote import VotedAnswers, mean_over_orders, vote, vote_over_orders

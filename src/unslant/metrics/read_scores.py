@@ -16,6 +16,7 @@ from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
 from unslant.responses.checks import NO_ANSWER
+from unslant.responses.run import UntilRun
 from unslant.responses.table import DECISION, GENERATE, Response, Responses
 
 
@@ -75,32 +76,30 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del found, label_rows
     shown = tuple(list(vocabulary)[code] for code in standard)
-    scores = order_scores(questions, groups, shown, elicitation, stopped=_listed(responses.meta, "stopped", ids))
+    adaptive = responses.run.adaptive
+    scores = order_scores(
+        questions, groups, shown, elicitation, stopped=_among(ids, adaptive.stopped if adaptive else None)
+    )
     return replace(
         scores,
         label_mass=None if elicitation == DECISION else scores.label_mass,  # probabilities of the options, normalised
-        checked=_listed(responses.meta, "checked", ids),
+        checked=_among(ids, adaptive.checked if adaptive else None),
         n_censored=n_censored,
         n_bounds=n_bounds,
-        whole=_whole(responses.meta, scores),
+        whole=_whole(responses.run.until, scores),
     )
 
 
-def _whole(meta: Mapping[str, object], scores: OrderScores) -> Ints | None:
+def _whole(until: UntilRun | None, scores: OrderScores) -> Ints | None:
     """(Q,) orders of which an audit with ``--until`` drew some, by the number of options that move; None for others."""
-    until = meta.get("until")
-    if not isinstance(until, Mapping):
+    if until is None:
         return None
-    return np.asarray([until["whole"].get(str(n), 1) for n in scores.movable], np.int64)
+    return np.asarray([until.whole.get(str(n), 1) for n in scores.movable], np.int64)
 
 
-def _listed(meta: Mapping[str, object], name: str, ids: Sequence[str]) -> Bools | None:
-    """(Q,) the questions that an adaptive audit lists under a name; None if it was none."""
-    adaptive = meta.get("adaptive")
-    if not isinstance(adaptive, Mapping):
-        return None
-    found: Bools = np.isin(np.asarray(ids), np.asarray(list(adaptive.get(name, ())), str))
-    return found
+def _among(ids: Sequence[str], names: Sequence[str] | None) -> Bools | None:
+    """(Q,) the questions that an adaptive audit lists; None if it was none."""
+    return None if names is None else np.isin(np.asarray(ids), np.asarray(names, str))
 
 
 _ROWS_AT_ONCE = 1 << 17

@@ -6,6 +6,7 @@ What another set of the same kind would have drawn anew are its questions, or it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,6 +174,16 @@ class Sampling:
             alone |= stratum == sizes.argmax()
         _, stratum = np.unique(np.where(alone, -1, stratum), return_inverse=True)
         return _Grouping(unit, stratum, np.bincount(stratum))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm 1979); ``nan`` stays and is not counted."""
+    known = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    corrected, highest = [math.nan] * len(p_values), 0.0
+    for rank, (p, i) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - rank) * p))
+        corrected[i] = highest
+    return corrected
 
 
 def _codes(names: Sequence[str]) -> Codes:

@@ -26,6 +26,7 @@ from unslant.errors import ModelError, printable
 from unslant.models.base import NOBODY, Scored
 from unslant.models.http import Malformed
 from unslant.prompts.prompt import Prompt
+from unslant.responses.run import AnsweredBy
 
 ASKED_AGAIN = 8
 """Prompts that a server is asked again, at most: a quarter of those of a call."""
@@ -106,11 +107,12 @@ class Answerers:
     def facts(self) -> dict[str, object]:
         """``answered_by``: who answered how many; and the question where each but the first was met."""
         named = [by for by in self.replies if by != NOBODY]
-        told = [
-            {"model": by[0], "system_fingerprint": by[1], "replies": self.replies[by]}
-            | ({"first": self._first[by]} if i else {})
+        told = tuple(
+            AnsweredBy(
+                model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] if i else ""
+            )
             for i, by in enumerate(named)
-        ]
+        )
         return {"answered_by": told} if told else {}
 
 

@@ -2,87 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self, TypeGuard, cast
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats, json_fields
+from unslant.arrays import Floats
 from unslant.prompts.prompt import Prompt
+from unslant.responses.cost import Cost as Cost
 
 Ids = NDArray[np.int32]
 
 
 NOBODY = ("", "")
 """A reply that names neither a model nor a system."""
-
-
-class Counts:
-    """A dataclass of numbers that add up."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, values: object) -> Self:
-        """From what JSON shows of it; what is missing is 0, and names of other versions are passed over."""
-        known = {f.name for f in fields(cast(Any, cls))}
-        return cls(**{k: v for k, v in values.items() if k in known}) if isinstance(values, Mapping) else cls()
-
-    def __sub__(self, earlier: Self) -> Self:
-        return type(self)(*(mine - other for mine, other in zip(self._values(), earlier._values(), strict=True)))
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(*(mine + more for mine, more in zip(self._values(), other._values(), strict=True)))
-
-    def become(self, other: Self) -> None:
-        """Count what the other does."""
-        for f in fields(cast(Any, self)):
-            setattr(self, f.name, getattr(other, f.name))
-
-    def copy(self) -> Self:
-        return type(self)(*self._values())
-
-    def _values(self) -> list[Any]:
-        return [getattr(self, f.name) for f in fields(cast(Any, self))]
-
-
-@dataclass(slots=True)
-class Cost(Counts):
-    """What scoring has cost so far, and what it would have cost done otherwise.
-
-    Attributes:
-        tokens: tokens that went through the model's linear layers (distinct prefix-tree nodes with the tree engine; of
-            a server, those of prompts that were not in its prefix cache, where it counts them).
-        tokens_plain: tokens if every prompt were run alone, whole, without padding.
-        tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1);
-            0 for a server.
-        tokens_ordinary: tokens of one ordinary run: the published order of every question alone, each prompt whole; 0
-            where not counted.
-        prompts: prompts scored.
-        forwards: forward passes made.
-        seconds: wall-clock seconds inside ``score``.
-        ordinary_runs: how many ordinary runs as many tokens would make; null where that is not known.
-    """
-
-    tokens: int = 0
-    tokens_plain: int = 0
-    tokens_baqckv: int = 0
-    prompts: int = 0
-    forwards: int = 0
-    seconds: float = 0.0
-    tokens_ordinary: int = 0
-
-    @property
-    def ordinary_runs(self) -> float:
-        """How many ordinary runs as many tokens would make; nan where that is not known."""
-        return self.tokens / self.tokens_ordinary if self.tokens_ordinary and self.tokens else math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, with :attr:`ordinary_runs`."""
-        return json_fields(self, also=("ordinary_runs",))
 
 
 @dataclass(frozen=True, slots=True)

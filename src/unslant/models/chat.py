@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from unslant.errors import InputError, ModelError
 from unslant.models.answered import Answerers
-from unslant.models.base import NOBODY, Counts
+from unslant.models.base import NOBODY
 from unslant.models.options import CONNECTIONS, Address, GenerateOptions
 from unslant.prompts import Prompt
+from unslant.responses.cost import ChatCost as ChatCost
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -40,37 +41,6 @@ class Reply:
     reasoning_tokens: int | None = None
     recalled: bool = False
     by: tuple[str, str] = NOBODY
-
-
-@dataclass(slots=True)
-class ChatCost(Counts):
-    """What replies have cost.
-
-    Attributes:
-        requests: replies asked for, whether they came, were recalled or failed.
-        recalled: those of them that came from the store; their tokens are counted like the others'.
-        failed: those of them that never came.
-        uncounted: replies whose tokens nobody counted.
-        input_tokens, output_tokens, reasoning_tokens: of the counted replies; reasoning is part of the output.
-    """
-
-    requests: int = 0
-    recalled: int = 0
-    failed: int = 0
-    uncounted: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-
-    def add(self, reply: Reply) -> None:
-        """Count one reply."""
-        self.requests += 1
-        self.recalled += reply.recalled
-        self.failed += reply.text is None
-        self.uncounted += reply.text is not None and reply.output_tokens is None
-        self.input_tokens += reply.input_tokens or 0
-        self.output_tokens += reply.output_tokens or 0
-        self.reasoning_tokens += reply.reasoning_tokens or 0
 
 
 _Other = TypeVar("_Other", bound="Chat")
@@ -134,16 +104,27 @@ class Chat(ABC):
             ModelChanged: if a reply names another model than those before.
         """
         for reply in self._replies(prompts):
-            self.cost.add(reply)
-            if reply.text is None:
-                self.errors[reply.error] += 1
-            else:
+            self._count(reply)
+            if reply.text is not None:
                 self._note(reply, prompts[reply.index])
             yield reply
 
     def _note(self, reply: Reply, prompt: Prompt) -> None:
         self.answerers.name = self.name
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
+
+    def _count(self, reply: Reply) -> None:
+        cost = self.cost
+        cost.requests += 1
+        cost.recalled += reply.recalled
+        cost.input_tokens += reply.input_tokens or 0
+        cost.output_tokens += reply.output_tokens or 0
+        cost.reasoning_tokens += reply.reasoning_tokens or 0
+        if reply.text is None:
+            cost.failed += 1
+            self.errors[reply.error] += 1
+        elif reply.output_tokens is None:
+            cost.uncounted += 1
 
     @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import numpy as np
@@ -25,6 +26,7 @@ from unslant.models.http import Endpoint, Malformed, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
 from unslant.models.options import Address
 from unslant.prompts.prompt import Prompt
+from unslant.reach import texts_in, url_without_secrets
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
 BREAKS_TIE = 1e-8
@@ -49,12 +51,17 @@ class DecisionModel(HttpModel):
     renders_prompts = True
 
     def __init__(self, model: str, url: str, *, extra_body: Mapping[str, Any] | None = None, **connection: Any) -> None:
-        base_url, _, self.format = url.rstrip("/").rpartition("/")
+        at = urlsplit(url)
+        path, _, self.format = at.path.rstrip("/").rpartition("/")
+        base_url = urlunsplit(at._replace(path=path))
         if self.format not in (SYSTEM_ONE, OPENAI):
-            raise ModelError(f"{url}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}")
+            raise ModelError(
+                f"{url_without_secrets(url)}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}"
+            )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
         self._decides = False
-        self._about = Endpoint(base_url, **{**connection, "retries": 0, "connections": 1})
+        about = {**connection, "retries": 0, "connections": 1}
+        self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
 
     @property
     def _address(self) -> Mapping[str, str]:
@@ -62,7 +69,8 @@ class DecisionModel(HttpModel):
 
     @property
     def _url(self) -> str:
-        return f"{self.server.base_url}/{self.format}"
+        at = urlsplit(self.server.base_url)
+        return urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
 
     def ask_identity(self) -> None:
         """Put a small question to the server, and ask what it lists of the model.

@@ -8,17 +8,18 @@ import math
 import os
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
-from unslant.errors import InputError, ModelError, without_user_info
+from unslant.errors import ModelError
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
+from unslant.reach import may_have_keys, secrets_in_url, url_without_secrets, without_secrets
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
@@ -68,8 +69,9 @@ class Endpoint:
     """A server that speaks JSON.
 
     Args:
-        base_url: may hold a user and a password, which are sent and nowhere shown.
-        key_variable: environment variable that holds the key; none is sent where it is not set.
+        base_url: may hold a user, a password and a query, whose values are sent and nowhere shown.
+        key_variable: environment variable that holds the key; none is sent where it is not set, or where the address
+            is not one that the user typed (:func:`~unslant.reach.may_have_keys`).
         timeout: seconds for one whole reply, however slowly it comes.
         deadline: seconds for all tries of one request together, waits between them included.
         retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; not where nobody
@@ -77,14 +79,12 @@ class Endpoint:
         wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
         connections: requests at a time, at most.
         headers: more of them; what they hold is shown nowhere.
+        secrets: what else no message may show.
 
     Attributes:
         limit: how many requests are under way at a time.
-        base_url: without user and password.
+        base_url: without user, password and the values of its query.
         waiting: what is being waited for, where a request failed for the time being; empty otherwise.
-
-    Raises:
-        InputError: if the address is that of a recorded command, from which user and password were left out.
     """
 
     def __init__(
@@ -98,16 +98,14 @@ class Endpoint:
         wait: float = 0.5,
         connections: int = CONNECTIONS,
         headers: Mapping[str, str] | None = None,
+        secrets: Collection[str] = (),
     ) -> None:
         self._url = base_url.rstrip("/")
-        self.base_url = without_user_info(self._url)
-        if "://***@" in self._url:
-            raise InputError(
-                f"{self.base_url}: user and password were not recorded with the command; run the command itself again"
-            )
-        self.key_variable = key_variable
+        self.base_url = url_without_secrets(self._url)
+        self.key_variable, self._gets_key = key_variable, may_have_keys(self._url)
         self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
         self.limit, self._headers = Limit(connections), dict(headers or {})
+        self._secrets = {*secrets, *self._headers.values(), *secrets_in_url(self._url)}
         self._reached = False  # a server that never answered is not waited for
         self.waiting = ""
 
@@ -128,17 +126,13 @@ class Endpoint:
         )
 
     def _key(self) -> str:
-        return os.environ.get(self.key_variable, "").strip()
+        return os.environ.get(self.key_variable, "").strip() if self._gets_key else ""
 
     def redacted(self, text: str) -> str:
-        """A message without the key, the user and the password."""
+        """A message without the key and anything else that is secret."""
         user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
         plain = f"{unquote(user)}:{unquote(password)}".encode()
-        secrets = {self._key(), password or user, unquote(password or user), b64encode(plain).decode() if user else ""}
-        secrets |= {word for value in self._headers.values() for word in (value, value.split()[-1])}
-        for secret in sorted(filter(None, secrets), key=len, reverse=True):
-            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
-        return without_user_info(text)
+        return without_secrets(text, {*self._secrets, self._key(), b64encode(plain).decode()})
 
     async def send(
         self, client: httpx.AsyncClient, route: str, body: Mapping[str, Any] | None = None, *, timed: bool = False
@@ -152,8 +146,9 @@ class Endpoint:
         Raises:
             ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.
         """
-        root = self._url.removesuffix("/v1") if route.startswith("//") else self._url
-        url = f"{root}/{route.lstrip('/')}"
+        at = urlsplit(self._url)
+        root = at.path.rstrip("/").removesuffix("/v1") if route.startswith("//") else at.path.rstrip("/")
+        url = urlunsplit(at._replace(path=f"{root}/{route.lstrip('/')}"))
         tries = AsyncRetrying(
             retry=retry_if_exception_type(_Transient),
             stop=stop_after_attempt(self.retries + 1) | stop_before_delay(self.deadline),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import warnings
@@ -19,6 +18,7 @@ from unslant.models.concurrent import Server, from_several
 from unslant.models.http import CONNECTIONS, TIMEOUT, Endpoint, is_lost
 from unslant.models.options import KEY_VARIABLES, ModelOptions
 from unslant.prompts.prompt import Prompt
+from unslant.reach import recorded_body, texts_in
 
 
 class HttpModel(ABC):
@@ -40,7 +40,7 @@ class HttpModel(ABC):
         self, model: str, base_url: str, *, extra_body: Mapping[str, Any] | None = None, **connection: Any
     ) -> None:
         self.model, self._extra = model, dict(extra_body or {})
-        self.server = Endpoint(base_url, **connection)
+        self.server = Endpoint(base_url, secrets=texts_in(self._extra), **connection)
         self.who: dict[str, str] = {}
         self.watch = Watch(model)
         self._cost = Cost()
@@ -57,7 +57,7 @@ class HttpModel(ABC):
     @property
     def address(self) -> Mapping[str, str]:
         """What is known of it without asking."""
-        more = {"extra_body": json.dumps(self._extra, sort_keys=True)} if self._extra else {}
+        more = {"extra_body": recorded_body(self._extra)} if self._extra else {}
         return {"model": self.model, **self._address, **more}
 
     @property

@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx
 
-from unslant.errors import InputError, ModelError, first_line, without_user_info
+from unslant.errors import InputError, ModelError, first_line
 from unslant.extras import needed
 from unslant.models.chat import Chat, Reply
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, Address, GenerateOptions, ModelOptions
 from unslant.models.reachable import refusal
 from unslant.prompts import Message, Prompt
+from unslant.reach import may_have_keys, url_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
@@ -51,6 +53,7 @@ class InspectChat(Chat):
         _keep_system(model.api)
         self._model, self.name = model, name
         self._how = options = options or ModelOptions()
+        self._secrets = options.secrets()
         self._connections = options.connections or CONNECTIONS
         self._options, self._probed = (generate or GenerateOptions()).filled(), False
         self._config = GenerateConfig(
@@ -72,7 +75,7 @@ class InspectChat(Chat):
     @property
     def identity(self) -> Mapping[str, str]:
         """Provider, model and address, which is all that is known of it, and how it generates."""
-        base_url = without_user_info(str(getattr(self._model.api, "base_url", None) or ""))
+        base_url = url_without_secrets(str(getattr(self._model.api, "base_url", None) or ""))
         how = self._how.identity | self._options.identity
         return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **how}
 
@@ -127,7 +130,7 @@ class InspectChat(Chat):
             if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
                 return _NOT_ASKED_AGAIN[401]
             if isinstance(cause, _NO_CONNECTION):
-                address = without_user_info(str(getattr(self._model.api, "base_url", None) or "the provider"))
+                address = url_without_secrets(str(getattr(self._model.api, "base_url", None) or "the provider"))
                 return f"no connection to {address}"
         return ""
 
@@ -150,9 +153,7 @@ class InspectChat(Chat):
         cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
         told = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
-        for key in filter(None, keys):
-            told = told.replace(key, "***")
-        return without_user_info(told)
+        return without_secrets(told, {*filter(None, keys), *self._secrets})
 
 
 _OURS = {"max_tokens", "temperature", "max_connections", "max_retries", "attempt_timeout"}
@@ -249,6 +250,23 @@ def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
     return InspectChat(inspect_model(address), address.model, generate, address.options)
 
 
+def _served(get_model: Any, name: str, url: str) -> Any:
+    """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
+    at = urlsplit(url)
+    keys = [os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ] if may_have_keys(url) else []
+    model = get_model(
+        f"openai-api/unslant/{name}",
+        base_url=urlunsplit(at._replace(query="")),
+        default_query=dict(parse_qsl(at.query)),
+        api_key=next(iter(keys), "none"),
+        max_retries=0,  # inspect repeats failed requests itself
+        memoize=False,  # its connections belong to the loop that it is asked on
+    )
+    # The client of openai follows redirects, and takes headers other than Authorization along to any host.
+    model.api.http_client.follow_redirects = False
+    return model
+
+
 def inspect_model(address: Address) -> Any:
     """A served model, or one of a provider, as one of inspect's.
 
@@ -257,15 +275,13 @@ def inspect_model(address: Address) -> Any:
     """
     base_url = next(iter(address.options.addresses), None)
     if base_url and (reason := refusal(base_url)):  # told before the seconds that importing inspect takes
-        raise ModelError(f"{address.model}: no connection to {without_user_info(base_url)} ({reason})")
+        raise ModelError(f"{address.model}: no connection to {url_without_secrets(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
     name = address.model
     try:
         if address.scheme == "http":
-            key = next((os.environ[variable] for variable in KEY_VARIABLES if variable in os.environ), "none")
-            # inspect repeats failed requests itself, so its client must not
-            return get_model(f"openai-api/unslant/{name}", base_url=base_url, api_key=key, max_retries=0, memoize=False)
-        return get_model(name, memoize=False)  # its connections belong to the loop that it is asked on
+            return _served(get_model, name, base_url or "")
+        return get_model(name, memoize=False)  # see above
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
         reason = " ".join(filter(None, lines)) or type(error).__name__

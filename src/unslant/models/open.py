@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from unslant.errors import InputError
 from unslant.models.base import is_remote
 from unslant.models.options import Address, GenerateOptions, ModelOptions
+from unslant.reach import WITHHELD, url_without_secrets
 
 if TYPE_CHECKING:
     from unslant.models.base import ScoringModel
@@ -128,13 +129,15 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if scheme in ("http", "decision") and not options.base_url:
         base_url, _, model = name.partition("#")
         if not model:
-            raise InputError(f"{name}: name the model behind the server, as in {name.rstrip('/')}#NAME")
+            shown = url_without_secrets(name)
+            raise InputError(f"{shown}: name the model behind the server, as in {shown.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
     for url in options.addresses:
-        if not url.startswith(_WEB) or not urlsplit(url).hostname:
+        if not _is_address(url):
             raise InputError(
-                f"--base-url {url}: is no web address; write it with its scheme and host, such as "
-                "http://127.0.0.1:8080/v1"
+                f"--base-url {WITHHELD if set(url) & set('@?#') else url}: is not a web address; write it with its "
+                "scheme and host, such as http://127.0.0.1:8080/v1, and any of @ / ? # in a password as %40, %2F, "
+                "%3F, %23"
             )
     if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
@@ -198,8 +201,18 @@ def _split(name: str, options: ModelOptions) -> tuple[str, str]:
     return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
 
 
+def _is_address(url: str) -> bool:
+    """Whether this is the URL of a server, with nothing in a place where a part of a password may have gone."""
+    try:
+        at = urlsplit(url)
+        whole = url.startswith(_WEB) and url.isprintable() and " " not in url and "@" not in at.path + at.query
+        return whole and bool(at.hostname) and at.port != 0 and not at.fragment
+    except ValueError:
+        return False
+
+
 def _speaks(url: str) -> str:
-    return "decision" if url.rstrip("/").endswith(_DECISIONS) else "http"
+    return "decision" if url.partition("?")[0].rstrip("/").endswith(_DECISIONS) else "http"
 
 
 def open_model(

@@ -4,9 +4,10 @@ import json
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unslant.errors import InputError
+from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = (
     "batch",
@@ -29,7 +30,7 @@ _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs
 if TYPE_CHECKING:
     Addresses = tuple[str, ...] | str | None
 else:  # as flags
-    Addresses = tuple[str, ...] | None
+    Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class ModelOptions:
 
     base_url: Addresses = None
     """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
-    adapter: str | None = None
+    adapter: Annotated[str | None, Reach.PLACE] = None
     """peft adapter to put on the model: folder or Hub id."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
@@ -52,11 +53,11 @@ class ModelOptions:
     """Cut the layers of a local model across so many GPUs of this machine, which compute every pass together."""
     bits: int | None = None
     """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
-    trust_remote_code: bool = False
+    trust_remote_code: Annotated[bool, Reach.CODE] = False
     """Run model code that comes with the weights."""
     allow_missing: bool = False
     """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
-    ray: str | None = None
+    ray: Annotated[str | None, Reach.ADDRESS] = None
     """Score with copies of a local model on the Ray cluster at this address; auto: one that runs, or started here."""
     ray_actors: int | None = None
     """Copies of the model; by default one for each GPU of the cluster, without any one for each machine."""
@@ -66,9 +67,9 @@ class ModelOptions:
     """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
     top: int | None = None
     """Most probable tokens to ask a server for; by default as many as labels need and the server gives."""
-    header: tuple[str, ...] = ()
+    header: Annotated[tuple[str, ...], Reach.HEADER] = ()
     """Header of every request, as 'NAME: VALUE', or 'NAME: $VARIABLE' to read it from the environment."""
-    extra_body: str | None = None
+    extra_body: Annotated[str | None, Reach.BODY] = None
     """JSON object to add to every request, such as {"chat_template_kwargs":{"enable_thinking":false}}."""
     max_completion_tokens: int | None = None
     """Where labels are scored in a chat: send this in place of max_tokens 1."""
@@ -123,19 +124,20 @@ class ModelOptions:
         """What ``header`` says, with the values of variables.
 
         Raises:
-            InputError: on one that no request can carry, or that was not recorded with a command.
+            InputError: on one that no request can carry, or whose variable may not be sent to the address
+                (:func:`~unslant.reach.may_have_keys`). No message repeats what may be a secret.
         """
         found = {}
         for text in self.header:
             name, colon, value = (part.strip() for part in text.partition(":"))
             if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value:
-                raise InputError(f"--header {name!r}: write it as 'NAME: VALUE'")
-            if value == "***":
-                raise InputError(f"--header {name}: its value was not recorded with the command; give it again")
+                raise InputError("--header: write it as 'NAME: VALUE', in quotes, with a name of letters and dashes")
             if value.startswith("$"):
+                if not all(map(may_have_keys, self.addresses)):
+                    raise InputError(f"--header {name}: its variable is sent only to an address that you type")
                 value = os.environ.get(value[1:], "").strip()
                 if not value:
-                    raise InputError(f"--header {text!r}: the variable is not set")
+                    raise InputError(f"--header {name}: the variable that it names is not set")
             if not (value.isascii() and value.isprintable()):
                 raise InputError(f"--header {name}: its value holds characters that no header can carry")
             found[name] = value
@@ -152,13 +154,18 @@ class ModelOptions:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise InputError(f"--extra-body {self.extra_body}: is no JSON object")
+            raise InputError("--extra-body: is not a JSON object, such as '{\"top_k\": 1}'")
         return found
+
+    def secrets(self) -> set[str]:
+        """What no message and no record may hold: of addresses, headers and body."""
+        in_urls = [secret for url in self.addresses for secret in secrets_in_url(url)]
+        return {*in_urls, *self.headers().values(), *texts_in(self.body())}
 
     @property
     def identity(self) -> dict[str, str]:
         """The part of a model's identity that they are."""
-        return {"extra_body": json.dumps(self.body(), sort_keys=True)} if self.body() else {}
+        return {"extra_body": recorded_body(self.body())} if self.body() else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +186,7 @@ class GenerateOptions(LengthOptions):
 
     temperature: float | None = None
     """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
-    inspect: tuple[str, ...] = ()
+    inspect: Annotated[tuple[str, ...], Reach.SETTING] = ()
     """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; may be given several times."""
 
     def __post_init__(self) -> None:
@@ -193,7 +200,7 @@ class GenerateOptions(LengthOptions):
         found = {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) not in (None, ())}
         told = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
         return {name: value for name, value in found.items() if name != "inspect"} | (
-            {"inspect": " ".join(sorted(told))} if told else {}
+            {"inspect": recorded_settings(told)} if told else {}
         )
 
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":

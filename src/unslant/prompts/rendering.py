@@ -1,17 +1,19 @@
 """Jinja2 for prompt templates, in a sandbox that bounds time and memory too: a template comes from anywhere.
 
 What repeats or multiplies (loops, ``*``, ``~``, filters, methods, the output itself) is charged to a budget, one unit a
-character and :data:`_STEP` a round of a loop. What cannot be charged (macros, blocks, recursive loops, most of Jinja2's
-filters) is not there.
+character and :data:`_STEP` a round of a loop. What a prompt template does not need (macros, blocks, recursive loops,
+most of Jinja2's filters) is not there. What is charged too little, such as comparing long texts in every round of a
+loop, ends at :data:`_SECONDS` of processor time, which every charge looks at.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
@@ -22,6 +24,8 @@ from jinja2.utils import Cycler, Joiner, Namespace, pass_environment
 from jinja2.visitor import NodeTransformer
 
 _BUDGET = 50_000_000
+_SECONDS = 5.0
+"""Processor time of one render; the slowest of real templates take a thousandth of it."""
 _STEP = 100
 _LONGEST_SOURCE = 100_000
 _DEEPEST = 100
@@ -37,28 +41,37 @@ _METHODS = frozenset(
     "isupper items join keys lower lstrip partition removeprefix removesuffix replace rfind rpartition rsplit rstrip "
     "split splitlines startswith strip swapcase title upper values cycle changed next reset".split()
 )
+_COMPARISONS = frozenset("in eq equalto == ne != lt lessthan < le <= gt greaterthan > ge >=".split())
 _OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
-_CLASSES = (dict, Namespace, Joiner, Cycler)
-_MULTIPLY = frozenset({"replace", "indent", "join"})
+_MULTIPLY = frozenset({"replace", "indent", "join", "tojson"})
 _REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
-_WIDTH = re.compile(r"\d{4,}|\*")
+LONGEST_FORMAT = re.compile(r"\d{4,}|\*")
+"""Widths in formats that no template needs."""
 
 _TOO_MUCH = "does too much: a template may only lay out its question"
 
-_left: ContextVar[int] = ContextVar("_left")
+
+class _Budget:
+    """What a render may still use: units, and processor time until ``end``."""
+
+    def __init__(self) -> None:
+        self.left, self.end = _BUDGET, time.thread_time() + _SECONDS
 
 
-def _charge(units: int) -> None:
+_budget: ContextVar[_Budget] = ContextVar("_budget")
+
+
+def charge(units: int) -> None:
     """Take from the budget of the render at work.
 
     Raises:
         SecurityError: if it is used up.
         LookupError: outside a render, so that Jinja2 computes nothing while it compiles.
     """
-    left = _left.get() - units
-    if left < 0:
+    budget = _budget.get()
+    budget.left -= units
+    if budget.left < 0 or time.thread_time() > budget.end:
         raise SecurityError(_TOO_MUCH)
-    _left.set(left)
 
 
 def _size(value: object) -> int:
@@ -70,7 +83,7 @@ def _size(value: object) -> int:
             nested += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             nested += item
-        size += len(item) if isinstance(item, str) else _STEP
+        size += len(item) if isinstance(item, str) else _STEP * (len(item) if isinstance(item, range) else 1)
         if size > _BUDGET:
             raise SecurityError(_TOO_MUCH)
     return size
@@ -86,7 +99,7 @@ def _work(name: str, values: Iterable[object]) -> None:
     product = 1
     for size in sizes if name in _MULTIPLY else ():
         product *= size
-    _charge(sum(sizes) + product)
+    charge(sum(sizes) + product)
 
 
 def _charged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,26 +108,27 @@ def _charged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def charged(*args: Any, **options: Any) -> Any:
         _work(name, (*args[hidden:], *options.values()))
-        return function(*args, **options)
+        return function(*(each(value) if isinstance(value, Iterator) else value for value in args), **options)
 
     return charged
 
 
 def _counted(value: object) -> object:
-    _charge(_size(value))
+    charge(_size(value))
     return value
 
 
-def _each(values: Iterable[Any]) -> Iterator[Any]:
+def each(values: Iterable[Any]) -> Iterator[Any]:
+    """The values, each of which is charged as a round of a loop."""
     for value in values:
-        _charge(_STEP)
+        charge(_STEP)
         yield value
 
 
 def _concatenated(values: Iterable[object]) -> str:
     parts = []
     for value in values:
-        _charge(_size(value))
+        charge(_size(value))
         parts.append(str(value))
     return "".join(parts)
 
@@ -129,9 +143,9 @@ def _joined(environment: Any, values: Iterable[Any], between: str = "", attribut
 
 def _formatted(text: str, values: object) -> str:
     parts = values if isinstance(values, tuple) else tuple(values.values()) if isinstance(values, dict) else (values,)
-    if _WIDTH.search(text):
+    if LONGEST_FORMAT.search(text):
         raise SecurityError("%: such widths are more than a template needs")
-    _charge(len(text) + text.count("%") * _size(parts))
+    charge(len(text) + text.count("%") * _size(parts))
     return text % values
 
 
@@ -143,7 +157,8 @@ class _Limiter(NodeTransformer):
         self.depth = 0
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(node, _REFUSED) or (isinstance(node, nodes.For) and node.recursive):
+        refused = self.environment.refused
+        if isinstance(node, refused) or (isinstance(node, nodes.For) and node.recursive and nodes.Macro in refused):
             raise TemplateSyntaxError(f"{type(node).__name__.lower()} has no place in a prompt template", node.lineno)
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -181,16 +196,27 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     concat = staticmethod(_concatenated)
+    refused: tuple[type[nodes.Node], ...] = _REFUSED
+    methods = _METHODS
+    classes: tuple[type, ...] = (dict, Namespace, Joiner, Cycler)
 
-    def __init__(self) -> None:
-        super().__init__(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, optimized=False
-        )
+    def __init__(self, filters: Iterable[str] = _FILTERS, **changes: Any) -> None:
+        usual = {"undefined": StrictUndefined, "keep_trailing_newline": True}
+        super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, **usual | changes)
         self.template_class = _Template
-        self.filters = {name: _charged(name, self.filters[name]) for name in _FILTERS}
-        self.filters |= {"_each": _each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
+        self.filters = {name: self.charged(name, self.filters[name]) for name in filters}
+        self.tests |= {name: self.charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
+        self.filters |= {"_each": each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
         self.filters["format"] = lambda text, *values, **named: _formatted(str(text), named or values)
         del self.globals["lipsum"]
+
+    charged = staticmethod(_charged)
+    plain_call = ImmutableSandboxedEnvironment.call
+
+    @staticmethod
+    def charge_values(*values: object) -> None:
+        """Charge what is handed to a function, and the call."""
+        charge(_size(values))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         if len(source) > _LONGEST_SOURCE:
@@ -213,12 +239,12 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str) and name == "join":
             return _joined(__self, args[0] if args else (), owner)
-        if isinstance(owner, _OWNERS) and name in _METHODS:
+        if isinstance(owner, _OWNERS) and name in __self.methods:
             _work(name, (owner, *args, *kwargs.values()))
         elif __obj is __self.globals.get("range"):
-            _charge(_STEP)
-        elif __obj in _CLASSES or isinstance(__obj, Joiner):
-            _charge(_size([*args, *kwargs.values()]))
+            charge(_STEP)
+        elif __obj in __self.classes or isinstance(__obj, Joiner):
+            __self.charge_values(*args, *kwargs.values())
         else:
             raise SecurityError(f"{name or 'that'}() has no place in a prompt template")
         return super().call(__context, __obj, *args, **kwargs)
@@ -232,16 +258,16 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
                 raise SecurityError(f"{operator}: such numbers are more than a template needs")
         elif operator == "*":
             times = right if isinstance(right, int) else left if isinstance(left, int) else 1
-            _charge(max(0, times) * max(_size(left), _size(right)))
+            charge(max(0, times) * max(_size(left), _size(right)))
         else:
-            _charge(_size(left) + _size(right))
+            charge(_size(left) + _size(right))
         return super().call_binop(context, operator, left, right)
 
 
 class _Template(Template):
     def render(self, *args: Any, **kwargs: Any) -> str:
-        token = _left.set(_BUDGET)
+        token = _budget.set(_Budget())
         try:
             return super().render(*args, **kwargs)
         finally:
-            _left.reset(token)
+            _budget.reset(token)

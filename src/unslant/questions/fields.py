@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.answers import BadRecord, RawAnswer, is_missing, parse_list
+from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
+from unslant.questions.answers import BadRecord
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import Record
@@ -189,7 +190,7 @@ def draft(record: Record, number: int, fields: Mapping[str, str], name: str, str
         number=number,
         id=text_of(lookup(data, fields["id"])).strip() if "id" in fields else "",
         stem=stem,
-        answer=RawAnswer(value, options, shown, labels),
+        answer=RawAnswer(value, options, shown, labels, record.place),
         numbered=shown != options,
         context=_texts_of(data, fields["context"]) if "context" in fields else "",
         subject=text_of(lookup(data, fields["subject"])) if "subject" in fields else "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,15 @@ def stem_of(path: Path) -> str:
 
 
 def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
-    """All records of a file, bad ones included with their problem.
+    """All records of a file, see :func:`iter_records`."""
+    return list(iter_records(path, columns))
+
+
+def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
+    """The records of a file one by one, bad ones included with their problem.
+
+    Lines and rows are read as they are asked for, so that a caller can refuse an early one without reading the others;
+    only JSON that is one value is read whole.
 
     Args:
         columns: column names to expect, by which a CSV header is known beside the usual ones.
@@ -63,7 +70,7 @@ def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
     """
     content = read_bytes(path)
     kind = format_of(path)
-    if not content.strip():
+    if content.isspace() or not content:
         raise InputError.at(path, "the file is empty; it should hold one question per line or row")
     packed = next((what for start, what in _PACKED.items() if content.startswith(start)), "")
     if kind == "parquet":
@@ -78,12 +85,13 @@ def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
         found = workbook_records(content, path, columns)
     else:
         found = delimited_records(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
-    records = list(islice(found, MAX_RECORDS + 1))
-    if len(records) > MAX_RECORDS:
-        raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
-    if not records:
+    number = 0
+    for number, record in enumerate(found, 1):
+        if number > MAX_RECORDS:
+            raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
+        yield record
+    if not number:
         raise InputError.at(path, "holds no questions")
-    return records
 
 
 def _inner(path: Path) -> Path:

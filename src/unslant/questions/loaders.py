@@ -7,12 +7,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import exists, write_atomically
-from unslant.questions.answers import KINDS, AnswerReader, BadRecord, is_missing, whole_numbers
+from unslant.questions.answer_kinds import is_missing
+from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import read_records, stem_of
 from unslant.questions.objects import made_questions, object_records, settled
@@ -30,6 +32,8 @@ EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 _EMBEDDED = {EMBEDDED: "a", SKEWED: "skewed"}
 IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
+_CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
+"""Keys of the form that :func:`write_questions` writes, in which answers count from 0."""
 _SKIP_HINT = 'mend it, or leave such records out with --skip-bad (on_bad="skip")'
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 
@@ -73,10 +77,11 @@ def load_questions(
         limit: keep at most so many questions: a random sample by ``seed``, in the file's order. A question's chance
             depends on its id alone, so a smaller sample is part of a larger one.
         on_bad: ``error`` refuses the file at its first bad record; ``skip`` leaves bad records out and counts them.
-        answer_base: 0 or 1, the number of the first option where answers are numbers. By default 0, unless that does
-            not fit and counting from 1 fits every one of at least 20 answers.
-        answer_kind: how answers that are texts are read: ``index``, ``letter``, ``text``, or ``auto`` (whichever fits
-            most of the file; refused if two fit equally well and disagree).
+        answer_base: 0 or 1, the number of the first option where answers are numbers. By default 0; 1 only where that
+            fits every one of at least 20 answers and 0 does not. Where both fit, ``report.doubts`` says so.
+        answer_kind: how answers are read: ``index``, ``letter``, ``label``, ``text``, ``marked`` ("B) text"), or
+            ``auto`` (whichever fits most of the file; refused if two fit equally well and disagree, unless one is the
+            label that the file gives the option).
         strip_numbering: remove numbering from option texts where every option of a question carries it.
         detect_pinned: find options that must keep their place; a ``pinned`` field in the file overrides it.
         need_answers: refuse questions without an answer; else no option of them is right.
@@ -137,6 +142,8 @@ def read_source(
     whole = whole_numbers([item.answer for item in drafts])
     drafts = [replace(item, answer=answer) for item, answer in zip(drafts, whole, strict=True)]
     base = answer_base if answer_base is not None or recipe is None else recipe.answer_base
+    if base is None and set(columns) == _CANONICAL:  # a file that unslant wrote
+        base = 0
     reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
 
     questions: list[Question] = []
@@ -161,6 +168,7 @@ def read_source(
         answers=reader.how,
         numbering_stripped=numbered,
         notes=tuple(filter(None, (note, reader.note))),
+        doubts=reader.doubts,
     )
     return QuestionSet(found.name, tuple(questions), report.counting(questions)), usable
 

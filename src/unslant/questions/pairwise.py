@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unslant.questions.answers import parse_list
+from unslant.questions.answer_kinds import parse_list
 from unslant.questions.fields import text_of, usual_name
 from unslant.questions.records import Record
 

@@ -34,6 +34,8 @@ class LoadReport:
         several_right: with two or more right options.
         option_counts: number of options -> how many questions have so many.
         notes: things a reader should know, in words.
+        doubts: readings of the file that fit as well as the one taken, and how to choose.
+        caveats: sentences that every result begins with: records left out, by reason, and readings in doubt.
     """
 
     origin: str
@@ -51,6 +53,8 @@ class LoadReport:
     several_right: int = 0
     option_counts: Mapping[int, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @property
     def n_skipped(self) -> int:
@@ -60,8 +64,11 @@ class LoadReport:
     def counting(self, questions: Sequence[Any]) -> LoadReport:
         """The report with the counts that the questions themselves give."""
         found = [question for question in questions if isinstance(question, Question)]
+        reasons = "; ".join(f"{n:,} {reason}" for reason, n in sorted(self.skipped.items(), key=lambda one: -one[1]))
+        left = f"{self.origin}: {self.n_skipped:,} of {self.n_read:,} records left out ({reasons})."
         return replace(
             self,
+            caveats=(*([left] if self.skipped else []), *(f"{self.origin}: {doubt}." for doubt in self.doubts)),
             n_loaded=len(questions),
             pinned=sum(bool(question.pinned) for question in found),
             identical_options=sum(len(set(question.options)) < len(question.options) for question in found),
@@ -86,7 +93,7 @@ class LoadReport:
             (self.none_right, "with no right option"),
             (self.several_right, "with several right options"),
         )
-        return [*found, *(f"{count:,} {words}" for count, words in counted if count), *self.notes]
+        return [*found, *(f"{count:,} {words}" for count, words in counted if count), *self.notes, *self.doubts]
 
 
 @dataclass(frozen=True)

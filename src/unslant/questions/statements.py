@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unslant.questions.answers import AnswerReader, BadRecord, RawAnswer, is_missing, parse_list
+from unslant.errors import InputError
+from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
+from unslant.questions.answers import AnswerReader, BadRecord
 from unslant.questions.fields import column_names, find_fields, lookup, text_of
 from unslant.questions.loaders import Bad, Made, check_arguments, check_id, open_source, ready_made, refuse_all, sample
 from unslant.questions.numbering import strip_numbering
@@ -109,6 +111,9 @@ def load_judging(
     def plan(records: Sequence[Record], names: Mapping[str, str], origin: str) -> _Make[JudgingQuestion]:
         choices = [choice for record in records if (choice := _choice(record, names)) is not None]
         reader = AnswerReader.for_file(choices, None, "auto", origin)
+        if reader.doubts:
+            reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
+            raise InputError.at(origin, reason, field="verdict")
 
         def make(record: Record, own_id: str, name: str) -> JudgingQuestion:
             statement = _PREFACE.sub("", _needed(record, names, "statement"), count=1)
@@ -164,12 +169,11 @@ def _load(
     report = LoadReport(
         origin=found.origin,
         n_read=len(found.records),
-        n_loaded=len(questions),
         skipped=dict(bad.counts),
         first_skipped=bad.first,
         fields=names,
     )
-    return QuestionSet(found.name, sample(questions, limit, seed), report)
+    return QuestionSet(found.name, sample(questions, limit, seed), report.counting(questions))
 
 
 def _value(record: Record, names: Mapping[str, str], field: str) -> Any:

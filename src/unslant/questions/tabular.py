@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,12 @@ from unslant.files import MAX_BYTES, MAX_VALUES, most_unpacked
 from unslant.questions.records import Record
 
 SEPARATORS = ",;\t|"
+_ALWAYS_XML = 4 << 20
+"""Bytes of XML that any workbook may unpack to; reading them takes far more time and memory than text."""
+_MOST_SHARED = 64 << 20
+_SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
+_MOST_ROWS = 1 << 20
+"""Rows that a sheet can have in Excel."""
 _MAX_CELL = 2**31 - 1
 _HEAD = 1 << 16
 """Characters in which the header must end."""
@@ -84,11 +92,10 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
     """
     load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
-        size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(content)).infolist())
-        if size > most_unpacked(len(content), MAX_BYTES):
-            raise ValueError("unpacks to more than can be read; split it")
+        most = _checked_size(content)
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
-        sheets = {sheet.title: _sheet_rows(sheet) for sheet in book.worksheets}
+        left = _Left(MAX_VALUES, most)
+        sheets = {sheet.title: _sheet_rows(sheet, left) for sheet in book.worksheets}
     except Exception as error:  # a damaged workbook fails in the library in many ways
         raise InputError.at(path, f"not an Excel workbook that can be read: {first_line(error)}") from None
     full = {title: rows for title, rows in sheets.items() if rows}
@@ -101,15 +108,42 @@ def workbook_records(content: bytes, path: Path, columns: Collection[str]) -> It
     return _under_header(full[title], lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
 
 
-def _sheet_rows(sheet: Any) -> list[tuple[int, list[str]]]:
+def _checked_size(content: bytes) -> int:
+    """Bytes that the workbook may unpack to.
+
+    Raises:
+        ValueError: if it unpacks to more, or would when every sheet were its largest part (sheets may share one).
+    """
+    most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sizes = [entry.file_size for entry in archive.infolist()]
+        if sum(sizes) > most:
+            raise ValueError("unpacks to more than can be read; split it")
+        sheets = sum(len(_SHEET.findall(archive.read(entry))) for entry in archive.infolist())
+    if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
+        raise ValueError("has too many sheets, or too large ones; leave only that with the questions")
+    return most
+
+
+@dataclass
+class _Left:
+    """What a workbook may still hold: cells, and characters in them (one text may be in many cells)."""
+
+    cells: int
+    characters: int
+
+
+def _sheet_rows(sheet: Any, left: _Left) -> list[tuple[int, list[str]]]:
     rows: list[tuple[int, list[str]]] = []
-    cells = 0
     sheet.reset_dimensions()  # some programs write wrong ones, by which rows would be cut
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells += len(row)
-        if cells > MAX_VALUES:
-            raise ValueError(f"holds more than {MAX_VALUES:,} cells; split it")
+        if number > _MOST_ROWS:
+            raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
         texts = [_cell(value) for value in row]
+        left.cells -= len(row)
+        left.characters -= sum(map(len, texts))
+        if left.cells < 0 or left.characters < 0:
+            raise ValueError("its cells hold more than can be read; split it")
         if any(map(str.strip, texts)):
             rows.append((number, texts))
     width = max((max(i for i, text in enumerate(texts) if text.strip()) + 1 for _, texts in rows), default=0)

@@ -13,7 +13,7 @@ _LONGEST = 400
 
 def outline(kind: str, page: Page) -> str:
     """Class, model, questions and headline in a few lines."""
-    lines = [f"{kind}: {one_line(page.about)}", one_line(page.headline)]
+    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, page.caveats), one_line(page.headline)]
     return "\n".join(part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _WIDTH))
 
 

@@ -247,6 +247,7 @@ class Page:
     Attributes:
         about: model and questions: ``prefers-a on embedded: 400 questions, each in 2 to 24 orders``.
         headline: the outcome in a sentence, for terminal, HTML and JSON.
+        caveats: what must be known before the first number, in sentences, which nothing shortens: records left out.
         lead: a second sentence.
         notes: omissions, failures and cost.
         settings: names and values.
@@ -268,6 +269,7 @@ class Page:
     name: str = ""
     compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
 
     @property
     def sections(self) -> tuple[Panel, ...]:

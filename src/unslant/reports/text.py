@@ -85,7 +85,8 @@ def _first_screen(page: Page, width: int, color: bool) -> list[str]:
 
 def _head(page: Page, width: int, color: bool) -> list[str]:
     about = _drawn(page.about, width)[:2]
-    return [*about, "", *_drawn(_bold(page.headline), width, color), ""]
+    caveats = [line for caveat in page.caveats for line in _drawn(caveat, width)]
+    return [*about, *caveats, "", *_drawn(_bold(page.headline), width, color), ""]
 
 
 def _fitted(table: Table, width: int, color: bool, room: int) -> tuple[list[str], bool]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from unslant.responses.checks import REPLY_STATUSES, STATUSES
 from unslant.responses.importers.label_scores import load_recorded
+from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Response, Responses, text_ranks
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = [
     "Extracted",
     "Response",
     "Responses",
+    "Run",
     "chosen_contents",
     "extract",
     "extract_labels",

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import opened_parquet, parquet_batches, parse_json, read_parquet, write_atomically
 from unslant.questions.question import Question
-from unslant.responses.provenance import Provenance
+from unslant.responses.run import Run
 from unslant.responses.texts import pack, unpack
 
 NO_ANSWER = ("unparsed", "refused")
@@ -37,96 +35,6 @@ _MOST_OPTIONS = 1000
 _ROWS_AT_ONCE = 1 << 16
 _AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
 
-Count = Annotated[int, Field(ge=0)]
-Counts = dict[str, Count]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Composed(_Part):
-    drawn: Counts = {}
-    left_out: dict[str, Counts] = {}
-    not_applicable: Counts = {}
-
-
-class _Loading(_Part):
-    skipped: Counts = {}
-
-
-class _HalfPrecision(_Part):
-    prompts: Count
-    argmax: float | None
-    mean: float
-    largest: float
-
-
-class _SpecialTokens(_Part):
-    read_as: str
-    questions: list[str]
-
-
-class _Logged(_Part):
-    scores: str = ""
-    orders: Counts = {}
-    dropped: Counts = {}
-    notes: list[str] = []
-    right_by_replies: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
-    right_by_labels: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
-    right_by_first_tokens: Annotated[list[Count], Field(min_length=2, max_length=2)] = [0, 0]
-
-
-_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class ShardHeader(_Part):
-    """What the table of a shard says of itself.
-
-    Attributes:
-        index, of: which shard, from 1, of how many.
-        questions: how many questions it has.
-        runs: of every stretch of its rows, in order: first row in the table of the whole run, and number.
-        plan, digest: what the whole run asks, see :class:`unslant.scale.Plan`.
-    """
-
-    index: Annotated[int, Field(ge=1)]
-    of: Annotated[int, Field(ge=1)]
-    questions: Count
-    runs: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
-    plan: dict[str, Any]
-    digest: str
-
-
-class _About(_Part):
-    """What is known about a run, as far as the readers of a table rely on it."""
-
-    model: str = ""
-    questions: str = ""
-    questions_digest: str = ""
-    study: str = ""
-    engine: str = ""
-    source: str = ""
-    recorded: str = ""
-    log_dir: str = ""
-    example_prompt: str = ""
-    seed: int = 0
-    cost: dict[str, _Number] = {}
-    order_costs: dict[str, _Number] = {}
-    settings: dict[str, Any] | list[str] = {}
-    counts: _Composed = _Composed()
-    loading: _Loading = _Loading()
-    fields: dict[str, Any] = {}
-    identity: dict[str, str] = {}
-    incomplete: str = ""
-    offline: bool = False
-    half_precision: _HalfPrecision | None = None
-    special_tokens: _SpecialTokens | None = None
-    logged: _Logged = _Logged()
-    shard: ShardHeader | None = None
-    provenance: Provenance = Provenance()
-
-
 Ints = NDArray[np.int64]
 
 
@@ -138,15 +46,13 @@ class _Bad(ValueError):
         self.row, self.column = row, column
 
 
-def write_table(
-    table: pa.Table, meta: Mapping[str, object], questions: Sequence[Question], path: str | Path | IO[bytes]
-) -> None:
-    """Write a table, what is known about its run, and its questions; :func:`read_table` notices any damage.
+def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: str | Path | IO[bytes]) -> None:
+    """Write a table, its run and its questions; :func:`read_table` notices any damage.
 
     Raises:
         OutputError: if the file cannot be written.
     """
-    table = table.replace_schema_metadata(_described(meta, table.num_rows, pack(questions) if questions else b""))
+    table = table.replace_schema_metadata(_described(run, table.num_rows, pack(questions) if questions else b""))
 
     def write(file: IO[bytes]) -> None:
         release_memory()
@@ -160,7 +66,7 @@ def write_table(
 
 
 def write_batches(
-    batches: Iterable[pa.Table], rows: int, meta: Mapping[str, object], packed: bytes, schema: pa.Schema, path: Path
+    batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: Path
 ) -> None:
     """As :func:`write_table`, from tables of ``schema`` that come one by one, ``rows`` in all, each a row group.
 
@@ -169,7 +75,7 @@ def write_batches(
     """
 
     def write(file: IO[bytes]) -> None:
-        described = schema.with_metadata(_described(meta, rows, packed))
+        described = schema.with_metadata(_described(run, rows, packed))
         with pq.ParquetWriter(file, described, compression="zstd", write_page_checksum=True) as writer:
             for batch in batches:
                 writer.write_table(batch)
@@ -179,36 +85,38 @@ def write_batches(
     write_atomically(path, write)
 
 
-def _described(meta: Mapping[str, object], rows: int, packed: bytes) -> dict[bytes, bytes]:
-    written = json.dumps(meta, sort_keys=True).encode()
-    return {_META: written, _DIGEST: _digest(written, rows)} | ({_QUESTIONS: packed} if packed else {})
+def _described(run: Run, rows: int, packed: bytes) -> dict[bytes, bytes]:
+    written = run.dump()
+    return {_META: written, _DIGEST: _digest(written, rows, packed)} | ({_QUESTIONS: packed} if packed else {})
 
 
-def read_table(path: Path) -> tuple[pa.Table, dict[str, Any], tuple[Question, ...]]:
+def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
     """What :func:`write_table` wrote, with its columns as they are.
 
     Raises:
         InputError: if there is no such file, it is no Parquet, or damaged.
     """
     table = read_parquet(path)
-    meta, packed = _about(table.schema.metadata or {}, table.num_rows, path)
+    run, packed = _about(table.schema.metadata or {}, table.num_rows, path)
     try:
-        return table, meta, unpack(packed) if packed else ()
+        return table, run, unpack(packed) if packed else ()
     except ValueError as error:
         raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
 
 
-def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[dict[str, Any], bytes]:
+def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run, bytes]:
     """What a table says of itself, and its questions, packed."""
     written = metadata.get(_META, b"{}")
-    if metadata.get(_DIGEST, _digest(written, rows)) != _digest(written, rows):
+    packed = metadata.get(_QUESTIONS, b"")
+    digest = _digest(written, rows, packed)
+    if metadata.get(_DIGEST, digest) != digest:
         raise InputError.at(path, "is damaged: what it says about itself is not what was written; make it again")
     try:
-        meta = parse_json(written.decode())
-        check_meta(meta)
+        parse_json(written.decode())  # refuses what no JSON of ours has: keys twice, deep nesting, endless numbers
+        run = Run.parse(written)
     except ValueError as error:
         raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
-    return meta, metadata.get(_QUESTIONS, b"")
+    return run, packed
 
 
 class TableFile:
@@ -216,7 +124,7 @@ class TableFile:
 
     Attributes:
         rows: how many it has.
-        meta: what it says of its run.
+        run: how it came to be.
         packed: its questions, see :func:`unslant.responses.texts.unpack`.
 
     Raises:
@@ -227,7 +135,7 @@ class TableFile:
         self.path = path
         with opened_parquet(path) as file:
             self.rows = int(file.metadata.num_rows)
-            self.meta, self.packed = _about(file.schema_arrow.metadata or {}, self.rows, path)
+            self.run, self.packed = _about(file.schema_arrow.metadata or {}, self.rows, path)
 
     def batches(self, schema: pa.Schema) -> Generator[pa.Table, None, None]:
         """Its rows in order, as :func:`checked_table` gives them.
@@ -241,22 +149,8 @@ class TableFile:
             before += table.num_rows
 
 
-def _digest(meta: bytes, rows: int) -> bytes:
-    return hashlib.sha256(b"%d\n%s" % (rows, meta)).hexdigest().encode()
-
-
-def check_meta(meta: object) -> None:
-    """Refuse a description of a run whose parts are of other types than every reader takes them for.
-
-    Raises:
-        ValueError: naming the part.
-    """
-    try:
-        _About.model_validate(meta)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        where = ".".join(map(str, problem["loc"])) or "all"
-        raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
+def _digest(written: bytes, rows: int, packed: bytes) -> bytes:
+    return hashlib.sha256(b"%d\n%s\n%s" % (rows, written, packed)).hexdigest().encode()
 
 
 def checked_table(

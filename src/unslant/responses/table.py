@@ -18,7 +18,7 @@ from unslant.arrays import Floats, first_best
 from unslant.presentations.presentation import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
-from unslant.responses.earlier import with_fields
+from unslant.responses.run import Run
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
@@ -169,12 +169,6 @@ MEANINGS = {
     "bounds": "places of labels of which `logprobs` has only an upper bound",
 }
 """What each column holds, for the docs."""
-_EARLIER = pa.schema(
-    [
-        pa.field("presentation", pa.string(), nullable=False),
-        *(field for field in SCHEMA if field.name not in ("kind", "run", "item", "suggested", "bounds")),
-    ]
-)
 
 
 def markdown() -> str:
@@ -197,15 +191,15 @@ _ranks = lru_cache(maxsize=64)(text_ranks)
 
 @dataclass(frozen=True)
 class Responses:
-    """A table of responses (``table`` follows ``SCHEMA``), what is known about the run (``meta``, JSON-able), and the
-    questions themselves, where they are at hand (a report shows them; no metric needs them)."""
+    """A table of responses (``table`` follows ``SCHEMA``), how it came to be (``run``), and the questions themselves,
+    where they are at hand (a report shows them; no metric needs them)."""
 
     table: pa.Table
-    meta: Mapping[str, object] = field(default_factory=dict)
+    run: Run = field(default_factory=Run)
     questions: tuple[Question, ...] = ()
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Response], meta: Mapping[str, object] | None = None) -> Responses:
+    def from_rows(cls, rows: Iterable[Response], run: Run | None = None) -> Responses:
         made = list(rows)
         columns: dict[str, list[object]] = {}
         for name, kind in _KINDS.items():
@@ -213,13 +207,13 @@ class Responses:
             if kind.startswith("frozenset"):
                 values = [None if value is None else sorted(value) for value in values]
             columns[name] = values
-        return cls(pa.table(columns, schema=SCHEMA), dict(meta or {}))
+        return cls(pa.table(columns, schema=SCHEMA), run or Run())
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __repr__(self) -> str:
-        about = f"{self.meta.get('model', 'responses')} on {self.meta.get('questions', 'questions')}"
+        about = f"{self.run.model or 'responses'} on {self.run.question_set}"
         return f"Responses: {about}, {len(self):,} rows; .rows(), .table, .to_parquet(FILE)"
 
     def rows(self) -> list[Response]:
@@ -234,14 +228,14 @@ class Responses:
         for name, wanted in equal.items():
             values = [wanted] if isinstance(wanted, str | int) else list(wanted)
             table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
-        return Responses(table, self.meta, self.questions)
+        return Responses(table, self.run, self.questions)
 
     def to_parquet(self, path: str | Path | IO[bytes]) -> None:
-        """Write the table, its meta data and the questions to one Parquet file (zstd).
+        """Write the table, its run and the questions to one Parquet file (zstd).
 
         Seconds are left out of the cost, so that the same run gives the same bytes every time.
         """
-        write_table(self.table, _without_seconds(self.meta), self.questions, path)
+        write_table(self.table, self.run, self.questions, path)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Responses:
@@ -250,20 +244,8 @@ class Responses:
         Raises:
             InputError: naming the row and column, if the file does not exist, is not Parquet, or damaged in any way.
         """
-        table, meta, questions = read_table(Path(path))
-        if "presentation" in table.column_names:
-            earlier = checked_table(table, _EARLIER, path)
-            table = with_fields(earlier, setting=meta.get("study") == "instruction-boundary")
-        if "bounds" not in table.column_names:
-            table = table.append_column("bounds", pa.array([[]] * table.num_rows, SCHEMA.field("bounds").type))
-        return cls(checked_table(table, SCHEMA, path, questions), meta, questions)
-
-
-def _without_seconds(meta: Mapping[str, object]) -> dict[str, object]:
-    cost = meta.get("cost")
-    if not isinstance(cost, dict):
-        return dict(meta)
-    return {**meta, "cost": {name: value for name, value in cost.items() if name != "seconds"}}
+        table, run, questions = read_table(Path(path))
+        return cls(checked_table(table, SCHEMA, path, questions), run, questions)
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:

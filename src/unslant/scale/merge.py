@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from unslant.errors import InputError, without_options
 from unslant.files import exists
-from unslant.responses.checks import ShardHeader, TableFile, write_batches
+from unslant.responses.checks import TableFile, write_batches
+from unslant.responses.run import Run, ShardHeader
 from unslant.responses.table import SCHEMA
 from unslant.responses.texts import joined
 from unslant.scale.plan import Plan
@@ -23,7 +23,6 @@ from unslant.store.identity import FINGERPRINT, same_identity
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as are held."""
-_OPTIONS = frozenset({"--shard", "--plan"})
 _NAMES = frozenset({"model", "adapter", "base_url"})
 """Entries of an identity that say where a model lies, which may be another folder on every machine."""
 
@@ -38,9 +37,9 @@ class _File:
     @classmethod
     def of(cls, path: Path) -> _File:
         table = TableFile(path)
-        if "shard" not in table.meta:
+        shard = table.run.shard
+        if shard is None:
             raise InputError.at(path, "is no shard: it was not made with --shard")
-        shard = ShardHeader.model_validate(table.meta["shard"])
         if shard.index > shard.of or sum(length for _, length in shard.runs) != table.rows:
             raise InputError.at(path, "is no whole shard: rows are missing; score it again")
         return cls(table, shard)
@@ -50,8 +49,8 @@ class _File:
         return self.table.path
 
     @property
-    def meta(self) -> dict[str, Any]:
-        return self.table.meta
+    def run(self) -> Run:
+        return self.table.run
 
     @cached_property
     def plan(self) -> Plan:
@@ -92,13 +91,14 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
         packed = joined(file.table.packed for file in files)
     except ValueError as error:
         raise InputError(f"one of the shards is damaged: {error}") from None
-    write_batches(_in_groups(_in_order(files)), total, _together(files, first.meta), packed, SCHEMA, merged)
+    run = Run.merge([file.run for file in files], first.run)
+    write_batches(_in_groups(_in_order(files)), total, run, packed, SCHEMA, merged)
     return total
 
 
 def _is_shard(path: Path) -> bool:
     try:
-        return "shard" in TableFile(path).meta
+        return TableFile(path).run.shard is not None
     except InputError:  # whatever else it is may be written over
         return False
 
@@ -112,13 +112,13 @@ def _check_same(one: _File, other: _File) -> None:
         )
     if unlike := one.plan.differs_from(other.plan):
         raise InputError(f"{both} do not belong together: their {unlike} differ")
-    if other.table.rows and (unlike := _models_differ(one.meta, other.meta)):  # nobody was asked for an empty shard
+    if other.table.rows and (unlike := _models_differ(one.run, other.run)):  # nobody was asked for an empty shard
         raise InputError(f"{both} do not belong together: they are of different models ({unlike})")
 
 
-def _models_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def _models_differ(one: Run, other: Run) -> str:
     """What differs in two models' identities; empty if nothing but their names and places."""
-    first, second = (meta.get("identity") or {"model": meta.get("model", "")} for meta in (one, other))
+    first, second = (run.identity or {"model": run.model} for run in (one, other))
     if first.get("weights") and second.get("weights"):
         first, second = ({key: own[key] for key in own if key not in _NAMES} for own in (first, second))
     if same_identity(first, second) and _digests(one) == _digests(other):
@@ -128,8 +128,8 @@ def _models_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ", ".join(told) or "their scores of fixed prompts"
 
 
-def _digests(meta: Mapping[str, Any]) -> list[str]:
-    return [f"{model.get('digest', '')}" for model in meta.get("provenance", {}).get("models", ())]
+def _digests(run: Run) -> list[str]:
+    return [model.digest for model in run.provenance.models]
 
 
 def _short(value: object) -> str:
@@ -163,7 +163,7 @@ def _listed(numbers: Sequence[int], most: int = 20) -> str:
 def _command(file: _File, index: int) -> str:
     """What to type for another shard of the run."""
     shard = f"{index}/{file.shard.of}"
-    words = list(file.meta.get("provenance", {}).get("command", ()))
+    words = file.run.provenance.command
     if not words:
         return f"the same call with shard={shard!r}"
     own, times = re.subn(rf"(?<!\d){file.shard.index}(?!\d)", str(index), file.path.stem)
@@ -203,72 +203,3 @@ def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.concat_tables(held)
-
-
-def _together(files: Sequence[_File], first: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of the whole run; from the ``first`` what all have alike."""
-    metas = [file.meta for file in files]
-    found = {key: value for key, value in first.items() if key != "shard"}
-    if "cost" in found:
-        found["cost"] = _summed([meta.get("cost", {}) for meta in metas])
-    if any(meta.get("requests") for meta in metas):
-        costs = [meta.get("requests", {}) for meta in metas]
-        names = dict.fromkeys(name for cost in costs for name in cost)
-        found["requests"] = {name: _requests([cost.get(name, {}) for cost in costs]) for name in names}
-    if spelled := [meta["special_tokens"] for meta in metas if meta.get("special_tokens")]:
-        questions = sorted({name for one in spelled for name in one["questions"]})
-        found["special_tokens"] = spelled[0] | {"questions": questions}
-    if compared := [meta["half_precision"] for meta in metas if "half_precision" in meta]:
-        found["half_precision"] = _agreement([one for one in compared if one])
-    if any(meta.get("offline") for meta in metas):
-        found["offline"] = True
-    if "provenance" in found:
-        found["provenance"] = _provenance([meta["provenance"] for meta in metas])
-    return found
-
-
-def _summed(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: sum(cost.get(name, 0) for cost in costs) for name in dict.fromkeys(n for cost in costs for n in cost)}
-
-
-def _requests(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    errors = [cost["error"] for cost in costs if cost.get("error")]
-    numbers = [{name: value for name, value in cost.items() if name != "error"} for cost in costs]
-    return _summed(numbers) | {"error": errors[0] if errors else ""}
-
-
-def _agreement(found: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Agreement with float32 over the prompts of all shards."""
-    prompts = sum(one["prompts"] for one in found)
-    if not prompts:
-        return None
-
-    def mean(name: str) -> float | None:
-        known = [one for one in found if one[name] is not None]
-        weight = sum(one["prompts"] for one in known)
-        return sum(one["prompts"] * one[name] for one in known) / weight if weight else None
-
-    largest = max(one["largest"] for one in found)
-    return {"prompts": prompts, "argmax": mean("argmax"), "mean": mean("mean"), "largest": largest}
-
-
-def _provenance(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The block of the whole run: its command is that of a shard without ``--shard``."""
-    first = blocks[0]
-    devices = [
-        model | {"device": _joined(block["models"][i].get("device", "") for block in blocks)}
-        for i, model in enumerate(first.get("models", ()))
-    ]
-    versions = dict.fromkeys(name for block in blocks for name in block.get("versions", {}))
-    return {
-        **first,
-        "models": devices,
-        "versions": {name: _joined(block.get("versions", {}).get(name, "") for block in blocks) for name in versions},
-        "platform": _joined(block.get("platform", "") for block in blocks),
-        "command": without_options(first.get("command", ()), _OPTIONS),
-        "date": max(block.get("date", "") for block in blocks),
-    }
-
-
-def _joined(values: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(value for value in values if value))

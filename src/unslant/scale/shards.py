@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
+from unslant.responses.run import ShardHeader
 from unslant.scale.plan import Counts, Plan
 
 Item = TypeVar("Item")
@@ -87,14 +88,19 @@ class Share:
         return found if self.shard is None else replace(found, questions=found.questions[mine.start : mine.stop])
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What the table says of it, once everything was asked; empty for a whole run."""
+    def header(self) -> ShardHeader | None:
+        """What the table says of it, once everything was asked; None for a whole run."""
         if self.shard is None or self.plan is None:
-            return {}
+            return None
         n = self.plan.n_presentations
-        runs = [[start + way * n, length] for way in range(self.plan.ways) for start, length in self.runs]
-        about = {"index": self.shard.index, "of": self.shard.of, "questions": len(self.questions), "runs": runs}
-        return {"shard": about | {"plan": self.plan.model_dump(), "digest": self.plan.digest}}
+        return ShardHeader(
+            index=self.shard.index,
+            of=self.shard.of,
+            questions=len(self.questions),
+            runs=tuple((start + way * n, length) for way in range(self.plan.ways) for start, length in self.runs),
+            plan=self.plan.model_dump(),
+            digest=self.plan.digest,
+        )
 
 
 def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:

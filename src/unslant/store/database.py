@@ -1,103 +1,38 @@
-"""The file behind the run store: SQLite with a write-ahead log, never half written whenever a process is killed."""
+"""The file behind the run store: SQLite with a write-ahead log, never half written whenever a process is killed.
+
+SQLite can be made to lose what it holds by what is done around it (https://sqlite.org/howtocorrupt.html). What is done
+about each entry of that list is in ``docs/reliability.md``; most of it is in this module and in
+:mod:`unslant.store.place`.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unslant.errors import UnslantError
+from unslant.store import place, tables
+from unslant.store.place import FileId, file_id, sibling
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
-
-_VERSION = 4
-_REPLIES = """
-CREATE TABLE replies (
-    pass INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    prompt BLOB NOT NULL,           -- digest of the model's identity, the prompt and which of its samples this is
-    reply BLOB NOT NULL,            -- JSON
-    checksum INTEGER NOT NULL,      -- of prompt and reply
-    PRIMARY KEY (pass, position)
-) WITHOUT ROWID;
-CREATE INDEX replies_by_prompt ON replies (prompt);
-"""
-_SCHEMA = f"""{_REPLIES}
-CREATE TABLE passes (
-    id INTEGER PRIMARY KEY,
-    key BLOB NOT NULL UNIQUE,       -- digest of the model's identity and of every prompt's tokens, in order
-    identity TEXT NOT NULL,         -- the model's identity, as JSON
-    total INTEGER NOT NULL,
-    done INTEGER NOT NULL,
-    planned BLOB,                   -- bits of the positions it scores itself; null: all of them
-    cost TEXT NOT NULL,             -- of what it has scored itself, as JSON
-    checksum INTEGER NOT NULL       -- of key, identity, total, done, planned and cost
-);
-CREATE TABLE scores (
-    pass INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    prompt BLOB NOT NULL,           -- digest of the model's identity and the prompt's tokens
-    logprobs BLOB NOT NULL,         -- float64, little-endian
-    checksum INTEGER NOT NULL,      -- of prompt and logprobs
-    PRIMARY KEY (pass, position)
-) WITHOUT ROWID;
-CREATE INDEX scores_by_prompt ON scores (prompt);
-CREATE TABLE states (
-    pass INTEGER NOT NULL,
-    stretch TEXT NOT NULL,
-    step INTEGER NOT NULL,
-    state BLOB NOT NULL,            -- what the engine needs to continue after that step
-    checksum INTEGER NOT NULL,      -- of state
-    PRIMARY KEY (pass, stretch)
-);
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY,
-    command TEXT NOT NULL,          -- arguments, as a JSON list
-    folder TEXT NOT NULL,
-    model TEXT NOT NULL,
-    questions TEXT NOT NULL,
-    questions_digest TEXT NOT NULL,
-    status TEXT NOT NULL,
-    message TEXT NOT NULL,
-    host TEXT NOT NULL,
-    process INTEGER NOT NULL,
-    started REAL NOT NULL,          -- seconds since 1970
-    updated REAL NOT NULL,
-    responses BLOB,                 -- the finished table, as Parquet
-    checksum INTEGER,               -- of responses
-    made_of BLOB,                   -- digest of the questions and the passes that responses were made of
-    score TEXT NOT NULL DEFAULT ''  -- the number that its result begins with
-);
-CREATE TABLE run_passes (
-    run TEXT NOT NULL,
-    pass INTEGER NOT NULL,
-    current INTEGER NOT NULL,       -- 1: the run's last start asked for it; 0: an earlier one did
-    PRIMARY KEY (run, pass)
-) WITHOUT ROWID;
-"""
-
-
-_FROM_VERSION_1 = """
-ALTER TABLE passes ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE scores ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE states ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE runs ADD COLUMN checksum INTEGER;
-ALTER TABLE runs ADD COLUMN made_of BLOB;
-DELETE FROM scores;
-DELETE FROM states;
-"""
-"""Version 1 knew a model by too little: what it scored is not used again. Finished runs keep their responses."""
-_SCORE = "\nALTER TABLE runs ADD COLUMN score TEXT NOT NULL DEFAULT '';\n"
-_UPGRADES = {1: _FROM_VERSION_1 + _REPLIES + _SCORE, 2: _REPLIES + _SCORE, 3: _SCORE}
-
-Upgrade = Callable[[sqlite3.Connection], None]
+_LOG_BYTES = 4 << 20
+"""Size of the log from which it is copied into the file."""
 
 
 class StoreError(UnslantError):
     """The run store cannot be read or written. Whatever was written before is still there."""
+
+
+class DamagedError(StoreError):
+    """What is in the file is not what was written; see :mod:`unslant.store.repair`."""
 
 
 def default_path() -> Path:
@@ -111,144 +46,351 @@ def default_path() -> Path:
 
 
 class Database:
-    """One connection to a store file, which is made when it is missing.
+    """The connection of this process to a store file, which is made when it is missing; its threads share it.
 
     Args:
         path: the file. Folders on the way are made (readable by the user alone).
-        read_only: open an existing file without writing to it or beside it.
-        upgrade: what remains to be done, in the same transaction, once tables of version 1 have the columns of today's.
+        read_only: open an existing file without writing to it.
 
     Raises:
-        StoreError: if the file cannot be opened, is no run store, or was written by a newer version.
+        StoreError: if the file cannot be opened safely, is no run store, or was written by another version.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False, upgrade: Upgrade = lambda _: None) -> None:
-        self.path = path
-        self._upgrade = upgrade
-        if read_only and not path.is_file():
-            raise StoreError(_NOTHING.format(path))
-        if not read_only:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            except OSError as error:
-                raise StoreError(f"{path}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path = Path(os.path.realpath(path))  # the log is next to the file, not to a link
+        self._lock = threading.RLock()
+        self._closed = "it has been closed"
+        self._connection: sqlite3.Connection | None = None
+        self._file: FileId | None = None
+        self._log: FileId | None = None
+        self._immutable = False
+        self._checkpoint_from = _LOG_BYTES
         with self._explained():
-            self.connection = self._connect(read_only)
-        try:
-            self._open(read_only)
-        except StoreError:
-            self.close()
-            raise
+            if read_only and not path.is_file():
+                raise StoreError(NOTHING.format(path))
+            if not read_only:
+                _make_folder(path.parent)
+            self._network = place.network(path)
+            try:
+                self._open(read_only)
+                self._check_version(read_only)
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The open connection.
+
+        Raises:
+            StoreError: if it has been closed, or belongs to the process that this one was forked from.
+        """
+        if self._connection is None:
+            raise StoreError(f"{self.path}: {self._closed}")
+        return self._connection
 
     def _open(self, read_only: bool) -> None:
-        path = self.path
-        with self._explained():
-            if not read_only:
-                self._make()
-            elif self._version() in _UPGRADES:
-                Database(path, upgrade=self._upgrade).close()
-            found = self._version()
-            empty = self.connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-        if empty:
-            raise StoreError(_NOTHING.format(path))
-        if found != _VERSION:
-            raise StoreError(f"{path}: no run store of this version of unslant; give another file with --store")
+        """Connect, and hold a lock on the file that has the name now.
+
+        A process that waits for a lock may get it on a file that a repair has replaced meanwhile: then once more.
+        """
+        while True:
+            with _OPENING:
+                if not read_only:
+                    _create(self.path)
+                if (names := place.other_names(self.path)) is not None:
+                    raise StoreError(f"{self.path}: {names}, or {_ELSEWHERE}")
+                self._file = file_id(self.path)
+                if self._file in _INHERITED:
+                    raise StoreError(f"{self.path}: {_FORKED}")
+                self._connection = self._connect(read_only)
+                _OPEN.add(self)
+            for setting in _SETTINGS:
+                self._connection.execute(f"PRAGMA {setting}")
+            if self._network and not self._immutable:
+                # A log needs memory that all processes share, which no other machine does. A connection that has the
+                # file to itself does without, so a file that comes from a local disk can be read, and changed over.
+                self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            if file_id(self.path) == self._file:
+                return
+            self._connection.close()
 
     def _connect(self, read_only: bool) -> sqlite3.Connection:
-        if read_only:
-            uri = self.path.absolute().as_uri()
-            connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            except sqlite3.OperationalError:  # the log beside it cannot be made: nobody can be writing either
-                connection.close()
-                connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
-            return connection
-        with suppress(OSError):  # what cannot be made, SQLite cannot open either, and says so
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        return sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        uri = self.path.as_uri()
+        if not read_only or (self._network and os.access(self.path, os.W_OK)):
+            return _connected(f"{uri}?mode=rw")
+        connection = _connected(f"{uri}?mode=ro")
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            # SQLite cannot make its files in this folder: nobody can be writing either.
+            if any(sibling(self.path, end).exists() for end in ("-wal", "-journal")):
+                raise StoreError(f"{self.path}: {_LOG_UNREAD}") from None
+            self._immutable = True
+            connection = _connected(f"{uri}?immutable=1")
+        return connection
 
-    def _version(self) -> int:
-        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+    def _set_journal(self) -> None:
+        """A log on a local disk, where a new file, or one that comes from a network drive, has none; else the reverse.
 
-    def _make(self) -> None:
+        While another process has the file, it stays as it is, which is safe too: all follow what the file says.
+        """
         run = self.connection.execute
-        if self._version() == 0 and not run("SELECT 1 FROM sqlite_master").fetchone():
-            run("PRAGMA journal_mode = WAL")
-            with self.transaction():
-                if self._version() == 0:  # nobody else was first
-                    self._execute(_SCHEMA)
-        if self._version() in _UPGRADES:
-            with suppress(OSError):
-                self.path.chmod(0o600)
-            with self.transaction():
-                found = self._version()
-                if found in _UPGRADES:  # nobody else was first
-                    self._execute(_UPGRADES[found])
-                if found == 1:
-                    self._upgrade(self.connection)
-        # A power cut may undo the last moments, which are then scored again, but never damages the file.
-        run("PRAGMA synchronous = NORMAL")
-        run("PRAGMA cache_size = -65536")
-        with self.transaction():
-            pass  # tells now, and not after an hour, that nothing can be written
+        wanted = "delete" if self._network else "wal"
+        if self._mode() != wanted:
+            try:
+                run(f"PRAGMA journal_mode = {wanted}")
+            except sqlite3.OperationalError:
+                if self._network:
+                    raise
+        run("PRAGMA locking_mode = NORMAL")
+        if self._mode() == "wal":
+            # A power cut may undo the last moments, which are then scored again, but never damages the file.
+            run("PRAGMA synchronous = NORMAL")
+        if self._network:
+            _warn_of_network(self.path, self._network)
 
-    def _execute(self, script: str) -> None:
-        for statement in filter(str.strip, script.split(";\n")):
-            self.connection.execute(statement)
-        self.connection.execute(f"PRAGMA user_version = {_VERSION}")
+    def _mode(self) -> str:
+        return str(self.connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+    def _number(self, name: str) -> int:
+        return int(self.connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _is_empty(self) -> bool:
+        return self._number("user_version") == 0 and self._number("page_count") < 2
+
+    def _check_version(self, read_only: bool) -> None:
+        if self._is_empty() and read_only:
+            raise StoreError(NOTHING.format(self.path))
+        if not self._is_empty():
+            ours, version = self._number("application_id") == tables.APPLICATION, self._number("user_version")
+            if (version != tables.VERSION) if ours else tables.is_older(self.connection):
+                raise DamagedError(f"{self.path}: {_OTHER_VERSION.format(version, tables.VERSION)}, or {_ELSEWHERE}")
+            if not ours:
+                raise StoreError(f"{self.path}: is the database of another program; {_ELSEWHERE}")
+        if not self._immutable and (self._network or not read_only):
+            self._set_journal()
+        if not read_only:
+            with self.transaction() as connection:  # fails now, and not after an hour, if nothing can be written
+                if self._is_empty():  # no other process got here first
+                    tables.make(connection)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing: what the block writes is kept together, or not at all.
 
         Raises:
-            StoreError: if it cannot be written (disk full, read-only, damaged, or locked for too long).
+            StoreError: if it cannot be written (disk full, read-only, damaged, replaced, or locked for too long).
         """
-        with self._explained():
-            self.connection.execute("BEGIN IMMEDIATE")
+        with self._lock, self._explained():
+            connection = self.connection
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self.connection
-                self.connection.execute("COMMIT")
+                if self._log is None and self._mode() == "wal":
+                    self._log = file_id(sibling(self.path, "-wal"))
+                self._check_files()
+                yield connection
+                connection.execute("COMMIT")
             except BaseException:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
+                if connection is self._connection and connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
+            self._check_files()  # what was written to a file that is gone is not kept
+            self._shorten_log()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """What the block reads is the store at one moment, whatever other processes write meanwhile."""
-        with self._explained():
-            self.connection.execute("BEGIN")
+        with self._lock, self._explained():
+            connection = self.connection
+            connection.execute("BEGIN")
             try:
-                yield self.connection
+                yield connection
             finally:
-                self.connection.execute("COMMIT")
+                connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, with its errors explained."""
-        with self._explained():
+        with self._lock, self._explained():
             yield self.connection
+
+    def _check_files(self) -> None:
+        """The file and its log are those that were opened, and not others that have taken their names.
+
+        While SQLite's locks hold, nobody deletes or replaces a log in use; so this also notices that they were lost.
+        """
+        if file_id(self.path) != self._file or (self._log and file_id(sibling(self.path, "-wal")) != self._log):
+            raise StoreError(f"{self.path}: {_REPLACED}")
+
+    def _shorten_log(self) -> None:
+        """Copy a long log into the file.
+
+        Not by SQLite's automatic checkpoints: before 3.51.3 one that starts while another process begins the log again
+        can lose pages (https://sqlite.org/wal.html#walresetbug). A truncating one keeps every writer out.
+        """
+        with suppress(FileNotFoundError):
+            if self._log and sibling(self.path, "-wal").stat().st_size >= self._checkpoint_from:
+                busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                # Somebody reads what is older, and may do so for long: not after every write again.
+                self._checkpoint_from = 2 * self._checkpoint_from if busy else _LOG_BYTES
 
     def close(self) -> None:
         """Close the file; the last process to do so folds the log into it."""
-        self.connection.close()
+        with self._lock:
+            connection, self._connection = self._connection, None
+            _OPEN.discard(self)
+            if connection is not None:
+                connection.close()
+
+    def abandon(self) -> None:
+        """In a process forked from the one that opened it: neither use nor close what is the other's.
+
+        SQLite takes the locks of a connection for its process's own, so a connection opened here would have none.
+        """
+        self._lock = threading.RLock()
+        if self._file is not None:
+            _INHERITED.add(self._file)
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # or its end would close it
+            self._connection, self._closed = None, _FORKED
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, UnicodeError) as error:  # the latter where damaged text is read
-            raise StoreError(f"{self.path}: {_explanation(str(error))}") from error
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+            whole = code & 0xFF in _WHOLE and code not in _UNREADABLE
+            kind = StoreError if whole else DamagedError
+            raise kind(f"{self.path}: {explanation(str(error))}") from error
 
 
-_NOTHING = "{}: there is no run store here; nothing has been recorded yet"
+_WHOLE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+"""Errors that say nothing of what is in the file."""
+_UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
+
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+_INHERITED: set[FileId] = set()
+_OPENING = threading.RLock()
+_HELD: list[threading.RLock] = []
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """No other thread of this process opens a store, nor is it forked."""
+    with _OPENING:
+        yield
+
+
+def is_open(file: FileId | None) -> bool:
+    """Whether this process has a connection to a file."""
+    return file is not None and any(database._file == file for database in _OPEN)
+
+
+def _before_fork() -> None:
+    """No thread is inside SQLite while the process is forked: the child would wait for it for ever."""
+    global _HELD
+    _HELD = [_OPENING, *(database._lock for database in _OPEN)]
+    for lock in _HELD:
+        lock.acquire()
+
+
+def _after_fork() -> None:
+    for lock in _HELD:
+        lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _OPENING
+    _OPENING = threading.RLock()
+    for database in list(_OPEN):
+        database.abandon()
+    _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+_SETTINGS = (
+    f"page_size = {tables.PAGE}",
+    "mmap_size = 0",  # a stray pointer would write into the file
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "secure_delete = ON",  # deleted rows are zeroed, so a repair can take every whole row it meets for one that counts
+    "wal_autocheckpoint = 0",  # see Database._shorten_log
+    "checkpoint_fullfsync = ON",  # macOS: an ordinary fsync does not reach the disk
+    "cache_size = -65536",
+)
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
+    return connection
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
+
+
+def _create(path: Path) -> None:
+    """Make a missing file, for its owner alone.
+
+    A file that is there is never opened but by SQLite: closing it would drop every lock that this process has on it.
+    """
+    with suppress(OSError):  # what cannot be made, SQLite cannot open either, and says so
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+_WARNED: set[Path] = set()
+
+
+def _warn_of_network(path: Path, kind: str) -> None:
+    if path not in _WARNED:
+        _WARNED.add(path)
+        warnings.warn(
+            f"{path} is on a network file system ({kind}), whose locks may not reach other machines: use it from one "
+            "machine at a time, or give a file on a local disk with --store PATH",
+            stacklevel=2,
+        )
+
+
+NOTHING = "{}: there is no run store here; nothing has been recorded yet"
 _ELSEWHERE = "give another file with --store PATH, or run without one (--no-store)"
 _KEPT = "what was scored so far is kept, and the same command goes on from there"
+_FORKED = (
+    "was open when this process was forked; open it after forking, or start processes by spawn, forkserver or "
+    "subprocess"
+)
+_REPLACED = (
+    "the file or its log was moved, deleted or replaced while in use, and what was written last may not be in it; run "
+    "the same command again, which asks for what is missing"
+)
+_LOG_UNREAD = "its log (-wal) cannot be read here; copy the file together with its log to a folder of yours"
+_OTHER_VERSION = (
+    "was written by another version of unslant (tables {}, and not {}), or its first page is damaged, in which case "
+    "unslant runs repair keeps what is whole; else move it away"
+)
 
 
-def _explanation(message: str) -> str:
+def explanation(message: str) -> str:
+    """What SQLite's error means, and what to do."""
     if "full" in message or "disk I/O" in message:
         return (
             f"cannot be written, the disk or a quota is full ({message}); {_KEPT} once there is room, or {_ELSEWHERE}"

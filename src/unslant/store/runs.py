@@ -9,20 +9,19 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError, UnslantError, recordable
+from unslant.errors import InputError
+from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError
-from unslant.store.scores import PASS_COLUMNS, checksum, damaged, digest
+from unslant.store.scores import damaged, digest
+from unslant.store.tables import TABLES, checksum, columns, is_whole, vouch
 
-_COLUMNS = (
-    "id, command, folder, model, questions, questions_digest, status, message, host, process, started, updated, score"
-)
-
+_REPAIR = "unslant runs repair"
 
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
@@ -76,60 +75,74 @@ class Runs:
         Raises:
             StoreError: if the store cannot be written.
         """
-        words = json.dumps(recordable(command), ensure_ascii=False)
-        run = _id(str(folder), words)
+        words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
+        run = run_id(str(folder), words)
         now = time.time()
         with self._database.transaction() as connection:
+            if not _row_is_whole(connection, run):
+                connection.execute("DELETE FROM runs WHERE id = ?", (run,))
             connection.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, NULL, NULL, NULL, '') "
+                "INSERT INTO runs VALUES (?, ?, ?, ?, '', '', 'running', '', ?, ?, ?, ?, '', NULL, 0) "
                 "ON CONFLICT DO UPDATE "
                 "SET status = 'running', message = '', score = '', host = excluded.host, process = excluded.process, "
                 "updated = excluded.updated",
-                (run, words, str(folder), model, socket.gethostname(), os.getpid(), now, now),
+                (run, words, str(folder), model, *_me(), now, now),
             )
+            vouch(connection, "runs", "id = ?", run)
             # What an earlier start of this command asked for may no longer be what it asks for.
             connection.execute("UPDATE run_passes SET current = 0 WHERE run = ?", (run,))
+            vouch(connection, "run_passes", "run = ?", run)
         return run
 
     def note_questions(self, run: str, name: str, digest: str) -> None:
         """Say what the run is asked."""
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE runs SET questions = ?, questions_digest = ? WHERE id = ?", (name, digest, run))
+        self._note(run, {"questions": name, "questions_digest": digest})
 
     def keep_alive(self, run: str) -> Callable[[], None]:
         """Give signs of life of a run, from a thread, until the function returned is called."""
         ended = threading.Event()
 
         def beat() -> None:
-            with suppress(UnslantError), closing(Database(self._database.path)) as database:
-                while not ended.wait(HEARTBEAT):
-                    with suppress(StoreError), database.transaction() as connection:
-                        connection.execute(
-                            "UPDATE runs SET updated = ? WHERE id = ? AND status = 'running'", (time.time(), run)
-                        )
+            while not ended.wait(HEARTBEAT):
+                with suppress(StoreError):  # the run itself meets the same error
+                    self._note(run, {"updated": time.time()}, f"status = 'running' AND {_MINE}", *_me())
 
-        threading.Thread(target=beat, daemon=True).start()
-        return ended.set
+        def end() -> None:
+            ended.set()
+            thread.join()
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        return end
 
     def end(self, run: str, status: str, message: str = "") -> None:
-        """Note how the run ended."""
-        with self._database.transaction() as connection:
-            connection.execute(
-                "UPDATE runs SET status = ?, message = ?, updated = ? WHERE id = ?", (status, message, time.time(), run)
-            )
+        """Note how the run ended; unless it is done, only on behalf of the process that started it last."""
+        rest = ("TRUE",) if status == "done" else (_MINE, *_me())
+        self._note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
 
     def note_score(self, run: str, score: str) -> None:
         """Say what the run has found."""
+        self._note(run, {"score": score})
+
+    def _note(self, run: str, values: Mapping[str, object], where: str = "TRUE", *rest: object) -> None:
         with self._database.transaction() as connection:
-            connection.execute("UPDATE runs SET score = ? WHERE id = ?", (score, run))
+            self._change(connection, run, values, where, *rest)
+
+    def _change(
+        self, connection: sqlite3.Connection, run: str, values: Mapping[str, object], where: str, *rest: object
+    ) -> None:
+        if not _row_is_whole(connection, run):
+            raise damaged(self._database, f"the record of run {run} is")
+        changes = ", ".join(f"{column} = ?" for column in values)
+        connection.execute(f"UPDATE runs SET {changes} WHERE id = ? AND {where}", (*values.values(), run, *rest))
+        vouch(connection, "runs", "id = ?", run)
 
     def keep_responses(self, run: str, parquet: bytes) -> None:
         """Keep the run's table of responses, as the bytes of a Parquet file, and what it was made of."""
         with self._database.transaction() as connection:
-            connection.execute(
-                "UPDATE runs SET responses = ?, checksum = ?, made_of = ? WHERE id = ?",
-                (parquet, checksum(parquet), _made_of(connection, run), run),
-            )
+            row = (run, parquet, checksum("responses", run, parquet))
+            connection.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", row)
+            self._change(connection, run, {"made_of": _made_of(connection, run)}, "TRUE")
 
     def responses(self, run: Run) -> bytes:
         """The table of responses of a finished run, as the bytes of a Parquet file.
@@ -139,16 +152,17 @@ class Runs:
             StoreError: if they are damaged.
         """
         with self._database.reading() as connection:
-            query = "SELECT responses, checksum, made_of FROM runs WHERE id = ?"
-            row = connection.execute(query, (run.id,)).fetchone()
+            row = connection.execute("SELECT made_of FROM runs WHERE id = ?", (run.id,)).fetchone()
             if row is None:  # it was found by looking at every run, and not by its id
                 raise damaged(self._database, f"the record of run {run.id} is")
-            found, check, made_of = row
+            (made_of,) = row
             same = made_of == _made_of(connection, run.id)
+            query = f"SELECT {columns('responses')} FROM responses WHERE run = ?"
+            found = connection.execute(query, (run.id,)).fetchone()
         finish = f"finish it with: unslant runs resume {run.id}"
-        if found is None and run.status == "done":
+        if made_of is None and run.status == "done":
             raise InputError(f"run {run.id} made no single table of responses; repeat its command with --out FOLDER")
-        if found is None:
+        if made_of is None:
             raise InputError(
                 f"run {run.id} has no responses yet ({run.status}, {run.done:,} of {run.total:,} prompts scored); "
                 f"{finish}"
@@ -158,17 +172,17 @@ class Runs:
                 f"run {run.id} was started again ({run.status}, {run.done:,} of {run.total:,} prompts scored); the "
                 f"responses that are kept were made before, by another model or of other questions; {finish}"
             )
-        if checksum(found) != check:
+        if found is None or not is_whole("responses", found):
             raise StoreError(
                 f"{self._database.path}: the responses of run {run.id} are damaged; make them again from its scores "
                 f"with: unslant runs resume {run.id}"
             )
-        return bytes(found)
+        return bytes(found[1])
 
     def all(self) -> list[Run]:
         """Every run, the one last heard of first."""
         with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated DESC, id").fetchall()
+            rows = connection.execute(f"SELECT {columns('runs')} FROM runs ORDER BY updated DESC, id").fetchall()
             return [self._run(connection, row) for row in rows]
 
     def get(self, name: str) -> Run:
@@ -188,6 +202,7 @@ class Runs:
         deleted = 0
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
+            connection.execute("DELETE FROM responses WHERE run = ?", (run.id,))
             passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
             connection.execute("DELETE FROM run_passes WHERE run = ?", (run.id,))
             kept = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
@@ -199,9 +214,9 @@ class Runs:
 
     def clear(self) -> int:
         """Forget everything, also what belongs to no run; returns how many scores and replies."""
-        tables = ("scores", "replies", "runs", "run_passes", "states", "passes")
         with self._database.transaction() as connection:
-            return sum([connection.execute(f"DELETE FROM {table}").rowcount for table in tables][:2])
+            deleted = {table: connection.execute(f"DELETE FROM {table}").rowcount for table in TABLES}
+        return deleted["scores"] + deleted["replies"]
 
     def shrink(self) -> None:
         """Give the space of what was removed back to the disk, unless another process is using the store."""
@@ -210,31 +225,46 @@ class Runs:
             connection.execute("VACUUM")
 
     def _run(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Run:
-        values = dict(zip(_COLUMNS.split(", "), row, strict=True))
+        values = dict(zip(TABLES["runs"], row, strict=False))
         passes = connection.execute(
-            f"SELECT {PASS_COLUMNS}, checksum FROM passes JOIN run_passes ON pass = id WHERE run = ? AND current "
+            f"SELECT {columns('passes', 'passes.')} FROM passes JOIN run_passes ON pass = id WHERE run = ? AND current "
             "ORDER BY id",
             (values["id"],),
         ).fetchall()
         values["where"] = f"process {values.pop('process')} on {values.pop('host')}"
-        if values["id"] != _id(values["folder"], values["command"]):
-            values |= {"status": "damaged", "message": f"unslant runs delete {values['id']}", "command": "[]"}
-        elif any(checksum(*some) != check for *some, check in passes):
-            values |= {"status": "damaged", "message": "unslant runs repair"}
+        del values["made_of"]
+        if not is_whole("runs", row) or values["id"] != run_id(values["folder"], values["command"]):
+            values |= {"status": "damaged", "message": _REPAIR, "command": "[]", "score": ""}
+        elif not all(is_whole("passes", some) for some in passes):
+            values |= {"status": "damaged", "message": _REPAIR}
             passes = []
-        elif values["status"] == "running" and time.time() - values["updated"] > LEASE:
-            values["status"] = "interrupted"
-        values["command"] = tuple(recordable(json.loads(values["command"])))
-        identities = dict.fromkeys(identity for _, identity, *_ in passes)
+        elif values["status"] == "running" and abs(time.time() - values["updated"]) > LEASE:
+            values["status"] = "interrupted"  # also where the clock was set back: a run at work is soon heard of again
+        values["command"] = tuple(json.loads(values["command"]))
+        identities = dict.fromkeys(identity for _, _, _, identity, *_ in passes)
         return Run(
             **values,
-            done=sum(done for _, _, _, done, *_ in passes),
-            total=sum(total for _, _, total, *_ in passes),
+            done=sum(some[5] for some in passes),
+            total=sum(some[4] for some in passes),
             models=tuple(json.loads(identity) for identity in identities),
         )
 
 
-def _id(folder: str, words: str) -> str:
+_MINE = "host = ? AND process = ?"
+
+
+def _me() -> tuple[str, int]:
+    return socket.gethostname(), os.getpid()
+
+
+def _row_is_whole(connection: sqlite3.Connection, run: str) -> bool:
+    """Whether a run, if there is one, is as it was recorded: what is damaged is never vouched for."""
+    row = connection.execute(f"SELECT {columns('runs')} FROM runs WHERE id = ?", (run,)).fetchone()
+    return row is None or is_whole("runs", row)
+
+
+def run_id(folder: str, words: str) -> str:
+    """The id of a command, as JSON, in a folder."""
     return blake2b(f"{folder}\n{words}".encode(errors="surrogateescape"), digest_size=4).hexdigest()
 
 
@@ -245,13 +275,3 @@ def _made_of(connection: sqlite3.Connection, run: str) -> bytes:
         "SELECT key FROM passes JOIN run_passes ON id = pass WHERE run = ? AND current ORDER BY key", (run,)
     )
     return digest(questions.encode(), *(key for (key,) in passes))
-
-
-def vouch_for_responses(connection: sqlite3.Connection) -> None:
-    """Of runs recorded before responses carried it: note what those of finished runs were made of."""
-    query = "SELECT id, responses FROM runs WHERE status = 'done' AND responses IS NOT NULL"
-    for run, responses in connection.execute(query).fetchall():
-        connection.execute(
-            "UPDATE runs SET checksum = ?, made_of = ? WHERE id = ?",
-            (checksum(responses), _made_of(connection, run), run),
-        )

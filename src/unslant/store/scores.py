@@ -27,10 +27,11 @@ from unslant.arrays import Bools, Floats, Ints, are_logprobs
 from unslant.errors import ModelError
 from unslant.store.database import Database, StoreError
 from unslant.store.replies import KeptReply
+from unslant.store.tables import checksum, columns, is_whole, result_checksum, vouch
 
 KEY_BYTES = 16
 _LOOKED_UP = 500  # keys in one query
-PASS_COLUMNS = "key, identity, total, done, planned, cost"
+_PASS_COLUMNS = columns("passes")
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,7 @@ class Kept:
         return cls(logprobs, tuple(more.get("bounds", ())), tuple(more.get("by", ("", ""))))
 
 
-KINDS: tuple[type[Kept] | type[KeptReply], ...] = (Kept, KeptReply)
-"""What is kept. ``table`` and ``column`` say where; ``independent``: it does not matter what else the call asked."""
+# Both say what they are kept in (``table``, ``column``); ``independent``: what else the call asked does not matter.
 Result = TypeVar("Result", Kept, KeptReply)
 
 
@@ -76,25 +76,6 @@ def digest(*parts: bytes) -> bytes:
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
     return found.digest()
-
-
-def checksum(*parts: object) -> int:
-    """CRC-32 of values as SQLite gives them back."""
-    found = 0
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        found = zlib.crc32(data, zlib.crc32(len(data).to_bytes(4, "little"), found))
-    return found
-
-
-def score_checksum(prompt: bytes, blob: bytes) -> int:
-    """The checksum of a score or a reply: :func:`checksum` for the millions."""
-    return zlib.crc32(blob, zlib.crc32(prompt))
-
-
-def is_whole(prompt: object, blob: object, check: object) -> bool:
-    """Whether a row of scores or replies is as it was written."""
-    return isinstance(prompt, bytes) and isinstance(blob, bytes) and score_checksum(prompt, blob) == check
 
 
 def damaged(database: Database, what: str) -> StoreError:
@@ -111,6 +92,7 @@ class Pass(Generic[Result]):
 
     Attributes:
         kind: what is kept.
+        key: digest of ``keys``, by which it is known.
         keys: of its prompts, in order.
         planned: positions that it scores itself, ascending; the others were taken over when it began.
         cost: counts of what it has scored itself, by name, at the moment of the last reading.
@@ -119,6 +101,7 @@ class Pass(Generic[Result]):
     database: Database
     kind: type[Result]
     id: int
+    key: bytes
     keys: Sequence[bytes]
     planned: Ints
     cost: dict[str, Any]
@@ -132,18 +115,18 @@ class Pass(Generic[Result]):
         found, wrong, kind = {}, 0, self.kind
         with self.database.snapshot() as connection:
             self._read_cost(connection)
-            query = f"SELECT position, prompt, {kind.column}, checksum FROM {kind.table} WHERE pass = ?"
-            for position, prompt, blob, check in connection.execute(query, (self.id,)):
-                if is_whole(prompt, blob, check) and self._asked(position, prompt):
-                    found[position] = kind.from_bytes(blob)
+            query = f"SELECT {columns(kind.table)} FROM {kind.table} WHERE pass = ?"
+            for row in connection.execute(query, (self.id,)):
+                if is_whole(kind.table, row) and self._asked(*row[1:3]):
+                    found[row[1]] = kind.from_bytes(row[3])
                 else:
                     wrong += 1
         if wrong:
             raise damaged(self.database, f"{wrong:,} of {len(found) + wrong:,} stored {kind.table} are")
         return found
 
-    def _asked(self, position: object, prompt: bytes) -> bool:
-        return isinstance(position, int) and 0 <= position < len(self.keys) and prompt == self.keys[position]
+    def _asked(self, position: int, prompt: bytes) -> bool:
+        return 0 <= position < len(self.keys) and prompt == self.keys[position]
 
     def state(self, stretch: str) -> bytes:
         """What was last written of this stretch; empty if nothing was, or it is damaged (which costs time only).
@@ -153,9 +136,9 @@ class Pass(Generic[Result]):
         with self.database.snapshot() as connection:
             self._read_cost(connection)
             row = connection.execute(
-                "SELECT state, checksum FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
+                f"SELECT {columns('states')} FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
             ).fetchone()
-        return row[0] if row and checksum(row[0]) == row[1] else b""
+        return bytes(row[3]) if row and is_whole("states", row) else b""
 
     def _read_cost(self, connection: sqlite3.Connection) -> None:
         row = _checked_pass(self.database, connection, "id", self.id)
@@ -183,6 +166,10 @@ class Pass(Generic[Result]):
             ModelError: if one of the scores is no log-probability.
         """
         with self.database.transaction() as connection:
+            if _checked_pass(self.database, connection, "id", self.id).get("key") != self.key:
+                raise StoreError(
+                    f"{self.database.path}: the run was deleted by another command while it was at work; run it again"
+                )
             connection.executemany(
                 f"INSERT OR IGNORE INTO {self.kind.table} VALUES (?, ?, ?, ?, ?)",
                 (_row(self.id, position, self.keys[position], kept) for position, kept in rows),
@@ -192,13 +179,13 @@ class Pass(Generic[Result]):
                 (done, json.dumps(dict(cost)), self.id, done),
             )
             if updated.rowcount:
-                vouch_for_passes(connection, self.id)
+                vouch(connection, "passes", "id = ?", self.id)
             for stretch, (step, state) in states.items():
                 connection.execute(
                     "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                     "SET step = excluded.step, state = excluded.state, checksum = excluded.checksum "
                     "WHERE excluded.step > step",
-                    (self.id, stretch, step, state, checksum(state)),
+                    (self.id, stretch, step, state, checksum("states", self.id, stretch, step, state)),
                 )
             if done == len(self.keys):
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
@@ -226,24 +213,23 @@ def open_pass(
             planned = np.array([prompt not in known for prompt in keys], dtype=bool)
             bits = planned_bits(planned) if known else None
             known_already = len(keys) - int(planned.sum())
-            values: tuple[Any, ...] = (key, identity_text(identity), len(keys), known_already, bits, "{}")
-            cursor = connection.execute(
-                f"INSERT INTO passes ({PASS_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*values, checksum(*values)),
-            )
-            found = Pass(database, kind, int(cursor.lastrowid or 0), keys, np.flatnonzero(planned), {})
+            values = (None, key, kind.table, identity_text(identity), len(keys), known_already, bits, "{}", 0)
+            number = connection.execute(f"INSERT INTO passes VALUES ({', '.join('?' * 9)})", values).lastrowid or 0
+            vouch(connection, "passes", "id = ?", number)
+            found = Pass(database, kind, number, key, keys, np.flatnonzero(planned), {})
         elif not kind.independent:
             known = {}
         connection.executemany(
             f"INSERT OR IGNORE INTO {kind.table} VALUES (?, ?, ?, ?, ?)",
             (
-                (found.id, i, prompt, known[prompt], score_checksum(prompt, known[prompt]))
+                (found.id, i, prompt, known[prompt], result_checksum(kind.table, found.id, i, prompt, known[prompt]))
                 for i, prompt in enumerate(keys)
                 if prompt in known
             ),
         )
         if run:
-            connection.execute("INSERT OR REPLACE INTO run_passes VALUES (?, ?, 1)", (run, found.id))
+            check = checksum("run_passes", run, found.id, 1)
+            connection.execute("INSERT OR REPLACE INTO run_passes VALUES (?, ?, 1, ?)", (run, found.id, check))
     return found
 
 
@@ -252,17 +238,19 @@ def _find(database: Database, kind: type[Result], key: bytes, keys: Sequence[byt
         row = _checked_pass(database, connection, "key", key)
     if not row:
         return None
-    return Pass(database, kind, row["id"], keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"]))
+    return Pass(
+        database, kind, row["id"], key, keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"])
+    )
 
 
 def _checked_pass(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
-    query = f"SELECT id, {PASS_COLUMNS}, checksum FROM passes WHERE {column} = ?"
+    query = f"SELECT {_PASS_COLUMNS} FROM passes WHERE {column} = ?"
     row = connection.execute(query, (value,)).fetchone()
     if row is None:
         return {}
-    if checksum(*row[1:-1]) != row[-1]:
+    if not is_whole("passes", row):
         raise damaged(database, "the record of a call is")
-    return dict(zip(("id", *PASS_COLUMNS.split(", ")), row, strict=False))
+    return dict(zip(_PASS_COLUMNS.split(", "), row, strict=True))
 
 
 def planned_positions(bits: bytes | None, total: int) -> Ints:
@@ -285,20 +273,22 @@ def identity_text(identity: Mapping[str, str]) -> str:
 def identities(database: Database) -> list[str]:
     """Every identity in the store, as JSON, the one last met first."""
     with database.reading() as connection:
-        query = f"SELECT {PASS_COLUMNS}, checksum FROM passes ORDER BY id DESC"
-        rows = connection.execute(query).fetchall()
-    return list(dict.fromkeys(row[1] for row in rows if checksum(*row[:-1]) == row[-1]))
+        rows = connection.execute(f"SELECT {_PASS_COLUMNS} FROM passes ORDER BY id DESC").fetchall()
+    return list(dict.fromkeys(row[3] for row in rows if is_whole("passes", row)))
 
 
 def forget(database: Database, identity: Mapping[str, str]) -> None:
     """Drop every score and reply of a model; see :meth:`unslant.store.Store.forget`."""
     with database.transaction() as connection:
-        mine = connection.execute("SELECT id FROM passes WHERE identity = ?", (identity_text(identity),)).fetchall()
-        for (number,) in mine:
+        query = f"SELECT {_PASS_COLUMNS} FROM passes WHERE identity = ?"
+        for row in connection.execute(query, (identity_text(identity),)).fetchall():
+            number = row[0]
+            if not is_whole("passes", row):
+                raise damaged(database, "the record of a call is")
             for table in ("scores", "replies", "states"):
                 connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
             connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", (number,))
-            vouch_for_passes(connection, number)
+            vouch(connection, "passes", "id = ?", number)
 
 
 def drop(database: Database, keys: Sequence[bytes]) -> None:
@@ -313,14 +303,7 @@ def drop(database: Database, keys: Sequence[bytes]) -> None:
             connection.execute(
                 "UPDATE passes SET done = (SELECT count(*) FROM scores WHERE pass = ?) WHERE id = ?", (number, number)
             )
-            vouch_for_passes(connection, number)
-
-
-def vouch_for_passes(connection: sqlite3.Connection, number: int | None = None) -> None:
-    """Write the checksum of a pass, or of all, over what is there now."""
-    where, values = ("WHERE id = ?", (number,)) if number is not None else ("", ())
-    for id_, *row in connection.execute(f"SELECT id, {PASS_COLUMNS} FROM passes {where}", values).fetchall():
-        connection.execute("UPDATE passes SET checksum = ? WHERE id = ?", (checksum(*row), id_))
+            vouch(connection, "passes", "id = ?", number)
 
 
 def _lookup(database: Database, kind: type[Kept] | type[KeptReply], keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -332,14 +315,13 @@ def _lookup(database: Database, kind: type[Kept] | type[KeptReply], keys: Sequen
         for some in _pieces(sorted(set(keys)), _LOOKED_UP):
             marks = ",".join("?" * len(some))
             rows = connection.execute(
-                f"SELECT prompt, {kind.column}, checksum FROM {kind.table} WHERE prompt IN ({marks}) "
-                "ORDER BY pass, position",
+                f"SELECT {columns(kind.table)} FROM {kind.table} WHERE prompt IN ({marks}) ORDER BY pass, position",
                 some,
             )
-            for prompt, blob, check in rows:
-                if not is_whole(prompt, blob, check):
+            for row in rows:
+                if not is_whole(kind.table, row):
                     raise damaged(database, f"one of the stored {kind.table} is")
-                found.setdefault(prompt, blob)
+                found.setdefault(row[2], row[3])
     return found
 
 
@@ -353,4 +335,4 @@ def _row(number: int, position: int, prompt: bytes, kept: Kept | KeptReply) -> t
         found = kept.logprobs.tolist()
         raise ModelError(f"prompt {position + 1} was given {found}: not log-probabilities, so not stored")
     blob = kept.to_bytes()
-    return number, position, prompt, blob, score_checksum(prompt, blob)
+    return number, position, prompt, blob, result_checksum(kept.table, number, position, prompt, blob)

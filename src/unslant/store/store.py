@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unslant.store import identity as identities
-from unslant.store import repair, runs, scores
+from unslant.store import runs, scores
 from unslant.store.database import Database, default_path
 
 
@@ -29,7 +28,7 @@ class Store:
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path).expanduser() if path is not None else default_path()
-        self._database = Database(self.path, read_only=read_only, upgrade=_upgrade)
+        self._database = Database(self.path, read_only=read_only)
         self.runs = runs.Runs(self._database)
 
     def open_pass(
@@ -55,10 +54,6 @@ class Store:
         """Drop the scores of some prompts, whose keys hold the model's identity; they are asked for again."""
         scores.drop(self._database, keys)
 
-    def repair(self) -> repair.Repaired:
-        """See :func:`unslant.store.repair.repair`."""
-        return repair.repair(self._database)
-
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -68,8 +63,3 @@ class Store:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    scores.vouch_for_passes(connection)
-    runs.vouch_for_responses(connection)

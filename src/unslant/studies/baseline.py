@@ -17,6 +17,7 @@ from unslant.metrics.records import record_of
 from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import Cell, with_interval
+from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
 from unslant.studies.result import StudyResult
 
@@ -208,9 +209,8 @@ class WithBaseline(StudyResult):
     remarks: Sequence[str]
 
     @cached_property
-    def meta(self) -> Mapping[str, Any]:
-        """What is known about the run."""
-        return getattr(self.result, "meta", {})
+    def run(self) -> Run:
+        return self.result.run
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-from unslant.errors import without_options
 
-COMMAND: ContextVar[tuple[str, ...]] = ContextVar("command", default=())
-"""The words typed after ``unslant``; none in Python."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as it may be written down: the words after ``unslant``, without secrets; none from Python.
+
+    Attributes:
+        words: all of them, for the run store.
+        repeatable: those that say what is asked, for provenance: not where to write, what to store and what to show.
+    """
+
+    words: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
+
+
+_FROM_PYTHON = Command()
+COMMAND: ContextVar[Command] = ContextVar("command", default=_FROM_PYTHON)
 OUTPUTS = frozenset({"json", "html", "responses", "out", "figures", "tables", "charts", "save_model", "merged"})
 """Names of options that say where to write."""
-_ELSEWHERE = frozenset(
-    {f"--{name.replace('_', '-')}" for name in OUTPUTS} | {"--store", "--fail-if", "--baseline", "--config"}
-)
-_SWITCHES = frozenset({"--quiet", "-q", "--details", "--no-store"})
-
-
-def reproducing(words: Sequence[str]) -> list[str]:
-    """A command without the options that say where to write, what to store and what to show."""
-    switches = _SWITCHES - {"-q"} if "leaderboard" in words[:1] else _SWITCHES  # there -q names questions
-    return without_options(words, _ELSEWHERE, switches)
+NOT_REPEATED = OUTPUTS | {"samples", "plan", "store", "fail_if", "baseline", "quiet", "details", "no_store"}
+"""Names of options that have no part in what is asked."""

@@ -14,7 +14,6 @@ from rich.markup import escape
 from unslant.errors import InputError, UnslantError
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, MathQuestion, Question
-from unslant.responses.earlier import fields_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,10 +60,7 @@ def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
     """Invert :func:`metadata_of`."""
     shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
     suggested = metadata.get("suggested")
-    if "presentation" in metadata:
-        kind, run, item = metadata["presentation"]
-    else:  # a log written before presentations had fields
-        kind, run, item = fields_of(metadata["setting"], setting="block" not in metadata)
+    kind, run, item = metadata["presentation"]
     return Presentation(
         question_id=metadata["question_id"],
         kind=kind,

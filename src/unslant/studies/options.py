@@ -31,6 +31,7 @@ from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
+from unslant.reach import Reach, url_without_secrets
 from unslant.scale.options import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ else:  # as flags
     Numbers = Annotated[tuple[str, ...], Parameter(metavar="NAME=NUMBER")]
     Names = Annotated[tuple[str, ...], Parameter(converter=_split, metavar="NAME,...")]
     Temperatures = Annotated[tuple[float, ...], Parameter(converter=_temperatures, metavar="NUMBER,...")]
-    Pool = str
-    Pools = Names
+    Pool = Annotated[str, Reach.PLACE]
+    Pools = Annotated[Names, Reach.PLACE]
 
 
 def typed(name: str, value: Any, kind: Any) -> Any:
@@ -145,7 +146,8 @@ class Options:
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, without those that only select questions."""
         hidden = {*(f.name for f in dataclasses.fields(LoadOptions) if f.name != "seed"), "shots_from", *left_out}
-        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
+        found = {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in given.items()}
         return found | ({"seed": found.pop("seed")} if "seed" in found else {})
 
 
@@ -156,9 +158,9 @@ class FieldOptions(Options):
     fields: Annotated[Pairs, Parameter(name="--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
     """Column of the file that holds a field, as in question=prompt; may be given several times."""
     answer_base: int | None = None
-    """Number of the first option where answers are numbers: 0 or 1; by default 0, unless only 1 fits."""
+    """Number of the first option, 0 or 1; by default 0, but 1 if only that fits and there are 20 answers or more."""
     answer_kind: str = "auto"
-    """How answers are written: index, letter, text (the option's), or auto."""
+    """How answers are written: index, letter, label, text (the option's), marked ("B) text"), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,7 +230,7 @@ class LoadOptions(FieldOptions):
 class PromptOptions(LoadOptions):
     """How prompts are written."""
 
-    template: str = "plain"
+    template: Annotated[str, Reach.PLACE] = "plain"
     """Prompt template: a name or the path of a .toml file."""
     chat: bool = False
     """Use the tokenizer's chat template."""
@@ -244,7 +246,7 @@ class PromptOptions(LoadOptions):
 class ElicitOptions(PromptOptions):
     """Whether labels are scored or replies are read."""
 
-    template: str = ""
+    template: Annotated[str, Reach.PLACE] = ""
     """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
     elicit: Literal["auto", "labels", "generate"] = "auto"
     """What is read: labels (their log-probabilities) or generate (replies in words). auto: labels where it can be."""
@@ -380,24 +382,28 @@ Logs = Annotated[
     Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
 ]
 Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
+Trust = Annotated[
+    bool, Parameter(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
+]
 Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
 _MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
 _QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
-Model = Annotated[str, Parameter(help=_MODEL)]
-OptionalModel = Annotated[str | None, Parameter(help=_MODEL)]
+Model = Annotated[str, Parameter(help=_MODEL), Reach.MODEL]
+OptionalModel = Annotated[str | None, Parameter(help=_MODEL), Reach.MODEL]
 MoreModels = Annotated[
     tuple[str, ...],
     Parameter(
         name=("--model", "-m"),
         help="Model to compare with others; give it once for each. All are asked the same.",
     ),
+    Reach.MODEL,
 ]
 Ranking = Annotated[
     Path | None,
     Parameter(help="Another ranking of the models to compare with (columns model and score or rank; or JSON)."),
 ]
-Questions = Annotated[str, Parameter(help=_QUESTIONS)]
-OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS)]
+Questions = Annotated[str, Parameter(help=_QUESTIONS), Reach.PLACE]
+OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS), Reach.PLACE]
 
 
 def models_and_questions(

@@ -145,12 +145,12 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
     """
     assert options.responses is not None
     responses.to_parquet(options.responses)
-    shard: Any = responses.meta["shard"]
-    if not options.quiet:
-        asked = f"{shard['questions']:,} of {shard['plan']['n_questions']:,} questions, {len(responses):,} responses"
-        print(f"shard {shard['index']} of {shard['of']}: {asked} in {options.responses}")
+    shard = responses.run.shard
+    if shard and not options.quiet:
+        asked = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
+        print(f"shard {shard.index} of {shard.of}: {asked} in {options.responses}")
         print("when all shards are there: unslant merge OUT SHARDS...")
-    if told := mostly_failed(responses.meta) or unanswered(responses):
+    if told := mostly_failed(responses.run.requests) or unanswered(responses):
         raise MostlyFailedError(told)
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from unslant.models import ChatCost, Cost
 from unslant.reports import Page
 from unslant.reports.numbers import count, percent
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
+from unslant.responses.run import Agreement
 
 if TYPE_CHECKING:
     from unslant.responses import Responses
@@ -18,24 +21,31 @@ FEW = 0.05
 """Headlines tell any larger share of replies that are missing or are no answer."""
 
 
-def settings_rows(meta: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Names and values of model, questions and settings in a run's metadata."""
-    named = {"models": "models", "model": "model", "recorded": "recorded in", "questions": "questions"}
-    rows = [(words, meta[key]) for key, words in named.items() if meta.get(key)]
-    rows += [("digest of the questions", str(meta["questions_digest"])[:16])] if meta.get("questions_digest") else []
-    settings = meta.get("settings")
-    rows += sorted(settings.items()) if isinstance(settings, Mapping) else []
-    rows += [("engine", meta["engine"])] if meta.get("engine") else []
-    told = _identity(meta)
-    rows += [(name, told[name][:16]) for name in ("weights", "dtype", "device") if told.get(name)]
-    block = meta.get("provenance", {})
-    made = [
-        ("made with", ", ".join(f"{name} {version}" for name, version in block.get("versions", {}).items())),
-        ("on", block.get("platform")),
-        ("command", shlex.join(["unslant", *block["command"]]) if block.get("command") else ""),
-        ("day (UTC)", block.get("date")),
+def settings_rows(run: Run) -> tuple[tuple[str, str], ...]:
+    """Names and values of model, questions and settings of a run; the two columns of a table."""
+    block = run.provenance
+    rows: list[tuple[str, object]] = [
+        ("models", run.models),
+        ("model", run.model),
+        ("recorded in", run.recorded),
+        ("questions", run.questions),
+        ("digest of the questions", run.questions_digest[:16]),
     ]
-    return tuple((str(name), _words(value)) for name, value in (*rows, *(row for row in made if row[1])))
+    rows = [(name, value) for name, value in rows if value]
+    rows += sorted(run.settings.items())
+    known = [("engine", run.engine), *((name, run.identity.get(name, "")[:16]) for name in _OF_THE_MODEL)]
+    made = [
+        ("made with", ", ".join(f"{name} {version}" for name, version in block.versions.items())),
+        ("on", block.platform),
+        ("command", shlex.join(["unslant", *block.command]) if block.command else ""),
+        ("day (UTC)", block.date),
+    ]
+    rows += [(name, value) for name, value in (*known, *made) if value]
+    return tuple((name, _words(value)) for name, value in rows)
+
+
+_OF_THE_MODEL = ("weights", "dtype", "device")
+"""Entries of an identity that readers of a report look for."""
 
 
 def _words(value: object) -> str:
@@ -44,14 +54,13 @@ def _words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def mostly_failed(meta: Mapping[str, Any]) -> str:
+def mostly_failed(requests: Mapping[str, ChatCost]) -> str:
     """Of which models most requests failed, and why; empty if of none."""
-    told = [
-        f"{cost['failed']:,} of {count(cost['requests'], 'request')} to {name} failed ({cost['error']})"
-        for name, cost in meta.get("requests", {}).items()
-        if 2 * cost["failed"] > cost["requests"]
-    ]
-    return "; ".join(told)
+    return "; ".join(
+        f"{cost.failed:,} of {count(cost.requests, 'request')} to {name} failed ({cost.error})"
+        for name, cost in requests.items()
+        if 2 * cost.failed > cost.requests
+    )
 
 
 def unanswered(responses: Responses) -> str:
@@ -62,7 +71,7 @@ def unanswered(responses: Responses) -> str:
     """
     from unslant.responses.table import GENERATE
 
-    table, name = responses.table, responses.meta.get("model", "the model")
+    table, name = responses.table, responses.run.model or "the model"
     counts = table.group_by(["status", "elicitation"]).aggregate([([], "count_all")]).to_pylist()
     lost = {"error", "refused"}
     failed = sum(
@@ -76,11 +85,10 @@ def unanswered(responses: Responses) -> str:
     return ""
 
 
-def request_lines(meta: Mapping[str, Any]) -> list[str]:
+def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
     """What the replies of each model have cost, a line each."""
     lines = []
-    for name, values in meta.get("requests", {}).items():
-        cost = ChatCost.of(values)
+    for name, cost in requests.items():
         more = [f"{n:,} {word}" for n, word in ((cost.recalled, "from the store"), (cost.failed, "failed")) if n]
         line = f"{name}: {count(cost.requests, 'request')}" + (f" ({', '.join(more)})" if more else "")
         if cost.input_tokens or cost.output_tokens:
@@ -93,48 +101,42 @@ def request_lines(meta: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def with_admissions(page: Page, meta: Mapping[str, Any]) -> Page:
-    """A page that says what the reader must know of how the model was asked (:func:`unslant.models.facts_of`)."""
-    beside, notes = [], request_lines(meta)
-    if meta.get("offline"):
-        beside.append("offline: scores are from the store, the server was not asked")
-    if (shard := meta.get("shard")) and shard["of"] > 1:
-        beside.append(f"shard {shard['index']} of {shard['of']} only")
-    if meta.get("incomplete"):
-        beside.append("the model lacks weights")
-        notes.append(f"Random numbers stand in place of missing weights: {meta['incomplete']}.")
-    notes += _systems(meta)
-    if meta.get("apart"):
-        notes.append(f"Nothing was stored or recalled: {meta['apart']}.")
-    if "half_precision" in meta:
-        notes.append(_half_precision(meta))
-    if found := meta.get("special_tokens"):
-        became = "read as text" if found["read_as"] == "text" else "read as those tokens, not as text"
-        notes.append(f"Special tokens are spelled in {count(len(found['questions']), 'question')}; {became}.")
-    headline = f"{page.headline} ({'; '.join(beside)})" if beside else page.headline
-    return replace(page, headline=headline, notes=(*page.notes, *notes))
+def with_caveats(page: Page, run: Run) -> Page:
+    """A page that says what the reader must know of how the model was asked."""
+    headline, notes = [], request_lines(run.requests)
+    if run.offline:
+        headline.append("offline: scores are from the store, the server was not asked")
+    if run.shard and run.shard.of > 1:
+        headline.append(f"shard {run.shard.index} of {run.shard.of} only")
+    if run.incomplete:
+        headline.append("the model lacks weights")
+        notes.append(f"Random numbers stand in place of missing weights: {run.incomplete}.")
+    notes += _systems(run)
+    if run.apart:
+        notes.append(f"Nothing was stored or recalled: {run.apart}.")
+    if run.half_precision:
+        notes.append(_half_precision(run, run.half_precision))
+    if spelled := run.special_tokens:
+        became = "read as text" if spelled.read_as == "text" else "read as those tokens, not as text"
+        notes.append(f"Special tokens are spelled in {count(len(spelled.questions), 'question')}; {became}.")
+    words = f"{page.headline} ({'; '.join(headline)})" if headline else page.headline
+    return replace(page, headline=words, notes=(*page.notes, *notes))
 
 
-def _systems(meta: Mapping[str, Any]) -> list[str]:
+def _systems(run: Run) -> list[str]:
     """That a server named several systems, or gave a prompt another answer each time."""
-    again = (
-        "prompts asked again got the same scores" if "answered_by" in meta else "whether replies changed is not known"
-    )
-    asked = {meta.get("model", "the server"): meta, **meta.get("requests", {})}
     found = []
-    for name, told in asked.items():
-        systems = [one for one in told.get("answered_by", ()) if one["system_fingerprint"]]
-        if len(systems) > 1:
-            words = [
-                f"{one['system_fingerprint']} ({count(one['replies'], 'reply', 'replies')}"
-                + (f", the first to question {one['first']!r})" if one.get("first") else ")")
-                for one in systems
-            ]
-            found.append(f"The server of {name} named {len(systems)} systems: {', '.join(words)}; {again}.")
-    if meta.get("unsteady"):
-        found.append(
-            f"{count(meta['unsteady'], 'prompt')} asked again got other scores each time: the server adds noise."
-        )
+    systems = [one for one in run.answered_by if one.system_fingerprint]
+    if len(systems) > 1:
+        words = [
+            f"{one.system_fingerprint} ({count(one.replies, 'reply', 'replies')}"
+            + (f", the first to question {one.first!r})" if one.first else ")")
+            for one in systems
+        ]
+        again = "whether replies changed is not known" if run.requests else "prompts asked again got the same scores"
+        found.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
+    if run.unsteady:
+        found.append(f"{count(run.unsteady, 'prompt')} asked again got other scores each time: the server adds noise.")
     return found
 
 
@@ -142,7 +144,7 @@ def with_settings(page: Page, block: Mapping[str, Any]) -> Page:
     """A page that names every setting, among them the seed, and versions, platform, command and day."""
     known = {name for name, _ in page.settings}
     settings = {name: value for name, value in block.get("settings", {}).items() if value not in (None, "", [], {})}
-    rows = settings_rows({"settings": settings, "provenance": block})
+    rows = settings_rows(Run(settings=settings, provenance=Provenance.model_validate(block)))
     return replace(page, settings=(*page.settings, *(row for row in rows if row[0] not in known)))
 
 
@@ -153,57 +155,55 @@ def worst_first(found: Sequence[tuple[float, str]]) -> tuple[str, str]:
     return f"; {told[0]}{more}" if told else "", "; ".join(told[1:])
 
 
-def _half_precision(meta: Mapping[str, Any]) -> str:
-    found, dtype = meta["half_precision"], _identity(meta).get("dtype", "half precision")
-    if not found:
+def _half_precision(run: Run, found: Agreement) -> str:
+    dtype = run.identity.get("dtype", "half precision")
+    if not found.prompts:
         why = "there was no memory for that"
-        if "quantization" in meta:
+        if run.quantization:
             why = "its weights are quantised"
-        elif parts := _identity(meta).get("tensor parallel"):
+        elif parts := run.identity.get("tensor parallel"):
             why = f"it is cut into {parts} parts"
         return f"Scored in {dtype}; not compared with float32, for {why}."
-    same = "" if found["argmax"] is None else f"the same answer to {percent(found['argmax'])}, "
+    same = "" if found.argmax is None else f"the same answer to {percent(found.argmax)}, "
     return (
-        f"Scored in {dtype}; compared with float32 on {count(found['prompts'], 'prompt')}: {same}log-probabilities "
-        f"{found['mean']:.3f} apart on average, {found['largest']:.3f} at most."
+        f"Scored in {dtype}; compared with float32 on {count(found.prompts, 'prompt')}: {same}log-probabilities "
+        f"{found.mean:.3f} apart on average, {found.largest:.3f} at most."
     )
 
 
-def _identity(meta: Mapping[str, Any]) -> Mapping[str, str]:
-    identity = meta.get("identity")
-    return identity if isinstance(identity, Mapping) else {}
-
-
-def asked_about(meta: Mapping[str, Any], *more: str) -> str:
+def asked_about(run: Run, *more: str) -> str:
     """Model, questions and further facts: ``fair on embedded: 400 questions``."""
-    about = f"{meta.get('model', 'model')} on {meta.get('questions') or meta.get('recorded') or 'responses'}"
+    about = f"{run.model or 'model'} on {run.questions or run.recorded or 'responses'}"
     return ": ".join(filter(None, (about, ", ".join(filter(None, more)))))
 
 
-def logged_lines(meta: Mapping[str, Any]) -> list[str]:
+_LOGGED_SCORES = {
+    "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
+    "words": "Answers were read from the logged replies by unslant's own reader.",
+    "replies": "Scores are those of the labels at the token of each answer, which unslant's own reader found.",
+}
+
+
+def logged_lines(run: Run) -> list[str]:
     """What is to be known of answers that another harness logged."""
-    logged = meta.get("logged")
-    if not isinstance(logged, Mapping):
+    logged = run.logged
+    if logged is None:
         return []
-    told = {
-        "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
-        "words": "Answers were read from the logged replies by unslant's own reader.",
-        "replies": "Scores are those of the labels at the token of each answer, which unslant's own reader found.",
+    lines = [_LOGGED_SCORES[logged.scores]] if logged.scores in _LOGGED_SCORES else []
+    right = {
+        "the replies' words": logged.right_by_replies,
+        "those scores": logged.right_by_labels,
+        "their first tokens": logged.right_by_first_tokens,
     }
-    found = [told[str(logged["scores"])]] if logged.get("scores") in told else []
-    words = {"replies": "the replies' words", "labels": "those scores", "first_tokens": "their first tokens"}
-    right = [(logged[f"right_by_{key}"], said) for key, said in words.items() if f"right_by_{key}" in logged]
-    counts = [f"{hits:,} of {n:,} by {said}" for (hits, n), said in right]
-    found += [f"Right: {', '.join(counts)}."] if len(counts) > 1 else []
-    found += list(logged.get("notes", ()))
-    return found + [f"Not used: {count:,} ({reason})." for reason, count in dict(logged.get("dropped", {})).items()]
+    counts = [f"{hits[0]:,} of {hits[1]:,} by {words}" for words, hits in right.items() if hits]
+    lines += [f"Right: {', '.join(counts)}."] if len(counts) > 1 else []
+    lines += logged.notes
+    return lines + [f"Not used: {n:,} ({reason})." for reason, n in logged.dropped.items()]
 
 
-def skipped_lines(meta: Mapping[str, Any]) -> list[str]:
-    """Lines skipped when the questions were loaded."""
-    loading = meta.get("loading")
-    skipped = loading.get("skipped", {}) if isinstance(loading, Mapping) else {}
-    return [f"{count(n, 'line')} skipped: {reason}." for reason, n in skipped.items()]
+def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What loading the questions of these runs met that must be known before the first number; each once."""
+    return tuple(dict.fromkeys(caveat for run in runs if run.loading for caveat in run.loading.caveats))
 
 
 def cost_lines(cost: Cost) -> list[str]:

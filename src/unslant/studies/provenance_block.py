@@ -18,11 +18,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from unslant.arrays import jsonable
-from unslant.errors import InputError, recordable, without_user_info
+from unslant.errors import InputError
 from unslant.models import facts_of
 from unslant.questions import QuestionSet
+from unslant.reach import url_without_secrets
 from unslant.responses.provenance import Provenance
-from unslant.studies.command_line import COMMAND, reproducing
+from unslant.studies.command_line import COMMAND
 from unslant.version import __version__
 
 T = TypeVar("T")
@@ -56,11 +57,11 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
         "platform": platform.platform(),
         "models": [{key: value for key, value in block.items() if key != "versions"} for block in blocks],
         "questions": [
-            {"name": without_user_info(str(name)), "digest": found.digest, "n": len(found), **drawn}
+            {"name": url_without_secrets(str(name)), "digest": found.digest, "n": len(found), **drawn}
             for name, found in (q if isinstance(q, tuple) else (q.name, q) for q in questions)
         ],
         "settings": {name: _plain(value) for name, value in given.items()},
-        "command": recordable(reproducing(COMMAND.get())),
+        "command": list(COMMAND.get().repeatable),
         "date": _today(),
     }
 
@@ -77,7 +78,7 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
     if device == "cuda" and "torch" in sys.modules:
         device = f"cuda ({sys.modules['torch'].cuda.get_device_name()})"
     return {
-        "name": without_user_info(name),
+        "name": url_without_secrets(name),
         "digest": identity_digest(identity),
         "revision": str(facts.get("revision", "")),
         "dtype": identity.get("dtype", ""),
@@ -157,7 +158,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, QuestionSet):
         return {"name": value.name, "digest": value.digest}
     if isinstance(value, str | Path):
-        return without_user_info(str(value))
+        return url_without_secrets(str(value))
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -61,7 +61,7 @@ def read_result(path: str | Path) -> Describes:
     responses, *others = load_logs([path])
     if others:
         raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
-    name = str(responses.meta.get("study", "audit"))
+    name = responses.run.study
     study = STUDIES.get(name)
     if study is None or not study.reader:
         known = ", ".join(name for name, study in STUDIES.items() if study.reader)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from unslant.errors import InputError, UnslantError
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, open_model, options_of_each
+from unslant.reach import url_without_secrets, without_secrets
 from unslant.scale.options import ShardOptions
 from unslant.studies.command_line import COMMAND
 from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
@@ -194,7 +195,7 @@ class Recording:
     def begin(self, model: str, *questions: QuestionSet[Any] | None) -> None:
         """Record the run, unless it is."""
         if self._store is not None and not self._run:
-            self._run = self._store.runs.start(COMMAND.get(), Path.cwd(), model)
+            self._run = self._store.runs.start(COMMAND.get().words, Path.cwd(), url_without_secrets(model))
             self._stop_beating = self._store.runs.keep_alive(self._run)
             asked = [found for found in questions if found is not None]
             if asked:
@@ -235,7 +236,7 @@ class Recording:
             yield
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
-            message = "" if stopped else str(error) or type(error).__name__
+            message = "" if stopped else without_secrets(str(error)) or type(error).__name__
             with suppress(UnslantError):  # the store itself may be what failed
                 self._end("stopped" if stopped else "failed", message)
             if stopped and self._run:

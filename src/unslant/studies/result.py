@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -12,13 +13,14 @@ from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of
 from unslant.extras import needed
 from unslant.files import dump_json, write_atomically
+from unslant.responses.cost import ChatCost, Cost
 from unslant.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from unslant.reports import Page
-    from unslant.responses import Responses
+    from unslant.responses import Responses, Run
 
 
 class StudyResult:
@@ -33,7 +35,7 @@ class StudyResult:
     """
 
     study: ClassVar[str]
-    unwritten: ClassVar[tuple[str, ...]] = ("responses", "meta")
+    unwritten: ClassVar[tuple[str, ...]] = ("responses", "run")
 
     def __init_subclass__(cls) -> None:
         cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
@@ -52,14 +54,13 @@ class StudyResult:
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
-        from unslant.studies.provenance import with_admissions, with_settings
+        from unslant.studies.provenance import caveats_of, with_caveats, with_settings
 
-        meta = getattr(self, "meta", {})
-        page = with_admissions(self.described(), meta)
+        page = with_caveats(self.described(), self.run)
         if self.failure:
             page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
-        known = self.parts or not hasattr(self, "meta") or {"provenance", "logged"} & meta.keys()
-        return with_settings(page, self.provenance) if known else page
+        page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
+        return with_settings(page, self.provenance) if self.is_documented else page
 
     def described(self) -> Page:
         """The page without what every page has: how the model was asked, settings and date."""
@@ -85,38 +86,52 @@ class StudyResult:
         if self.parts:
             return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
         responses = getattr(self, "responses", None)
-        return mostly_failed(self._about) or (unanswered(responses) if responses is not None else "")
+        return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 
     @property
     def parts(self) -> Sequence[StudyResult]:
         """The results that this one compares."""
         return ()
 
+    @cached_property  # not a property: a subclass may have a field of this name
+    def run(self) -> Run:
+        """How its responses came to be; of a comparison, what its parts cost and what must be known of them."""
+        from unslant.responses import Run
+
+        runs = [part.run for part in self.parts]
+        names = dict.fromkeys(name for run in runs for name in run.requests)
+        return Run(
+            study=self.study,
+            requests={name: sum((run.requests.get(name, ChatCost()) for run in runs), ChatCost()) for name in names},
+            offline=any(run.offline for run in runs),
+            incomplete="; ".join(dict.fromkeys(f"{run.name}: {run.incomplete}" for run in runs if run.incomplete)),
+        )
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether it is known how the result was made."""
+        return True
+
     @property
     def provenance(self) -> dict[str, Any]:
         """How the result was made, see :class:`unslant.responses.provenance.Provenance`."""
+        from unslant.responses.provenance import Provenance
         from unslant.studies.provenance_block import combined, model_block, provenance
 
         if self.parts:
             return combined([part.provenance for part in self.parts])
-        meta = self._about
-        if found := meta.get("provenance"):
-            return dict(found)
-        models = meta.get("models") or [meta.get("model", "")]
-        settings = meta.get("settings")  # once a list, in tables of responses written before
-        known = settings if isinstance(settings, Mapping) else {"settings": settings} if settings else {}
-        return provenance([model_block(str(name)) for name in models if name], (), known)
-
-    @property
-    def _about(self) -> Mapping[str, Any]:
-        """What is known about the run."""
-        return getattr(self, "meta", None) or getattr(getattr(self, "responses", None), "meta", {})
+        run = self.run
+        if run.provenance != Provenance():
+            return run.provenance.model_dump()
+        models = run.models or (run.model,)
+        return provenance([model_block(name) for name in models if name], (), run.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Provenance and every number as plain values for JSON, without single responses."""
-        about = {"unslant": __version__, "study": self.study, "headline": self.headline}
-        own = {**getattr(self, "meta", {}), **json_fields(self, omit=self.unwritten)}
-        return {**about, "provenance": self.provenance, **{key: own[key] for key in own if key != "provenance"}}
+        page = self.page()
+        about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
+        values = {**self.run.to_dict("study", "provenance"), **json_fields(self, omit=self.unwritten)}
+        return {**about, "provenance": self.provenance, **values}
 
     def to_pandas(self, what: str = "metrics") -> DataFrame:
         """A table of the result as a pandas DataFrame.
@@ -192,15 +207,29 @@ class RecordedResult(StudyResult):
 
     responses: Responses
 
+    @cached_property
+    def run(self) -> Run:
+        return self.responses.run
+
+    @property
+    def cost(self) -> Cost:
+        """What its scores have cost."""
+        return self.run.cost
+
+    @property
+    def is_documented(self) -> bool:
+        return self.run.logged is not None or bool(self.run.provenance.versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Provenance, cost and every number as plain values for JSON, without single responses."""
+        return super().to_dict() | {"cost": self.cost.to_dict()}
+
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
-        replace(self.responses, meta={**self.responses.meta, "provenance": self.provenance}).to_parquet(path)
+        from unslant.responses.provenance import Provenance
 
-
-def requests_of_all(results: Sequence[Any]) -> dict[str, Any]:
-    """What the replies of several results have cost, as metadata of their comparison."""
-    found = {name: cost for result in results for name, cost in result.meta.get("requests", {}).items()}
-    return {"requests": found} if found else {}
+        run = replace(self.run, provenance=Provenance.model_validate(self.provenance))
+        replace(self.responses, run=run).to_parquet(path)
 
 
 def write_each(results: Sequence[Any], path: str | Path) -> None:

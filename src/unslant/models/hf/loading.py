@@ -98,6 +98,7 @@ def load_model(
     kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source, revision)}
     with quiet_loading(source):
+        incomplete = [_checked(name, source, allow_missing, options)]
         tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
         model, found = _load(
             "model",
@@ -118,7 +119,7 @@ def load_model(
         )
     if getattr(model, "hf_quantizer", None) and is_gguf(source):  # dense by now, and can be saved and trained as such
         model.hf_quantizer.remove_quantization_config(model)
-    incomplete = [_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)]
+    incomplete.append(_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing))
     if dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
         _tell_of_bfloat16()
     shown = name
@@ -247,12 +248,42 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         ) from error
 
 
+def _checked(name: str, source: str, allow_missing: bool, options: dict[str, Any]) -> str:
+    """Check what a checkpoint asks for before anything is built; stretches of zeros in it, where they are allowed.
+
+    Raises:
+        ModelError: see :mod:`unslant.models.hf.sanity`.
+    """
+    from transformers import AutoConfig
+
+    from unslant.models.hf.sanity import check_config, check_size, holes
+
+    here = {key: value for key, value in options.items() if key != "trust_remote_code"}
+    if is_gguf(source):
+        needed("gguf", f"{name}, a GGUF file,")
+    check_config(source, **here)
+    if not is_gguf(source):
+        config = _load("configuration", name, AutoConfig, source, **options)
+        check_size(source, config, trust_remote_code=options["trust_remote_code"])
+    elif found := holes(Path(source)):
+        if not allow_missing:
+            raise ModelError(
+                f"{source}: zeros in place of weights ({found}): the file is damaged, or was not copied whole. Fetch "
+                "it again, or insist with --allow-missing"
+            )
+        return f"{source}: zeros in place of weights ({found})"
+    return ""
+
+
 def config_of(address: Address) -> Any:
     """The configuration of a local model; nothing else of it is loaded."""
     from transformers import AutoConfig
 
+    from unslant.models.hf.sanity import check_config
+
     source, options = locate(address.model), address.options
     with quiet_loading(source):
+        check_config(source, **_where(source, options.revision))
         return _load(
             "configuration",
             address.model,
@@ -274,6 +305,7 @@ def check_complete(
     from transformers import AutoModelForCausalLM
 
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source, revision)}
+    _checked(source, source, allow_missing, options)
     _, found = _load(
         "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
     )

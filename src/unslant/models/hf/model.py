@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from unslant.models.hf.precision import PROMPTS, agreement, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
+from unslant.responses.run import SpecialTokens
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
@@ -135,11 +135,10 @@ class TransformersModel:
         """What every result must tell of this model beside its identity.
 
         ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``quantization``: how
-        its weights are packed, if they are. ``half_precision``, if
-        the model is in bfloat16 or float16: its
-        :class:`~unslant.models.hf.precision.Agreement` with itself in float32 on a few of the prompts asked, or None
-        where there is no memory for a copy. ``special_tokens``, if prompts spelled any: what became of them (``text``
-        or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the questions.
+        its weights are packed, if they are. ``half_precision``, if the model is in bfloat16 or float16: its
+        :class:`~unslant.responses.run.Agreement` with itself in float32 on a few of the prompts asked.
+        ``special_tokens``, if prompts spelled any: what became of them (``text`` or ``allow``, see
+        :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the questions.
         """
         found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
         if revision := getattr(self.model.config, "_commit_hash", None):
@@ -147,9 +146,9 @@ class TransformersModel:
         if getattr(self.model, "is_quantized", False):
             found["quantization"] = _packing(self.model.config.quantization_config)
         if spelling := sorted(self.encoder.spelling):
-            found["special_tokens"] = {"read_as": self.encoder.special_tokens, "questions": spelling}
+            found["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
-            found["half_precision"] = (measured := agreement(self.model, self.sample)) and asdict(measured)
+            found["half_precision"] = agreement(self.model, self.sample)
         return found
 
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:

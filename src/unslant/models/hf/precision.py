@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,11 @@ import torch
 from unslant.models.base import Cost, Encoded
 from unslant.models.hf.cut import is_cut
 from unslant.models.hf.engine import PlainEngine
+from unslant.responses.run import Agreement
 
 PROMPTS = 16
 """Prompts compared."""
 _BUDGET = 1024
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How near a model's scores are to its own in float32.
-
-    Attributes:
-        prompts: prompts compared.
-        argmax: share of those with several continuations whose most probable one is the same; None without any.
-        largest, mean: absolute difference of the log-probabilities (nats).
-    """
-
-    prompts: int
-    argmax: float | None
-    largest: float
-    mean: float
 
 
 def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
@@ -42,22 +26,27 @@ def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
     return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
 
 
-def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement | None:
+def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
     """Compare a model in half precision with a copy of it in float32, both on whole prompts.
 
     Returns:
-        None where a float32 copy does not fit in the memory that is free, or the model is quantised or cut.
+        One over no prompts where a float32 copy does not fit into free memory, or the model is quantised or cut.
     """
     if getattr(model, "is_quantized", False) or is_cut(model) or not _fits(model):
-        return None
+        return Agreement()
     try:
         wide = copy.deepcopy(model).float()
         found, exact = (_scores(some, encoded) for some in (model, wide))
     except torch.OutOfMemoryError:
-        return None
+        return Agreement()
     apart = np.abs(np.concatenate(found) - np.concatenate(exact))
     same = [one.argmax() == other.argmax() for one, other in zip(found, exact, strict=True) if len(one) > 1]
-    return Agreement(len(encoded), float(np.mean(same)) if same else None, float(apart.max()), float(apart.mean()))
+    return Agreement(
+        prompts=len(encoded),
+        argmax=float(np.mean(same)) if same else None,
+        largest=float(apart.max()),
+        mean=float(apart.mean()),
+    )
 
 
 def _scores(model: Any, encoded: Sequence[Encoded]) -> list[np.ndarray[Any, np.dtype[np.float64]]]:

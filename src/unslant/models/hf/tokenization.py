@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, first_line
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf.literal import Literal
 from unslant.presentations.labels import ALPHABETS
+from unslant.prompts.chat_templates import written_chat
 from unslant.prompts.prompt import Prompt
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")
@@ -112,10 +113,10 @@ class Encoder:
             raise ModelError("this model's tokenizer has no chat template: leave out --chat")
         messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
         try:
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            text = written_chat(self.tokenizer, messages, prompt=True)
         except Exception as error:  # chat templates are model-supplied programs and raise whatever they like
-            raise ModelError(f"this model's chat template refuses the conversation: {error}") from error
-        return str(text) + prompt.text
+            raise ModelError(f"this model's chat template refuses the conversation: {first_line(error)}") from error
+        return text + prompt.text
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of every prompt, in order.
@@ -157,7 +158,7 @@ class Encoder:
         if prompt.messages:
             with suppress(Exception):  # some templates refuse this; they are programs, and raise what they like
                 said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _SAID}]
-                written = str(self.tokenizer.apply_chat_template(said, tokenize=False))
+                written = written_chat(self.tokenizer, said, prompt=False)
                 return written[written.rindex(_SAID) + len(_SAID) :].rstrip() or "\n"
         return "\n"
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.reach import Reach
 from unslant.studies import options as o
 
 
 def lm_eval(
-    tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas.")],
+    tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas."), Reach.CODE],
     /,
     *,
     model: o.MoreModels = (),

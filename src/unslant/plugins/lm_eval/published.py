@@ -14,6 +14,7 @@ from unslant.metrics import Estimate, wilson
 from unslant.plugins.lm_eval.documents import Document, TaskSet
 from unslant.plugins.lm_eval.tasks import HarnessTask
 from unslant.prompts import Prompt
+from unslant.responses.run import TaskRecord
 
 NEEDS_GREEDY = frozenset({"exact_match"})
 """Metrics that ask whether a continuation is what the model would generate, which is not computed here."""
@@ -42,19 +43,19 @@ class Published:
     metrics: Mapping[str, Estimate]
     missing: int
 
-    def recorded(self) -> dict[str, Any]:
-        """For JSON."""
+    def recorded(self) -> TaskRecord:
+        """What the run keeps of it."""
         kinds = sorted({document.kind or "choices" for document, _ in self.documents})
         fields = sorted({document.options.name for document, _ in self.documents if document.options})
-        return {
-            "version": str(self.task.task.VERSION),
-            "num_fewshot": self.task.num_fewshot,
-            "scored": ", ".join(kinds),
-            "options_in": "; ".join(fields),
-            "n": len(self.documents),
-            "missing": self.missing,
-            "metrics": {name: jsonable(value) for name, value in self.metrics.items()},
-        }
+        return TaskRecord(
+            version=str(self.task.task.VERSION),
+            num_fewshot=self.task.num_fewshot,
+            scored=", ".join(kinds),
+            options_in="; ".join(fields),
+            n=len(self.documents),
+            missing=self.missing,
+            metrics={name: jsonable(value) for name, value in self.metrics.items()},
+        )
 
 
 def published(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from unslant.reach import Reach
 from unslant.studies.options import Options, switch_off
 
 
@@ -15,7 +16,7 @@ class LmEvalSettings(Options):
 
     orders: str = "auto"
     """auto (up to 24, balanced over positions), all, cyclic, reverse, given (as published), or the number to sample."""
-    include_path: Path | None = None
+    include_path: Annotated[Path | None, Reach.CODE] = None
     """Folder with task files of your own, beside those of lm-eval."""
     num_fewshot: int | None = None
     """Worked examples before each question; by default the task's own number."""

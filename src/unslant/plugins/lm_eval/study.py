@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
@@ -24,9 +24,10 @@ from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.plugins.lm_eval.tasks import quiet
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Prompt
+from unslant.responses.run import Harness, LogFacts
 from unslant.studies.audit.result import AuditResult, result_of
-from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
+from unslant.studies.run_record import run_of, with_run
 
 
 def audit_tasks(
@@ -39,7 +40,7 @@ def audit_tasks(
 ) -> AuditResult:
     """Run multiple-choice tasks of lm-eval in many orders of their options.
 
-    The published order is asked with lm-eval's own requests and tokens, and the result's ``meta["lm_eval"]`` holds
+    The published order is asked with lm-eval's own requests and tokens, and the result's ``run.lm_eval`` holds
     lm-eval's own metrics of it. The other orders are the task's templates on documents with their options in another
     order; worked examples stay as lm-eval draws them.
 
@@ -140,23 +141,27 @@ class TaskRun:
             if row.logprobs is not None and row.contents == tuple(range(len(row.contents)))
         }
         self.published = published(found, scores, lambda prompts: score_all(asker, prompts))
-        meta = about("audit", found.questions, chosen.recorded("include_path"), asker, cost, chosen)
+        run = run_of("audit", found.questions, chosen.recorded("include_path"), asker, cost, chosen)
         alone = [
             prompt
             for document, answer in (one for task in self.published.values() for one in task.documents)
             for prompt in requests.of([one.args for one in answer.instances], str(document.number))
         ]
-        meta["cost"]["tokens_ordinary"], _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
-        meta["lm_eval"] = {
-            "version": metadata.version("lm_eval"),
-            "orders": max(map(len, shown.values())),
-            "notes": [*found.notes, *_cut(encoder.cut)],
-            "tasks": {name: one.recorded() for name, one in self.published.items()},
-        }
-        meta["example_prompt"] = alone[0].text if alone else ""
-        if not any(document.movable for document in found.by_id.values()):
-            meta["logged"] = {"scores": "texts"}
-        self.result = result_of(with_meta(responses, meta, found.questions))
+        tokens, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
+        movable = any(document.movable for document in found.by_id.values())
+        run = replace(
+            run,
+            cost=replace(run.cost, tokens_ordinary=tokens),
+            lm_eval=Harness(
+                version=metadata.version("lm_eval"),
+                orders=max(map(len, shown.values())),
+                notes=(*found.notes, *_cut(encoder.cut)),
+                tasks={name: one.recorded() for name, one in self.published.items()},
+            ),
+            example_prompt=alone[0].text if alone else "",
+            logged=None if movable else LogFacts(scores="texts"),
+        )
+        self.result = result_of(with_run(responses, run, found.questions))
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """The published order, a record for each document, as lm-eval's ``--log_samples`` writes it."""

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from jinja2.exceptions import SecurityError
 from lm_eval.models.huggingface import HFLM
 
 from unslant.errors import ModelError
 from unslant.models.base import Encoded
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
+from unslant.prompts.chat_templates import written_chat
 
 _CHECKED = 16
 """Texts that are tokenized in both ways at first, and one in so many later."""
@@ -46,6 +48,16 @@ class _Tokenizer(HFLM):  # type: ignore[misc]  # the library is not typed
         if found is not None and found != own:
             self._by_line = None
         return own
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """As lm-eval's, once the template has shown that it stays within bounds."""
+        try:
+            written_chat(self.tokenizer, chat_history, prompt=add_generation_prompt)
+        except SecurityError as error:
+            raise ModelError(f"this model's chat template: {error}") from None
+        except Exception:  # lm-eval tries again without the system message, or raises the same
+            pass
+        return str(super().apply_chat_template(chat_history, add_generation_prompt))
 
     def _loglikelihood_tokens(self, requests: Any, **_: Any) -> list[tuple[float, bool]]:
         self.tokens = [(context, continuation) for _, context, continuation in requests]

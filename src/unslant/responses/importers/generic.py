@@ -9,6 +9,7 @@ for every order of the options, in lexicographic order, is a whole set of pages 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import factorial
@@ -20,10 +21,11 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.answers import parse_list
-from unslant.questions.formats import read_records
+from unslant.questions.answer_kinds import parse_list
+from unslant.questions.formats import iter_records
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head
+from unslant.responses.importers.told_once import ToldOnce
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -41,6 +43,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "repeat": ("repeat", "sample", "epoch"),
 }
 """Field -> names it is found under, tried in turn."""
+_SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
+"""Fields of which two columns, where a table has them, must say the same."""
+_APART = 0.01
+"""How far probabilities of one answer may differ that two columns give, rounded."""
 _ANSWERS = ("logprobs", "probs", "chosen", "reply")
 
 
@@ -63,7 +69,9 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         raise InputError(f"unknown field {unknown[0]!r} for a table of pages: {one_of(unknown[0], FIELDS)}")
     by_model: dict[str, list[Logged]] = {}
     words = True
-    for record in read_records(path, [name for names in FIELDS.values() for name in names]):
+    unused: Counter[str] = Counter()
+    told: dict[str, ToldOnce] = {}
+    for record in iter_records(path, [name for names in FIELDS.values() for name in names]):
         if record.problem:
             raise InputError.at(record.place, record.problem)
         data = record.data["data"] if _is_wrapped(record.data) else record.data
@@ -71,9 +79,18 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         with understood(record.place, "page"):
             pages = row.pages()
         words &= pages[0].logprobs is None
-        by_model.setdefault(str(row.get("model") or path.stem), []).extend(pages)
+        model = str(row.get("model") or path.stem)
+        by_model.setdefault(model, []).extend(pages)
+        for page in pages:
+            told.setdefault(model, ToldOnce()).check(page)
+        unused.update(row.unused(pages))
     scores = "words" if words else "labels"
-    return [Log(model, "a table of pages", scores, tuple(pages), path.stem) for model, pages in by_model.items()]
+    notes = tuple(f"Rows {reason}: {n:,}." for reason, n in unused.items())
+    what = "a table of pages"
+    return [
+        Log(model, what, scores, tuple(pages), path.stem, notes=notes, checked=True)
+        for model, pages in by_model.items()
+    ]
 
 
 class _Row:
@@ -85,6 +102,7 @@ class _Row:
             key: next((name for name in ((fields[key],) if key in fields else usual) if name in data), "")
             for key, usual in FIELDS.items()
         }
+        self.given = fields
 
     def get(self, key: str) -> Any:
         name = self.names[key]
@@ -124,8 +142,77 @@ class _Row:
             raise self.fail(key, "holds what is no natural-log probability: above 0, or no number")
         return np.minimum(values, 0.0)
 
+    def check_told_once(self, pages: Sequence[Logged]) -> None:
+        """Check that columns which tell the same thing agree; the others are named by ``--field``.
+
+        Raises:
+            InputError: naming both columns, how each is read, and how to choose.
+        """
+        for key in _SAME:
+            own = self.names[key]
+            for name in FIELDS[key] if own and key not in self.given else ():
+                found = self.under(key, name) if name != own and self.data.get(name) not in (None, "") else None
+                if found is not None and found != self.under(key, own):
+                    raise self.fail(
+                        key,
+                        f"{self.data[own]!r} is {key} by this column, {self.data[name]!r} by {name!r}: name the one to "
+                        f"read, --field {key}={own} or --field {key}={name}",
+                    )
+        page = pages[0]
+        if len(pages) > 1 and self.get("order") not in (None, "", []):
+            raise self.fail("order", "is one order, where the row holds every order; leave it out (--field order=)")
+        if page.logprobs is None or len(pages) > 1:
+            return
+        best = {int(i) for i in np.flatnonzero(page.logprobs == page.logprobs.max())}
+        if self.get("chosen") not in (None, ""):
+            chosen = self.place_of("chosen", page.labels)
+            if chosen not in best:
+                scores = "logprobs" if self.listed("logprobs") else "probs"
+                raise self.fail(
+                    "chosen",
+                    f"is {page.labels[chosen]}, but {scores} are highest for {page.labels[min(best)]}: to read the "
+                    f"scores, leave this out (--field chosen=); to read this, leave those out (--field {scores}=)",
+                )
+        probs = self.numbers("probs") if self.listed("logprobs") else None
+        if probs is not None and probs.shape == page.logprobs.shape:
+            one, other = (np.exp(own - np.logaddexp.reduce(own)) for own in (page.logprobs, probs))
+            if np.abs(one - other).max() > _APART:
+                raise self.fail(
+                    "probs", "contradict logprobs: name the one to read by leaving the other out (--field probs=)"
+                )
+
+    def under(self, key: str, name: str) -> object:
+        """What a column says of a field, comparably; None where it is not what the field needs."""
+        value = self.data[name]
+        row = _Row({**self.data, name: value}, {**self.given, key: name}, self.place)
+        try:
+            if key in ("answer", "chosen"):
+                if name == "correct" and str(value).lower() in ("0", "1", "true", "false", "0.0", "1.0"):
+                    return None  # whether the answer was right, not which is
+                labels = tuple(map(str, self.listed("labels"))) or ALPHABETS["A"]
+                return row.place_of(key, labels)
+            return [str(item).strip() for item in row.listed(key)] or None
+        except InputError:
+            return None
+
+    def unused(self, pages: Sequence[Logged]) -> list[str]:
+        """In words, if the row's reply names another option than the column that was read."""
+        reply, page = self.get("reply"), pages[0]
+        if reply in (None, "") or page.reply is not None or len(pages) > 1:
+            return []
+        named = Logged.of_reply(str(reply), labels=page.labels, options=page.options, id=page.id, place=page.place,
+                                answers=page.answers).named  # fmt: skip
+        read = {int(np.argmax(page.logprobs))} if page.logprobs is not None else page.chosen
+        return ["whose reply names another option than the scores or choice that are read"] if named not in (
+            None, *(read or ())) else []  # fmt: skip
+
     def pages(self) -> list[Logged]:
         """One, or all orders of a row that holds them."""
+        found = self.read()
+        self.check_told_once(found)
+        return found
+
+    def read(self) -> list[Logged]:
         if self.get("id") in (None, ""):
             raise self.fail("id", "is missing")
         options = tuple(map(str, self.listed("options")))

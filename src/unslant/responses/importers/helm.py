@@ -56,6 +56,8 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
     instance, mapping = request["instance"], request["output_mapping"]
     labels, options = tuple(mapping), tuple(map(str, mapping.values()))
     right = {one["output"]["text"] for one in instance["references"] if "correct" in one.get("tags", ())}
+    if right and not right & set(options):
+        raise ValueError(f"the right reference, {min(right)!r}, is none of the options in output_mapping")
     completions = request.get("result", {}).get("completions", [])
     return Logged.of_reply(
         str(completions[0]["text"]) if completions and request["result"].get("success", True) else None,
@@ -77,6 +79,8 @@ def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any],
         with understood(place, "request of HELM"):
             references = first["instance"]["references"]
             by_option = {int(request["reference_index"]): request for request, _ in requests}
+            if len(by_option) < len(requests):
+                raise ValueError("two requests score the same reference of this instance")
             options = tuple(str(one["output"]["text"]) for one in references)
             scores = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
             page = Logged.of_scores(

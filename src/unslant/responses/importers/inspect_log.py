@@ -24,7 +24,7 @@ from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page
+from unslant.responses.importers.page_text import options_on_page, question_on_page
 from unslant.responses.importers.registry import Head
 
 SHOWN = "unslant"
@@ -179,4 +179,4 @@ def _prompt(sample: Any) -> str:
 
 
 def _question(sample: Any) -> str:
-    return sample.input if isinstance(sample.input, str) else _prompt(sample)
+    return sample.input if isinstance(sample.input, str) else question_on_page(_prompt(sample))

@@ -14,6 +14,8 @@ from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
 from unslant.responses.importers.logged import FILE, Log, Logged, Order
+from unslant.responses.importers.told_once import ToldOnce
+from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 OTHER_LABELS = "labels-other"
@@ -28,8 +30,13 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     Replies are read by the scores of their labels where every answer has them, else by their words.
 
     Raises:
-        InputError: if pages of one id show other options, or disagree about the right one.
+        InputError: if pages of one id show other options, disagree about the right one, or have in one log an order
+            that their options contradict.
     """
+    for log in logs:
+        told = ToldOnce()
+        for page in () if log.checked else log.pages:
+            told.check(page)
     logs = same_questions(logs)
     several = len({log.task for log in logs}) > 1
     by_id: dict[str, list[tuple[Logged, str]]] = {}
@@ -45,12 +52,14 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     rows: list[Response] = []
     questions = []
     orders = Counter[int]()
+    again = _Again()
     dropped = sum((log.dropped for log in logs), Counter[str]())
     for pages in by_id.values():
         pages.sort(key=lambda one: one[0].repeat)
         known = _Question([page for page, _ in pages], elicitation)
         seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
         rows += [known.row(page, seen, task) for page, task in pages]
+        again.count([page for page, _ in pages], known)
         orders[len({order for kind, _, order in seen if kind == "order"})] += 1
         others = sum(n for (kind, *_), n in seen.items() if kind == OTHER_LABELS)
         dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
@@ -58,26 +67,24 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             first = pages[0][0]
             of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
             questions.append(replace(of, pinned=first.pinned))
-    logged: dict[str, object] = {
-        "scores": "replies" if scored else logs[0].scores if not in_words or replied else "choices",
-        "files": [{key: log.about[key] for key in FILE if key in log.about} for log in logs],
-        "orders": {str(k): n for k, n in sorted(orders.items())},
-        "dropped": {reason: n for reason, n in dropped.items() if n},
-        "notes": list(dict.fromkeys(note for log in logs for note in log.notes)),
-    }
-    if in_words:
-        logged |= _read_otherwise([page for own in by_id.values() for page, _ in own])
-    meta = {
-        "study": "audit",
-        "model": logs[0].model,
-        "questions": name or logs[0].task,
-        "source": logs[0].harness,
-        "engine": f"logged by {logs[0].harness}",
-        "settings": {key: ", ".join(values) for key, values in _facts(logs).items()},
-        "logged": logged,
-    }
-    made = Responses.from_rows(rows, meta)
-    return Responses(made.table, made.meta, tuple(questions) if len(questions) == len(by_id) else ())
+    logged = LogFacts(
+        scores="replies" if scored else logs[0].scores if not in_words or replied else "choices",
+        files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
+        orders={str(k): n for k, n in sorted(orders.items())},
+        dropped={reason: n for reason, n in dropped.items() if n},
+        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *again.notes),
+        **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
+    )
+    run = Run(
+        model=logs[0].model,
+        questions=name or logs[0].task,
+        source=logs[0].harness,
+        engine=f"logged by {logs[0].harness}",
+        settings={key: ", ".join(values) for key, values in _facts(logs).items()},
+        logged=logged,
+    )
+    made = Responses.from_rows(rows, run)
+    return replace(made, questions=tuple(questions) if len(questions) == len(by_id) else ())
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
@@ -90,7 +97,7 @@ def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
     return {key: list(values) for key, values in found.items()}
 
 
-def _read_otherwise(pages: Sequence[Logged]) -> dict[str, object]:
+def _read_otherwise(pages: Sequence[Logged]) -> dict[str, Hits]:
     """How many replies are right by their words, by the scores of their labels, and by those of their first tokens.
 
     Empty where a log has no scores of tokens.
@@ -107,7 +114,32 @@ def _read_otherwise(pages: Sequence[Logged]) -> dict[str, object]:
         "labels": (sum(best(page.logprobs) in page.answers for page in by_label), len(by_label)),
         "first_tokens": (sum(best(scores) in page.answers for page, scores in first), len(first)),
     }
-    return {f"right_by_{name}": list(found) for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
+    return {f"right_by_{name}": found for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
+
+
+class _Again:
+    """Pages that came before, with no sample number that tells them apart."""
+
+    def __init__(self) -> None:
+        self.pages = self.otherwise = 0
+
+    def count(self, pages: Sequence[Logged], known: _Question) -> None:
+        first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
+        for page in pages:
+            before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
+            if before is not page:
+                self.pages += 1
+                same = np.array_equal(before.logprobs, page.logprobs) if page.logprobs is not None else False  # type: ignore[arg-type]
+                self.otherwise += not (same if page.logprobs is not None else before.chosen == page.chosen)
+
+    @property
+    def notes(self) -> list[str]:
+        if not self.pages:
+            return []
+        return [
+            f"Pages with the question, order, labels and sample number of an earlier one: {self.pages:,}, "
+            f"{self.otherwise:,} of them answered otherwise. They count as repeats; are rows there twice?"
+        ]
 
 
 _Said = tuple[str, tuple[str, ...]]
@@ -208,7 +240,12 @@ class _Question:
         order = self.order(page)
         answers = frozenset(order[k] for k in page.answers)
         if answers != self.answers:
-            raise InputError.at(page.place, f"question {self.id!r} has another right option than elsewhere")
+            right = [", ".join(str(i) for i in sorted(found)) or "none" for found in (answers, self.answers)]
+            raise InputError.at(
+                page.place,
+                f"question {self.id!r} has another right option than elsewhere: by order or texts it is option "
+                f"{right[0]} of the question here, {right[1]} elsewhere; an answer is the label or place as shown",
+            )
         kind = self.kind(page, order)
         same = kind, page.labels, order
         repeat = seen[same]

@@ -34,6 +34,7 @@ from unslant.responses.importers.label_columns import (
     wide,
 )
 from unslant.responses.importers.registry import Head
+from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Responses
 
 _ELICITATIONS = {"cf": "counterfactual", "counterfactual": "counterfactual", "cloze": "cloze"}
@@ -61,7 +62,7 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
 
     Returns:
         One row per line (wide) or group of lines (long). Presentations are ``given``, ``nvr-X`` and ``control``;
-        ``meta`` tells ``model``, ``source`` and ``recorded`` (the file's name).
+        ``run`` names ``model``, ``source`` and ``recorded`` (the file).
         A line without log-probabilities has status ``error``.
 
     Raises:
@@ -149,8 +150,8 @@ def _responses(rows: Rows, names: Mapping[str, str], path: Path, model: str) -> 
         columns["text_ranks"].append([])
         columns["suggested"].append(None)
         columns["bounds"].append([])
-    meta = {"model": model or path.name, "source": source, "recorded": path.name, "fields": dict(names)}
-    return Responses(pa.table(columns, schema=SCHEMA), meta)
+    run = Run(model=model or path.name, source=source, recorded=path.name, fields=dict(names))
+    return Responses(pa.table(columns, schema=SCHEMA), run)
 
 
 _Variant = tuple[str, str]

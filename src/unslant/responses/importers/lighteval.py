@@ -17,7 +17,7 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.formats import read_records
+from unslant.questions.formats import iter_records
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
 from unslant.responses.importers.registry import Head
@@ -36,7 +36,7 @@ def recognises(head: Head) -> bool:
 
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     pages, kinds, hits, name = [], set(), [], ""
-    for number, record in enumerate(read_records(path)):
+    for number, record in enumerate(iter_records(path)):
         if record.problem:
             raise InputError.at(record.place, record.problem)
         with understood(record.place, "row of lighteval"):

@@ -21,8 +21,8 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.answers import parse_list
-from unslant.questions.formats import read_records
+from unslant.questions.answer_kinds import parse_list
+from unslant.questions.formats import iter_records
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
 from unslant.responses.importers.registry import Head
@@ -61,10 +61,12 @@ class _Page:
 
 def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     pages: list[_Page] = []
+    numbers: list[str] = []
+    documents: dict[str, set[str]] = {}
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
     hashes, hits = hashlib.sha256(), []
-    for record in read_records(path):
+    for record in iter_records(path):
         if record.problem:
             raise InputError.at(record.place, record.problem)
         with understood(record.place, "sample of lm-eval"):
@@ -79,12 +81,27 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         elif not found:
             dropped["requests that are neither one for each option nor one reply"] += 1
         pages += found
+        for one in found:
+            documents.setdefault(one.page.id, set()).add(str(number))
+        numbers += [str(number)] * len(found)
+    if any(len(own) > 1 for own in documents.values()):  # what looks like an id is none
+        pages = [replace(one, page=replace(one.page, id=own)) for one, own in zip(pages, numbers, strict=True)]
     kinds = {one.kind for one in pages}
     if len(kinds) != 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
-    if sum(one.fits(one.other) for one in pages) > sum(one.fits(one.page.answers) for one in pages):
-        pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
+    fits, fits_other = (
+        sum(map(_Page.fits, pages, found))
+        for found in zip(*((one.page.answers, one.other) for one in pages), strict=True)
+    )
+    open_ = sum(one.other != one.page.answers for one in pages) if fits == fits_other else 0
     notes = []
+    if open_:
+        notes.append(
+            f"In {open_:,} of {len(pages):,} samples, target is an index, counted from 0, or the label or text of "
+            "another option, and no logged acc tells which: it is read as an index."
+        )
+    if fits_other > fits:
+        pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
     if wrong := sum(not one.fits(one.page.answers) for one in pages):
         notes.append(f"In {wrong:,} of {len(pages):,} samples, acc as logged is not what target and scores say.")
     results, task = _results(path, hashes.hexdigest(), hits)

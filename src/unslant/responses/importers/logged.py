@@ -46,7 +46,7 @@ def understood(place: object, what: str) -> Iterator[None]:
         raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Logged:
     """One page that a model was shown, and what came back. Places count from the top of the page, from 0.
 
@@ -141,6 +141,7 @@ class Log:
         dropped: rows that are no page, or one that stands there twice, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: what a reader should know, in sentences.
+        checked: its pages were compared with each other as they were read (:class:`ToldOnce`).
     """
 
     model: str
@@ -151,6 +152,7 @@ class Log:
     dropped: Counter[str] = field(default_factory=Counter)
     about: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    checked: bool = False
 
     def __post_init__(self) -> None:
         check_plain([self.model, self.task])

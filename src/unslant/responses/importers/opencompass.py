@@ -52,6 +52,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         labels = tuple(name.removeprefix(_PPL) for name in names)
         best = int(np.argmin([float(row[name]["PPL"]) for name in names]))
         right = frozenset({labels.index(str(row["gold"]))})
+        _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
         shown = options_on_page(text, labels)
         return "perplexities", Logged(labels=labels, options=shown, answers=right, chosen=frozenset({best}), **common)
     if isinstance(row["prediction"], list):
@@ -62,6 +63,8 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             scores = np.log(np.array(row["prediction"], np.float64))
         right = frozenset({labels.index(str(row["gold"])) if str(row["gold"]) in labels else int(row["gold"])})
         options = options_on_page(text, labels)
+        best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1
+        _check_chosen("pred_label", row.get("pred_label"), labels, best, "the highest probability")
         return "labels", Logged.of_scores(scores.tolist(), labels=labels, options=options, answers=right, **common)
     parts = str(row["gold"]).split("--")
     order = None
@@ -84,6 +87,12 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         **common,
     )
     return "replies", page
+
+
+def _check_chosen(key: str, said: Any, labels: tuple[str, ...], best: int, what: str) -> None:
+    """Raises ValueError if the entry names another answer than its scores."""
+    if best >= 0 and str(said) in labels and str(said) != labels[best]:
+        raise ValueError(f"{key} is {said!r}, but {what} is that of {labels[best]!r}")
 
 
 def _text(prompt: Any) -> str:

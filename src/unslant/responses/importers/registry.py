@@ -45,22 +45,27 @@ class Head:
         kind = format_of(path)
         if kind == "parquet":
             return cls(path, frozenset(read_parquet(path).column_names), {})
-        text = decoded(content, path).lstrip()
         if kind in ("csv", "tsv"):
-            rows = csv.reader(io.StringIO(text), delimiter="\t" if kind == "tsv" else ",")
+            lines = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+            rows = csv.reader((line for line in lines), delimiter="\t" if kind == "tsv" else ",")
             try:
-                return cls(path, frozenset(next(rows, [])), {})
+                return cls(path, frozenset(next((row for row in rows if any(map(str.strip, row))), [])), {})
+            except UnicodeDecodeError:
+                decoded(content, path)
+                raise
             except csv.Error as error:
                 raise InputError.at(path, f"has no header that can be read: {error}") from None
-        return cls.of_json(path, text)
+        return cls.of_json(path, content)
 
     @classmethod
-    def of_json(cls, path: Path, text: str) -> Head:
+    def of_json(cls, path: Path, content: bytes) -> Head:
+        """By the first line, if that is JSON; else by the whole."""
+        first_one = next((line for line in io.BytesIO(content) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"")
         try:
-            found = parse_json(text.split("\n", 1)[0])
-        except ValueError:
+            found = parse_json(decoded(first_one, path))
+        except (ValueError, InputError):
             try:
-                found = parse_json(text)
+                found = parse_json(decoded(content, path))
             except ValueError as error:
                 raise InputError.at(path, f"is no JSON: {error}") from None
         first = found[0] if isinstance(found, list) and found else found

@@ -112,7 +112,7 @@ class AuditComparison(StudyResult):
         }
 
     def described(self) -> Page:
-        settings = {name: dict(settings_rows(run.meta)) for name, run in self.runs.items()}
+        settings = {name: dict(settings_rows(run.run)) for name, run in self.runs.items()}
         rows = dict.fromkeys(key for found in settings.values() for key in found)
         sizes = [count(len(run.scores), "question") for run in self.runs.values()]
         shown: list[tuple[str, str]] = []
@@ -145,7 +145,7 @@ class AuditComparison(StudyResult):
                 *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run, untold(run))),
             ),
             settings=tuple(shown),
-            example=str(self.base[1].meta.get("example_prompt", "")),
+            example=self.base[1].run.example_prompt,
             questions=browser(self.runs),
             name=", ".join(self.runs),
             compared=tuple(self.runs),
@@ -183,8 +183,8 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
 
 def _way(run: AuditResult) -> str:
     """How an answer was told: letters on a page and option texts on their own are two questions."""
-    logged = run.meta.get("logged")
-    if isinstance(logged, Mapping) and logged.get("scores") == "texts":
+    logged = run.run.logged
+    if logged and logged.scores == "texts":
         return "scores of option texts"
     return "scores of labels" if run.scores.is_scored else "words"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints, Jsonable
-from unslant.debias.gray_box import mean_of_orders
-from unslant.debias.pride import ALPHA, drawn, label_prior, without_prior
+from unslant.debiasing.gray_box import mean_of_orders
+from unslant.debiasing.pride import ALPHA, drawn, label_prior, without_prior
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, choose
 from unslant.presentations import rotations
 from unslant.responses.table import GENERATE

@@ -57,6 +57,7 @@ def estimate(
         prompts = [prompt for own in by_question for prompt in own]
         tokens = _total(prompts, len(prompts), length)
         lines = [
+            *found.report.caveats,
             *["With --until, at most:"] * (settings.until is not None),
             f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score"
             f"{', and a few without content' * own_labels}.",
@@ -89,6 +90,7 @@ def estimate(
     requests = count(most, "request") if least == most else f"{least:,} to {count(most, 'request')}"
     counted = " to ".join(f"{n:,}" for n in dict.fromkeys(_total(prompts, size, length) for size in (least, most)))
     lines = [
+        *found.report.caveats,
         f"{count(len(found), 'question')}: {requests}.",
         f"Tokens in: about {counted} ({how}).",
         f"Tokens out: at most {most * limit:,} ({limit:,} a reply, --max-tokens).",

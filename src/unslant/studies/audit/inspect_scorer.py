@@ -30,8 +30,8 @@ def over_orders() -> Metric:
     - ``consistency``: share of questions that get the same answer in every order.
     - ``pbm``: permutation bias (P1), where every answer has top log-probabilities.
     - ``unanswered``: share of replies without an answer: unparsed, refused, or naming several options.
-    - what is preferred when unsure, in words ("takes A when unsure"), with the share of questions whose answer changes
-      with the order.
+    - what is preferred when unsure, in words ("falls back on A when unsure"), with the share of questions whose answer
+      changes with the order.
 
     Numbers are of each epoch, averaged over epochs; the words are of the first. Questions that lack an order are left
     out of all but ``unanswered``.

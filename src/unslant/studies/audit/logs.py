@@ -53,7 +53,7 @@ def audit_tables(logs: str | Path | Sequence[str | Path], fields: Mapping[str, s
     """
     tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
     for table in tables:
-        study = str(table.meta.get("study", "audit"))
+        study = table.run.study
         if study != "audit":
             raise InputError(
                 f"{_listed(logs)}: contains responses of the study {study}; this command reads those of audit"

@@ -12,7 +12,7 @@ from unslant.studies.audit.panels_published import one_order
 from unslant.studies.audit.panels_replies import adaptive_lines, unanswered_lines
 from unslant.studies.audit.panels_until import until_lines
 from unslant.studies.audit.untold import CHARACTERS_A_TOKEN
-from unslant.studies.provenance import cost_lines, counted, logged_lines, skipped_lines
+from unslant.studies.provenance import cost_lines, counted, logged_lines
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
@@ -84,7 +84,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
             else []
         ),
         *decision_lines(result.responses),
-        *logged_lines(result.meta),
+        *logged_lines(result.run),
         *(
             [
                 f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
@@ -92,7 +92,6 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
             ]
             * (least == least)
         ),
-        *skipped_lines(result.meta),
         *until_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
         *enough_line(result.order_curve),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from unslant.metrics import Bootstrap, OrderScores
@@ -14,10 +12,10 @@ from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
 
 def scored_texts(responses: Responses) -> bool:
     """Whether texts of options were scored, each by itself, so that their order plays no part."""
-    logged, harness = responses.meta.get("logged"), responses.meta.get("lm_eval")
-    tasks = harness.get("tasks", {}).values() if isinstance(harness, Mapping) else ()
-    from_log = isinstance(logged, Mapping) and logged.get("scores") == "texts"
-    return from_log or any(task["scored"] != "labels" for task in tasks)
+    logged, harness = responses.run.logged, responses.run.lm_eval
+    if logged and logged.scores == "texts":
+        return True
+    return harness is not None and any(task.scored != "labels" for task in harness.tasks.values())
 
 
 def shortcuts_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> tuple[Shortcut, ...]:
@@ -35,7 +33,7 @@ def shortcuts_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap
 
 def length_bias_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> LengthBias | None:
     """Length bias of a log with scores of option texts; None for others."""
-    if "logged" not in responses.meta or not scored_texts(responses):
+    if responses.run.logged is None or not scored_texts(responses):
         return None
     place = {name: q for q, name in enumerate(scores.ids)}
     logprobs, lengths = (np.full(scores.answers.shape, np.nan) for _ in range(2))

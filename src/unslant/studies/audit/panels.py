@@ -47,7 +47,7 @@ def page(result: AuditResult) -> Page:
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
     return Page(
-        about=asked_about(result.meta, count(len(result.scores), "question"), shown),
+        about=asked_about(result.run, count(len(result.scores), "question"), shown),
         headline=said,
         lead=_lead(result),
         tiles=Tile.row(
@@ -72,8 +72,8 @@ def page(result: AuditResult) -> Page:
             numbers_panel({result.name: result}),
         ),
         notes=tuple(notes(result, unknown)),
-        settings=settings_rows(result.meta),
-        example=str(result.meta.get("example_prompt", "")),
+        settings=settings_rows(result.run),
+        example=result.run.example_prompt,
         questions=browser({result.name: result}),
         name=result.name,
     )

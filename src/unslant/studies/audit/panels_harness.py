@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from unslant.metrics import Estimate
 from unslant.reports import Column, Panel, Table
 from unslant.reports.numbers import Cell
+from unslant.responses.run import Harness
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
@@ -14,24 +15,23 @@ if TYPE_CHECKING:
 
 def harness_panel(result: AuditResult) -> Panel:
     """lm-eval's own metrics of each task."""
-    about = result.meta.get("lm_eval") or {}
-    tasks = about.get("tasks", {})
-    names = list(dict.fromkeys(name for task in tasks.values() for name in task["metrics"]))
+    harness = result.run.lm_eval or Harness(version="", orders=0)
+    names = list(dict.fromkeys(name for task in harness.tasks.values() for name in task.metrics))
     rows: list[tuple[Cell, ...]] = [
         (
             name,
-            str(task["num_fewshot"]),
-            task["scored"],
-            *(Estimate.from_dict(task["metrics"][key]) if key in task["metrics"] else None for key in names),
+            str(task.num_fewshot),
+            task.scored,
+            *(Estimate.from_dict(task.metrics[key]) if key in task.metrics else None for key in names),
         )
-        for name, task in tasks.items()
+        for name, task in harness.tasks.items()
     ]
     columns = (Column("task"), Column("examples"), Column("scored"), *map(Column, names))
-    title = f"Published order, as lm-eval {about.get('version', '')} reports it"
-    left_out = sum(task["missing"] for task in tasks.values())
+    title = f"Published order, as lm-eval {harness.version} reports it"
+    left_out = sum(task.missing for task in harness.tasks.values())
     notes = [
         *([f"Documents without scores, left out of lm-eval's metrics: {left_out:,}."] if left_out else []),
-        *about.get("notes", ()),
+        *harness.notes,
     ]
     return Panel(
         "lm-eval",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,7 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import NoiseFloor, noise_floor
 from unslant.metrics.vote import vote
-from unslant.models import ChatCost
-from unslant.responses import Response, Responses
+from unslant.responses import Response, Responses, Run
 from unslant.responses.confidence import stated_confidence
 from unslant.responses.table import GENERATE
 
@@ -106,7 +105,7 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
         _share_of("none_or_several", once, scores, bootstrap),
         noise_floor(scores.ids, by_order, by_repeat, bootstrap),
         _calibration(once, scores, bootstrap),
-        _adaptive(responses.meta, len(once), scores, bootstrap),
+        _adaptive(responses.run, len(once), scores, bootstrap),
     )
 
 
@@ -150,17 +149,14 @@ def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Boots
     return calibration(np.asarray(question, np.int64), np.asarray(confidence), np.asarray(right), bootstrap)
 
 
-def _adaptive(meta: Mapping[str, object], requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
-    told = meta.get("adaptive")
-    if not isinstance(told, Mapping) or scores.stopped is None or scores.checked is None:
+def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
+    if run.adaptive is None or scores.stopped is None or scores.checked is None:
         return None
     checked = scores.checked & (scores.order_counts > 0)
     other = np.where(checked, vote(scores).content != scores.given.chosen, np.nan)
-    by_model = meta.get("requests")
-    spent = sum((ChatCost.of(one) for one in by_model.values()), ChatCost()) if isinstance(by_model, Mapping) else None
-    counted = spent.requests - spent.failed - spent.uncounted if spent else 0
-    each = (spent.input_tokens + spent.output_tokens) / counted if spent and counted else float("nan")
-    full = int(told["requests_of_all"])
+    spent, full = run.replies, run.adaptive.requests_of_all
+    counted = spent.requests - spent.failed - spent.uncounted
+    each = (spent.input_tokens + spent.output_tokens) / counted if counted else float("nan")
     return Adaptive(
         int(scores.stopped.sum() + scores.checked.sum()),
         int(scores.checked.sum()),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from unslant.metrics import (
     BaseRates,
@@ -20,7 +18,6 @@ from unslant.metrics import (
 )
 from unslant.metrics.length_bias import LengthBias
 from unslant.metrics.order_curve import OrderCurve, order_curve
-from unslant.models import Cost
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
@@ -35,7 +32,7 @@ class AuditResult(RecordedResult):
     """The result of an audit.
 
     Attributes:
-        responses: one row per presentation; ``responses.meta`` holds the settings.
+        responses: one row per presentation; ``responses.run`` holds the settings.
         nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
         base_rates: number of options -> label probabilities without content (P5).
         replies: what replies tell beside their answers; None where labels were scored.
@@ -46,7 +43,7 @@ class AuditResult(RecordedResult):
     """
 
     study = "audit"
-    unwritten = ("responses", "meta", "scores")
+    unwritten = ("responses", "scores")
 
     responses: Responses
     metrics: Metrics
@@ -57,14 +54,12 @@ class AuditResult(RecordedResult):
     shortcuts: tuple[Shortcut, ...]
     length_bias: LengthBias | None
     order_curve: OrderCurve | None
-    cost: Cost
-    meta: dict[str, Any]
     scores: OrderScores = field(repr=False)
 
     @property
     def name(self) -> str:
         """The model's name, without its path."""
-        return str(self.meta.get("model", "model")).rstrip("/").split("/")[-1]
+        return self.run.name
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> AuditResult:
@@ -73,13 +68,11 @@ class AuditResult(RecordedResult):
 
 
 def result_of(responses: Responses) -> AuditResult:
-    meta = {key: value for key, value in responses.meta.items() if key not in ("cost", "order_costs", "study")}
-    cost = Cost.of(responses.meta.get("cost"))
     scores = read_scores(responses)
     if scored_texts(responses):
         scores = replace(scores, label_mass=None)
     bootstrap = Bootstrap.of(scores)
-    metrics = with_anytime(compute(scores, bootstrap), meta)
+    metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
     return AuditResult(
         responses,
         metrics,
@@ -90,15 +83,12 @@ def result_of(responses: Responses) -> AuditResult:
         shortcuts_of(responses, scores, bootstrap),
         length_bias_of(responses, scores, bootstrap),
         _order_curve(responses, scores),
-        cost,
-        meta,
         scores,
     )
 
 
 def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    settings, runs, until = (responses.meta.get(name) for name in ("settings", "order_costs", "until"))
-    if isinstance(until, Mapping) and until["ended"] != "all":  # no set of orders was asked of every question
+    run = responses.run
+    if run.until and run.until.ended != "all":  # no set of orders was asked of every question
         return None
-    orders = settings.get("orders", "auto") if isinstance(settings, Mapping) else "auto"  # once a list
-    return order_curve(scores, str(orders), runs if isinstance(runs, Mapping) else None)
+    return order_curve(scores, str(run.settings.get("orders", "auto")), run.order_costs or None)

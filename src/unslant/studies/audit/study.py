@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
 from unslant.errors import InputError
-from unslant.models import ChatModel, Cost, ScoringModel
+from unslant.models import ChatModel, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
@@ -24,8 +25,8 @@ from unslant.studies.audit.ordinary import ordinary_cost
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.result import AuditResult, result_of
 from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
+from unslant.studies.run_record import run_of, with_run
 
 
 def audit(
@@ -95,7 +96,7 @@ def audit_responses(
     sizes = sorted({len(question.options) for question in found} if own_labels else ())
     controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
     share = shards.share("audit", found, chosen.recorded(), [elicitation], asked, progress)
-    before, texts, told = asker.cost.copy(), share.own(found), {}
+    before, texts, until = asker.cost.copy(), share.own(found), None
     if chosen.until is None:
         about_all = share.presentations or about_all
         responses = ask(asker, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
@@ -105,18 +106,20 @@ def audit_responses(
         responses, texts, until = ask_until(
             asker, found, chosen, elicitation, chooser, controls, own_labels=own_labels, progress=progress
         )
-        told = {"until": until}
     first = next(asked(), None)
-    meta = {
-        **about("audit", found, chosen.recorded(), asker, before, chosen),
-        "example_prompt": elicitation.prompts(first[1])[0].as_text() if first else "",
-        **told,
-        **share.meta,
-    }
-    meta["cost"]["tokens_ordinary"], meta["order_costs"] = ordinary_cost(
-        asker, Cost.of(meta["cost"]), share.own(found), elicitation, shown, chooser, chosen.orders, controls, found
+    run = run_of("audit", found, chosen.recorded(), asker, before, chosen)
+    tokens, order_costs = ordinary_cost(
+        asker, run.cost, share.own(found), elicitation, shown, chooser, chosen.orders, controls, found
     )
-    return with_meta(responses, meta, texts)
+    run = replace(
+        run,
+        example_prompt=elicitation.prompts(first[1])[0].as_text() if first else "",
+        cost=replace(run.cost, tokens_ordinary=tokens),
+        order_costs=order_costs,
+        until=until,
+        shard=share.header,
+    )
+    return with_run(responses, run, texts)
 
 
 def prepared(

@@ -30,7 +30,8 @@ from unslant.presentations.seeds import question_rng
 from unslant.prompts import Elicitation
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import ranked
-from unslant.responses import SCHEMA, Responses
+from unslant.responses import SCHEMA, Responses, Run
+from unslant.responses.run import Step, UntilRun
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.audit.until_rule import BOUNDS as NUMBERS
@@ -51,14 +52,14 @@ def ask_until(
     *,
     own_labels: bool,
     progress: Progress,
-) -> tuple[Responses, QuestionSet[Question], dict[str, Any]]:
+) -> tuple[Responses, QuestionSet[Question], UntilRun]:
     """Ask until every interval is as narrow as ``chosen.until`` says, or nothing is left that would narrow them.
 
     Args:
         controls: asked beside the questions.
 
     Returns:
-        The responses, the questions asked, and what JSON tells about the search (``docs/until.md``).
+        The responses, the questions asked, and how the search went.
     """
     recipe = _Recipe(found, chosen, chooser, own_labels, elicitation)
     rows = _Rows(model, elicitation, progress)
@@ -68,15 +69,15 @@ def ask_until(
         np.asarray(recipe.counts),
         recipe.cost,
     )
-    path: list[dict[str, Any]] = []
-    told: dict[str, Any] = {"half_width": chosen.until, "confidence": CONFIDENCE, "whole": recipe.whole}
+    path: list[Step] = []
+    until = UntilRun(half_width=float(chosen.until or 0), confidence=CONFIDENCE, whole=recipe.whole)
     before, ended, known, rounds = model.cost.copy(), "", 0, 0
     while not ended:
         asked = recipe.sequence[: search.questions]
         fresh = asked[known if rounds == search.rounds else 0 :]
         known, rounds = len(asked), search.rounds
         rows.ask([one for question in fresh for one in recipe.some(question, rounds)])
-        scores = read_scores(replace(rows.of(asked), meta={"until": told}, questions=tuple(asked)))
+        scores = read_scores(replace(rows.of(asked), run=Run(until=until), questions=tuple(asked)))
         measured = measure(scores)
         at = {name: i for i, name in enumerate(scores.ids)}
         index = np.asarray([at[question.id] for question in asked])
@@ -91,31 +92,30 @@ def ask_until(
     rows.ask(controls)
     share = 1.0 if ended == "all" else recipe.cost(rounds) * len(asked) / recipe.cost_of_all
     tokens = 0 if getattr(model, "taken_over", 0) else (model.cost - before).tokens  # those of other runs cost nothing
-    told |= {
-        "ended": ended,
-        "reached": ended == "width",
-        "questions": len(asked),
-        "of_questions": len(found),
-        "orders": path[-1]["orders"],
-        "of_orders": max(recipe.whole.values()),
-        "prompts": len(rows.at),
-        "of_prompts": sum(map(recipe.prompts_of_all, found)) + len(controls),
-        "tokens": tokens or None,
-        "of_tokens": round(tokens / share) or None,
-        "share": share,
-        "path": path,
-    }
+    until = replace(
+        until,
+        ended=ended,
+        questions=len(asked),
+        of_questions=len(found),
+        orders=path[-1].orders,
+        of_orders=max(recipe.whole.values()),
+        prompts=len(rows.at),
+        of_prompts=sum(map(recipe.prompts_of_all, found)) + len(controls),
+        tokens=tokens or None,
+        of_tokens=round(tokens / share) or None,
+        share=share,
+        path=tuple(path),
+    )
     texts = replace(found, questions=tuple(question for question in found if question.id in rows.lines))
-    return rows.of([*asked, *{question.id: question for question, _ in controls}.values()]), texts, told
+    return rows.of([*asked, *{question.id: question for question, _ in controls}.values()]), texts, until
 
 
-def with_anytime(metrics: Metrics, meta: Mapping[str, Any]) -> Metrics:
+def with_anytime(metrics: Metrics, until: UntilRun | None) -> Metrics:
     """Metrics with the anytime-valid intervals of an audit that stopped before all of its questions were asked."""
-    until = meta.get("until")
-    if not until or until["questions"] == until["of_questions"]:
+    if until is None or until.questions == until.of_questions:
         return metrics
     changed = {}
-    for name, step in until["path"][-1]["numbers"].items():
+    for name, step in until.path[-1].numbers.items():
         value = getattr(metrics.means, name)
         low, high = min(step["low"], value.value), max(step["high"], value.value)
         changed[name] = replace(value, low=low, high=high, method=ANYTIME, note="")
@@ -267,8 +267,8 @@ def _noise(scores: OrderScores) -> Floats:
 
 def _step(
     search: Search, scores: OrderScores, values: Mapping[str, Floats], intervals: Mapping[str, tuple[float, float]]
-) -> dict[str, Any]:
-    """What was known after a step, for JSON."""
+) -> Step:
+    """What was known after a step."""
     numbers = {}
     for name, (low, high) in intervals.items():
         known = values[name][~np.isnan(values[name])]
@@ -276,12 +276,9 @@ def _step(
         numbers[name] = Estimate(float(known.mean()), low, high, len(known), method).to_dict()
     half = [(high - low) / 2 for low, high in intervals.values()]
     orders = int(scores.order_counts.max(initial=0))
-    return {
-        "questions": search.questions,
-        "orders": orders,
-        "half_width": max(half, default=None),
-        "numbers": numbers,
-    }
+    return Step(
+        questions=search.questions, orders=orders, half_width=float(max(half)) if half else None, numbers=numbers
+    )
 
 
 def _shared(one: str, other: str) -> int:

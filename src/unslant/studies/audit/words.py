@@ -22,10 +22,11 @@ from unslant.presentations import (
 from unslant.presentations.seeds import question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Response, Responses
+from unslant.responses.run import AdaptiveRun
 from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.audit.presented import orders_in_words
 from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.meta import about, with_meta
+from unslant.studies.run_record import run_of, with_run
 
 FEWEST_CHECKED = 10
 """Agreeing questions that an adaptive audit asks in all orders, if there are as many."""
@@ -110,18 +111,20 @@ def audit_in_words(
     repeats = [repeat for _, repeat in first]
     asked = [asked for asked, _ in first]
     responses = ask_for_replies(asker, asked, writer, repeats=repeats, progress=progress)
-    extra: dict[str, Any] = {}
+    adaptive = None
     if chosen.adaptive:
         stopped, checked = _stopped(responses, planned, chosen)
         rest = [one for name, some in planned.further.items() if name not in stopped for one in some]
         more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
         responses = _in_order(found.questions, responses, more)
-        extra["adaptive"] = {"stopped": stopped, "checked": checked, "requests_of_all": planned.full}
-    meta = {**about("audit", found, chosen.recorded(), asker, before, chosen), **extra, **share.meta}
+        adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=planned.full)
+    example = ""
     if planned.first:
         (_, shown), _ = planned.first[0]
-        meta["example_prompt"] = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()
-    return with_meta(responses, meta, share.own(found))
+        example = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()
+    run = run_of("audit", found, chosen.recorded(), asker, before, chosen)
+    run = replace(run, adaptive=adaptive, example_prompt=example, shard=share.header)
+    return with_run(responses, run, share.own(found))
 
 
 def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:

@@ -46,7 +46,7 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
     for found in result.found.values():
         drawn = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in elicitation_charts(found)]
         columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
-    whole = alt.hconcat(*columns, spacing=50, title=str(result.meta.get("model", "model")))
+    whole = alt.hconcat(*columns, spacing=50, title=result.run.model or "model")
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
     save_figure(spec, Path(path), [result.provenance])
 

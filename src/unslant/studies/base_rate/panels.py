@@ -13,7 +13,7 @@ from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
 from unslant.studies.base_rate.shortcuts import Shortcut
-from unslant.studies.provenance import asked_about, cost_lines, settings_rows, skipped_lines
+from unslant.studies.provenance import asked_about, cost_lines, settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -28,8 +28,8 @@ def page(result: BaseRateResult) -> Page:
     within = first.by_subject.median if first.by_subject else Estimate.undefined("no control responses")
     nothing = Estimate.undefined("not asked")
     return Page(
-        about=asked_about(result.meta, count(len(first.given), "question")),
-        headline=f"{result.meta.get('model', 'model')}: {_scores(first)}; {headline(result.hypotheses)}",
+        about=asked_about(result.run, count(len(first.given), "question")),
+        headline=f"{result.run.model or 'model'}: {_scores(first)}; {headline(result.hypotheses)}",
         lead=result.hypotheses[0].words,
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
@@ -44,9 +44,9 @@ def page(result: BaseRateResult) -> Page:
             _published_panel(result),
             shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
-        notes=(*skipped_lines(result.meta), *cost_lines(result.cost)),
-        settings=settings_rows(result.meta),
-        name=str(result.meta.get("model", "")),
+        notes=tuple(cost_lines(result.cost)),
+        settings=settings_rows(result.run),
+        name=result.run.model,
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from unslant.arrays import jsonable
 from unslant.errors import InputError
-from unslant.models import Cost
 from unslant.questions import Question
 from unslant.responses import Responses
 from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
@@ -30,15 +29,13 @@ class BaseRateResult(RecordedResult):
     """
 
     study = "base-rate"
-    unwritten = ("responses", "found", "meta")
+    unwritten = ("responses", "found")
 
     responses: Responses
     found: Mapping[str, Findings]
     hypotheses: tuple[Hypothesis, ...]
     shortcuts: tuple[Shortcut, ...]
     published: tuple[PublishedCell, ...]
-    cost: Cost
-    meta: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"elicitations": jsonable(self.found)}
@@ -52,15 +49,12 @@ def result_of(responses: Responses, questions: Sequence[Question] | None, seed: 
     found: dict[str, Findings] = {}
     for name in measured:
         found[name] = findings(responses, name, cloze=found.get("cloze"), seed=seed)
-    meta = {key: value for key, value in responses.meta.items() if key != "cost"}
     return BaseRateResult(
         responses,
         found,
         hypotheses(found),
         _shortcuts(questions, found[measured[0]], seed) if questions is not None else (),
-        published(str(meta.get("model", "")), str(meta.get("source", "")), found),
-        Cost.of(responses.meta.get("cost")),
-        meta,
+        published(responses.run.model, responses.run.source, found),
     )
 
 

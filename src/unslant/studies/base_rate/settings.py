@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from unslant.reach import Reach
 from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions, switch_off
 
 
@@ -10,7 +11,7 @@ from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLab
 class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     """How the questions are asked; see :func:`unslant.studies.base_rate.study.base_rate`."""
 
-    template: str = "base-rate"
+    template: Annotated[str, Reach.PLACE] = "base-rate"
     """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
     canary: str = "best"
     """Word scored after each label (counterfactual)."""

@@ -21,9 +21,9 @@ from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
 from unslant.studies.base_rate.settings import BaseRateSettings
-from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
 from unslant.studies.provenance import unanswered
+from unslant.studies.run_record import run_of, with_run
 
 
 def base_rate(
@@ -78,8 +78,8 @@ def base_rate_responses(
     share = shards.share("base-rate", found, chosen.recorded(), elicitations, lambda: asked, progress)
     before = asker.cost.copy()
     responses = ask(asker, list(share.cut(asked)), elicitations, progress=progress)
-    meta = about("base-rate", found, chosen.recorded(), asker, before, chosen) | share.meta
-    return with_meta(responses, meta, share.own(found))
+    run = run_of("base-rate", found, chosen.recorded(), asker, before, chosen)
+    return with_run(responses, replace(run, shard=share.header), share.own(found))
 
 
 def base_rate_presentations(
@@ -124,12 +124,11 @@ def base_rate_recorded(
         responses = _joined([load_recorded(path, fields=fields, model=model) for path in paths])
     if questions is not None:
         return result_of(responses, list(load_questions(questions)), seed)
-    settings: Any = responses.meta.get("settings", {})
-    return result_of(responses, responses.questions or None, seed or settings.get("seed", 0))
+    return result_of(responses, responses.questions or None, seed or responses.run.settings.get("seed", 0))
 
 
 def _joined(tables: Sequence[Responses]) -> Responses:
-    models = sorted({str(table.meta.get("model", "")) for table in tables})
+    models = sorted({table.run.model for table in tables})
     if len(models) > 1:
         raise InputError(f"the files hold responses of several models: {', '.join(models)}; give those of one")
     return replace(tables[0], table=pa.concat_tables([table.table for table in tables]))

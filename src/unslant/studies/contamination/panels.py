@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unslant.metrics import METRICS
@@ -45,7 +46,7 @@ def page(result: ContaminationResult) -> Page:
     ]
     words, left = unread(before, after)
     return Page(
-        about=f"{before.model} and {after.model} on {before.meta.get('questions', 'questions')}: "
+        about=f"{before.model} and {after.model} on {before.run.question_set}: "
         f"{count(len(before.outcomes.ids), 'question')}",
         headline=_headline(result) + words,
         lead=left,
@@ -87,7 +88,7 @@ def page(result: ContaminationResult) -> Page:
             ),
         ),
         notes=tuple(f"{run.model}: {note}" for run in (before, after) for note in notes(run)),
-        settings=settings_rows({**before.meta, "model": None, "models": list(runs)}),
+        settings=settings_rows(replace(before.run, model="", models=runs)),
         name=f"{before.model}, {after.model}",
         compared=tuple(f"{when}: {name}" for when, name in zip(("before", "after"), runs, strict=True)),
     )  # fmt: skip

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from unslant.errors import InputError
+from unslant.reach import Reach
 from unslant.studies.options import Options
 from unslant.studies.unbiased.settings import ComposeSettings
 
@@ -42,7 +44,7 @@ class Training(Options):
 class ContaminationSettings(Training, ComposeSettings):
     """How the questions are learned and asked."""
 
-    against: str | None = None
+    against: Annotated[str | None, Reach.MODEL] = None
     """Compare with this model, suspected of having seen the questions, instead of fine-tuning MODEL."""
     save_model: Path | None = None
     """Folder for the fine-tuned model."""

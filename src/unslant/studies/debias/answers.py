@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
-from unslant.debias import Answers, method_named
-from unslant.debias import debias as answer
-from unslant.debias.base import check_asker
-from unslant.debias.debiased_model import asker_of
+from unslant.debiasing import Answers, method_named
+from unslant.debiasing import debias as answer
+from unslant.debiasing.base import check_asker
+from unslant.debiasing.debiased_model import asker_of
 from unslant.errors import InputError
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED
-from unslant.studies.debias.settings import AnswerSettings
+from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 from unslant.studies.options import with_options
 
 
@@ -23,7 +23,7 @@ def debias(
     settings: AnswerSettings | None = None,
     *,
     progress: Progress = no_progress,
-    **options: Any,
+    **options: Unpack[AnswerKeywords],
 ) -> Answers:
     """Answer every question with a debiasing method, as ``unslant debias`` does.
 
@@ -32,6 +32,10 @@ def debias(
         questions: whatever :func:`unslant.load_questions` takes.
         settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords
             (``method="pride"``, ...), or both.
+
+    Example::
+
+        unslant.debias("fair", "embedded", method="vote:orders=4", limit=10).to_pandas()
 
     Raises:
         InputError: on questions, a method, labels or a keyword that cannot be used.

@@ -8,14 +8,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 from unslant.studies.debias.settings import DebiasSettings
 
 
 def debias(
-    models: Annotated[str, Parameter(help="Model, or several separated by commas.")] = o.DEFAULT_MODEL,
+    models: Annotated[str, Parameter(help="Model, or several separated by commas."), Reach.MODEL] = o.DEFAULT_MODEL,
     questions: Annotated[
-        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas.")
+        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas."), Reach.PLACE
     ] = o.EMBEDDED,
     /,
     *,
@@ -33,7 +34,7 @@ def debias(
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
       unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
     """
-    from unslant.debias import method_named
+    from unslant.debiasing import method_named
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.study import debias_study
     from unslant.studies.outputs import check_outputs, write_outputs

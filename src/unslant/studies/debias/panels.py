@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,13 @@ def page(result: DebiasResult) -> Page:
             *_constructed(own),
             "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
         ),
-        settings=settings_rows({**result.meta, "models": models, "questions": result.meta.get("questions") or sets}),
+        settings=settings_rows(replace(result.run, models=tuple(models), questions=_sizes(result) or listed(sets))),
         name=", ".join(models),
     )
+
+
+def _sizes(result: DebiasResult) -> str:
+    return ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
 
 
 def headline(result: DebiasResult) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unslant.debias import METHODS, Answers, Method, Outcome, method_named
-from unslant.debias.asker import RecordedAsker
-from unslant.debias.base import OrderDebiaser, check_asker, with_texts
-from unslant.debias.gray_box import GrayBox
-from unslant.debias.pride import Pride
-from unslant.debias.vote import Undebiased, Vote
+from unslant.debiasing import METHODS, Answers, Method, Outcome, method_named
+from unslant.debiasing.asker import RecordedAsker
+from unslant.debiasing.base import OrderDebiaser, check_asker, with_texts
+from unslant.debiasing.gray_box import GrayBox
+from unslant.debiasing.pride import Pride
+from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
@@ -47,7 +47,7 @@ def debias_log(
     chosen = method_named(method)
     tables = audit_tables(logs, fields)
     if len(tables) > 1:
-        held = ", ".join(f"{table.meta.get('model', 'a model')} ({table.meta.get('source')})" for table in tables)
+        held = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {held}; give the files of one")
     (table,) = tables
     asker = RecordedAsker.of(table, answered=chosen.needs_scores)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from unslant.arrays import Jsonable
 from unslant.metrics import Estimate
+from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import MEASURES, Change
 from unslant.studies.result import StudyResult
 
@@ -79,6 +79,7 @@ class DebiasResult(StudyResult):
     Attributes:
         entries: every method on every model and set, fitted methods also on other sets.
         average: method -> measure -> mean relative change over models and sets, without transfer (P1 table 3).
+        measured_on, trained_on: name of each set -> its questions.
         transfer: for each model, method and training set, the mean relative change over the other sets (P1 table 4).
     """
 
@@ -87,7 +88,9 @@ class DebiasResult(StudyResult):
     entries: tuple[Entry, ...]
     average: Mapping[str, Mapping[str, Estimate]]
     transfer: tuple[Transfer, ...]
-    meta: dict[str, Any]
+    measured_on: Mapping[str, int]
+    trained_on: Mapping[str, int]
+    run: Run = field()
 
     def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
         """The entry of a method fitted on the set it is measured on; KeyError if there is none."""

@@ -1,8 +1,10 @@
 """How questions are answered by debiasing methods, and how the methods are compared."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, TypedDict
 
+from unslant.reach import Reach
 from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
 
 DEFAULT_METHODS = (
@@ -14,7 +16,7 @@ DEFAULT_METHODS = (
 class DebiasSettings(ScoredLabelOptions, PromptOptions):
     """Settings of :func:`unslant.studies.debias.study.debias_study`."""
 
-    methods: Names = DEFAULT_METHODS
+    methods: Annotated[Names, Reach.PLACE] = DEFAULT_METHODS
     """Methods separated by commas, with settings after colons; see unslant debias."""
     train: Pools = ()
     """Training questions, one file for each of QUESTIONS, separated by commas; by default half of each."""
@@ -28,7 +30,26 @@ class DebiasSettings(ScoredLabelOptions, PromptOptions):
 class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """How questions are answered."""
 
-    method: str = "vote"
+    method: Annotated[str, Reach.PLACE] = "vote"
     """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: Pool | None = None
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
+
+
+class AnswerKeywords(TypedDict, total=False):
+    """The fields of :class:`AnswerSettings` as keywords of :func:`unslant.debias`, for editors and type checkers."""
+
+    fields: Mapping[str, str]
+    answer_base: int | None
+    answer_kind: str
+    skip_bad: bool
+    limit: int | None
+    seed: int
+    template: str
+    chat: bool
+    elicit: Literal["auto", "labels", "generate"]
+    reasoning: bool
+    labels: str
+    to_end: bool
+    method: str
+    train: Pool | None

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debias import Debiaser, Method, method_named
-from unslant.debias.asker import ModelAsker
+from unslant.debiasing import Debiaser, Method, method_named
+from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.metrics import OrderScores
 from unslant.models import Cost, ScoringModel, facts_of
@@ -22,6 +22,8 @@ from unslant.models.open import opened
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.questions import EMBEDDED, Question
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
 from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
 from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
@@ -49,8 +51,8 @@ def debias_study(
         models: names, loaded models, or functions that load one, used one after the other.
         questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
         settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
-            ``methods``: see :data:`unslant.debias.METHODS`; the undebiased model is always included. ``train``: files
-            or loaded sets, one for each of ``questions``.
+            ``methods``: see :data:`unslant.debiasing.METHODS`; the undebiased model is always included.
+            ``train``: files or loaded sets, one for each of ``questions``.
 
     Raises:
         InputError: on unknown methods, duplicate names, or a wrong number of training sets.
@@ -78,19 +80,20 @@ def debias_study(
         asked.append(model_block(loaded.name, facts_of(loaded)))
         asker = partial(ModelAsker, loaded, elicitation_of(loaded, writer), alphabet, progress=progress)
         entries += _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress).all(methods)
-    meta = {
-        "study": "debias",
-        "models": sorted({entry.model for entry in entries}),
-        "questions": {name: len(found) for name, found in zip(names, test, strict=True)},
-        "trained_on": {name: len(found) for name, found in zip(names, training, strict=False)},
-        "settings": chosen.recorded("train", "transfer"),
-        "provenance": provenance(asked, sets, chosen),
-    }
+    run = Run(
+        study="debias",
+        models=tuple(sorted({entry.model for entry in entries})),
+        questions=", ".join(names),
+        settings=json.loads(json.dumps(chosen.recorded("train", "transfer"))),
+        provenance=Provenance.model_validate(provenance(asked, sets, chosen)),
+    )
     return DebiasResult(
         tuple(entries),
         averages([entry for entry in entries if not entry.transferred]),
         transfers([entry for entry in entries if entry.transferred]),
-        meta,
+        {name: len(found) for name, found in zip(names, test, strict=True)},
+        {name: len(found) for name, found in zip(names, training, strict=False)},
+        run,
     )
 
 

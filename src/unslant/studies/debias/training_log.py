@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
-from unslant.debias.lora1.progress import Epoch
+from unslant.debiasing.lora1.progress import Epoch
 from unslant.errors import InputError
 from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, with_interval
+from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
 from unslant.studies.provenance import settings_rows
 from unslant.studies.result import StudyResult
@@ -32,7 +33,7 @@ class TrainingLog(StudyResult):
 
     name: str
     epochs: tuple[Epoch, ...]
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    run: Run = field(default_factory=partial(Run, study="training"))
 
     @classmethod
     def read(cls, folder: str | Path) -> TrainingLog:
@@ -48,14 +49,14 @@ class TrainingLog(StudyResult):
                 reason = f"not an epoch as unslant train writes it: {error}"
                 raise InputError.at(path, reason, line=at) from None
         made = Path(folder) / PROVENANCE
-        meta = {}
+        run = Run(study="training")
         if exists(made):
             try:
                 block = checked_provenance(parse_json(read_text(made)), made)
             except ValueError as error:
                 raise InputError.at(made, f"not JSON: {error}") from None
-            meta["provenance"] = block.model_dump()
-        return cls(Path(folder).resolve().name, tuple(epochs), meta)
+            run = replace(run, provenance=block)
+        return cls(Path(folder).resolve().name, tuple(epochs), run)
 
     def described(self) -> Page:
         """One section: accuracy, PBM and loss by epoch."""
@@ -90,7 +91,7 @@ class TrainingLog(StudyResult):
                 ),
             ),
             panels=(panel,),
-            settings=settings_rows(self.meta),
+            settings=settings_rows(self.run),
             name=self.name,
         )
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 from unslant.studies.instruction_boundary.settings import BoundarySettings
 
@@ -13,7 +14,9 @@ from unslant.studies.instruction_boundary.settings import BoundarySettings
 def instruction_boundary(
     model: o.OptionalModel = None,
     questions: Annotated[
-        str | None, Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'.")
+        str | None,
+        Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'."),
+        Reach.PLACE,
     ] = None,
     /,
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from unslant.studies.instruction_boundary.panels import KINDS, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.provenance import settings_rows, worst_first
 from unslant.studies.ranking import unmatched
-from unslant.studies.result import StudyResult, requests_of_all, write_each
+from unslant.studies.result import StudyResult, write_each
 
 LEAST_MODELS = 3
 """Models that a rank correlation needs."""
@@ -49,11 +49,6 @@ class BoundaryComparison(StudyResult):
     agreement: Agreement | None
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What the replies of each model have cost."""
-        return requests_of_all(self.results)
-
-    @property
     def parts(self) -> Sequence[BoundaryStudy]:
         return self.results
 
@@ -68,7 +63,7 @@ class BoundaryComparison(StudyResult):
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
         names = [result.model for result in self.results]
-        first = self.results[0].meta
+        first = self.results[0].run
         words, more = worst_first([part for one in self.results for part in most_missing(one.metrics, one.model)])
         scores = [(name, robustness(one)) for name, one in zip(names, self.results, strict=True)]
         ends = [score for score in scores if score[1].defined]
@@ -88,7 +83,7 @@ class BoundaryComparison(StudyResult):
                 _ranking(self),
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in result.notes),
-            settings=settings_rows({**first, "model": ", ".join(names)}),
+            settings=settings_rows(replace(first, model=", ".join(names))),
             name=", ".join(names),
             compared=tuple(names),
         )
@@ -121,6 +116,10 @@ def robustness(result: BoundaryStudy) -> Estimate:
     return result.metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
 
 
+_ASKED = ("settings", "labels", "seed", "temperatures")
+"""Settings that decide what is asked; models with other ones cannot be compared."""
+
+
 def compare_boundaries(
     results: Sequence[BoundaryStudy], ranking: Mapping[str, float] | None = None
 ) -> BoundaryComparison:
@@ -135,10 +134,12 @@ def compare_boundaries(
     names = [result.model for result in results]
     if len(set(names)) < len(names):
         raise InputError(f"two of the results are of one model: {', '.join(names)}")
-    for key in ("questions", "settings", "labels", "seed", "temperature"):
-        for other in results[1:]:
-            if other.meta.get(key) != results[0].meta.get(key):
-                raise InputError(f"{results[0].model} and {other.model} cannot be compared: their {key} differ")
+    first = results[0].run
+    for other in results[1:]:
+        differ = [key for key in _ASKED if other.run.settings.get(key) != first.settings.get(key)]
+        differ += ["questions"] * (other.run.questions_digest != first.questions_digest)
+        if differ:
+            raise InputError(f"{results[0].model} and {other.model} cannot be compared: their {differ[0]} differ")
     across = {
         kind: across_models(
             {

@@ -19,15 +19,13 @@ from unslant.errors import InputError
 from unslant.metrics import correlation, mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.slot_tables import holm
+from unslant.metrics.sampling import holm
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
 JUDGED = f"{GENERATE}/judge"
-_READ = {"words": GENERATE, "words/judge": JUDGED, GENERATE: GENERATE, JUDGED: JUDGED}
-"""Elicitations of replies read by patterns or by a judge: current and earlier names -> current names."""
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
 
@@ -135,7 +133,7 @@ def boundary_metrics(
         InputError: if there are none.
     """
     rows = responses.rows() if isinstance(responses, Responses) else responses
-    rows = [row for row in rows if row.kind == SETTING and row.elicitation in _READ]
+    rows = [row for row in rows if row.kind == SETTING and row.elicitation in (GENERATE, JUDGED)]
     if not rows:
         raise InputError("the table has no generated replies: run the instruction-boundary study first")
     names = list(dict.fromkeys(row.item for row in rows))
@@ -206,7 +204,7 @@ def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, 
         outputs_sparse=share(lambda row: of_form(row, *sparse)),
         outputs_readable={form: share(lambda row, form=form: of_form(row, form), readable) for form in FORMS[kind]},
         truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: _READ[row.elicitation] == JUDGED),
+        judged=share(lambda row: row.elicitation == JUDGED),
         unreadable=share(lambda row: not readable(row)),
         readable=share(lambda row: row.chosen == row.answers, readable),
         unparsed=share(lambda row: row.status == "unparsed"),

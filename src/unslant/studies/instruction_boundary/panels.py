@@ -54,7 +54,7 @@ def page(study: BoundaryStudy) -> Page:
             f"Replies: {statuses}; {study.asked_now:,} are new, the others come from the store or the table.",
             *study.notes,
         ),
-        settings=settings_rows({"model": study.model, **study.meta}),
+        settings=settings_rows(study.run),
         name=study.model,
     )
 

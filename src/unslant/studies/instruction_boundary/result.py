@@ -39,13 +39,8 @@ class BoundaryStudy(RecordedResult):
     notes: tuple[str, ...] = ()
     by_temperature: Mapping[float, BoundaryMetrics] = field(default_factory=dict)
 
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """Model, settings and what the replies have cost."""
-        return self.responses.meta
-
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"meta": dict(self.responses.meta)} | self.metrics.to_dict()
+        return super().to_dict() | self.metrics.to_dict()
 
 
 def result_of(responses: Responses) -> BoundaryStudy:
@@ -54,15 +49,15 @@ def result_of(responses: Responses) -> BoundaryStudy:
     Raises:
         InputError: if the table holds no answers in words.
     """
-    meta: Mapping[str, Any] = responses.meta
+    settings = responses.run.settings
     rows = list(responses.rows())
     runs = sorted({row.run for row in rows}) or [0]
     measured = [
-        boundary_metrics([row for row in rows if row.run == run], seed=int(meta.get("seed", 0))) for run in runs
+        boundary_metrics([row for row in rows if row.run == run], seed=int(settings.get("seed", 0))) for run in runs
     ]
-    temperatures = meta.get("temperatures", ())
+    temperatures = settings.get("temperatures", ())
     return BoundaryStudy(
-        str(meta.get("model", "model")),
+        responses.run.model or "model",
         measured[0],
         responses,
         0,
@@ -81,7 +76,7 @@ def result_of_table(responses: Responses) -> BoundaryStudy:
     """
     texts = {question.id: question for question in responses.questions}
     rows = [_read_again(row, texts.get(row.question_id)) for row in responses.rows()]
-    found = result_of(replace(Responses.from_rows(rows, responses.meta), questions=responses.questions))
+    found = result_of(replace(Responses.from_rows(rows, responses.run), questions=responses.questions))
     kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
     if not kept:
         return found

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError
 from unslant.models import GenerateOptions
+from unslant.reach import Reach
 from unslant.studies.instruction_boundary.instruction_settings import SEED
 from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures
 
@@ -31,9 +32,9 @@ class BoundarySettings(FieldOptions, LabelOptions):
     """Replies for each question and setting."""
     temperatures: Annotated[Temperatures, Parameter(name="--temperature")] = ()
     """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default P3's, 0.5."""
-    judge: str | None = None
+    judge: Annotated[str | None, Reach.MODEL] = None
     """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
-    polisher: str | None = None
+    polisher: Annotated[str | None, Reach.MODEL] = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
     left_out: str = ""
     """Form that missing-choices leaves out: single, several, none, True, False or Unknown."""

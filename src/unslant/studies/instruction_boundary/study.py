@@ -13,8 +13,9 @@ from unslant.models.open import address_of, open_chat, opened
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import EMBEDDED, Question
-from unslant.responses import Response, Responses
+from unslant.responses import Response, Responses, Run
 from unslant.responses.judge import needs_judge
+from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
 from unslant.studies.instruction_boundary.plan import Asked, plan, setting_names
 from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST, is_instruction
@@ -23,10 +24,10 @@ from unslant.studies.instruction_boundary.question_sources import BoundarySet, l
 from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
 from unslant.studies.instruction_boundary.rows import facts_of, read, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
-from unslant.studies.meta import requests_of
 from unslant.studies.options import with_options
 from unslant.studies.provenance_block import check_same, provenance
 from unslant.studies.reply_judge import CERTAIN, ReplyJudge
+from unslant.studies.run_record import answerers, requests_of
 
 
 def _open(name: str, generate: GenerateOptions) -> ChatModel:
@@ -89,29 +90,34 @@ def instruction_boundary(
         replies = _replies(at, [shown for _, shown, _ in wanted], progress)
         new += sum(not reply.recalled for reply in replies)
         rows += _rows(wanted, replies, judge, run)
-    meta = {
-        "study": "instruction-boundary",
-        "model": asker.name,
-        "questions": found.digest,
-        "settings": setting_names(chosen.names),
-        "labels": chosen.labels,
-        "seed": chosen.seed,
-        "temperature": temperatures[0],
-        "temperatures": list(temperatures),
-        "max_tokens": asked_by.max_tokens,
-        "judge": judge and judge.model.name,
-        "polisher": polisher and polisher.name,
-        "polished": polished,
-        "requests": requests_of(spent),
-        "provenance": provenance([model for model, _ in spent.values()], [(source, found)], chosen),
-        **({"offline": True} if getattr(asker, "offline", False) else {}),
-    }
+    made = Run(
+        study="instruction-boundary",
+        model=asker.name,
+        questions=str(source),
+        questions_digest=found.digest,
+        settings={
+            "settings": setting_names(chosen.names),
+            "labels": chosen.labels,
+            "seed": chosen.seed,
+            "temperatures": list(temperatures),
+            "max_tokens": asked_by.max_tokens,
+            **({"judge": judge.model.name} if judge else {}),
+            **({"polisher": polisher.name} if polisher else {}),
+        },
+        polished=dict(polished),
+        requests=requests_of(spent),
+        offline=getattr(asker, "offline", False),
+        **answerers(asker),
+        provenance=Provenance.model_validate(
+            provenance([model for model, _ in spent.values()], [(source, found)], chosen)
+        ),
+    )
     errors = sum(one.status == "error" for one in rows)
     notes = [*found.notes, *notes, *(judge.notes if judge else ())]
     if errors:
         notes.append(f"{errors:,} of {len(rows):,} requests got no reply and are left out; start again to repeat them")
     texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
-    measured = result_of(replace(Responses.from_rows(rows, meta), questions=tuple(texts.values())))
+    measured = result_of(replace(Responses.from_rows(rows, made), questions=tuple(texts.values())))
     return replace(measured, asked_now=new, notes=tuple(notes))
 
 

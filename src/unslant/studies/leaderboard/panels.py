@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ from unslant.metrics import METRICS
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts, model_charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
 from unslant.studies.audit.browser import browser
-from unslant.studies.provenance import settings_rows, with_admissions
+from unslant.studies.provenance import settings_rows, with_caveats
 from unslant.studies.ranking import slope_chart
 
 if TYPE_CHECKING:
@@ -44,12 +47,12 @@ def page(result: Leaderboard) -> Page:
         ),
         notes=tuple(_notes(result)),
         settings=settings_rows(
-            {
-                "models": models,
-                "questions": ", ".join(result.sets),
-                "settings": result.audits[0].meta.get("settings"),
-                "provenance": result.provenance,
-            }
+            Run(
+                models=tuple(models),
+                questions=", ".join(result.sets),
+                settings=result.audits[0].run.settings,
+                provenance=Provenance.model_validate(result.provenance),
+            )
         ),
         questions=browser(runs, result.sets_of_runs),
         name="leaderboard",
@@ -297,12 +300,9 @@ def _notes(result: Leaderboard) -> list[str]:
         presented = len(audit.responses)
         if 0 < audit.cost.prompts < presented and not audit.replies:
             lines.append(
-                f"{audit.name} on {audit.meta.get('questions', 'questions')}: {audit.cost.prompts:,} of {presented:,} "
+                f"{audit.name} on {audit.run.question_set}: {audit.cost.prompts:,} of {presented:,} "
                 "presentations were scored for this; the others repeat a prompt or were known from before."
             )
-        own = {
-            key: value for key, value in audit.meta.items() if key in ("half_precision", "special_tokens", "identity")
-        }
-        empty = with_admissions(Page("", ""), own)
-        lines += [f"{audit.name}: {note}" for note in empty.notes]
+        precision = replace(audit.run, requests={}, incomplete="")  # these are those of the whole
+        lines += [f"{audit.name}: {note}" for note in with_caveats(Page("", ""), precision).notes]
     return list(dict.fromkeys(lines))

@@ -13,7 +13,7 @@ from unslant.arrays import Bools, Floats, Jsonable
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import BOUNDS
-from unslant.metrics.slot_tables import holm
+from unslant.metrics.sampling import holm
 from unslant.studies.audit.result import AuditResult
 from unslant.studies.ranking import EQUAL, ranks_of
 

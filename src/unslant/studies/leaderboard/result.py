@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class Leaderboard(StudyResult):
     """
 
     study = "leaderboard"
-    unwritten = ("audits", "meta")
+    unwritten = ("audits",)
 
     audits: tuple[AuditResult, ...]
     models: tuple[Standing, ...]
@@ -159,20 +159,6 @@ class Leaderboard(StudyResult):
         return {name: set_of(audit) for name, audit in self.runs.items()}
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What the replies of each model have cost, and what must be known of how models were asked."""
-        requests: dict[str, dict[str, Any]] = {}
-        for audit in self.audits:
-            for name, values in audit.meta.get("requests", {}).items():
-                before = requests.get(name, {})
-                cost = ChatCost.of(before) + ChatCost.of(values)
-                requests[name] = asdict(cost) | {"error": before.get("error") or values.get("error", "")}
-        lacking = [f"{audit.name}: {audit.meta['incomplete']}" for audit in self.audits if audit.meta.get("incomplete")]
-        found: dict[str, Any] = {"requests": requests} if requests else {}
-        found |= {"offline": True} if any(audit.meta.get("offline") for audit in self.audits) else {}
-        return found | ({"incomplete": "; ".join(dict.fromkeys(lacking))} if lacking else {})
-
-    @property
     def provenance(self) -> dict[str, Any]:
         block = super().provenance
         models = block["models"]
@@ -187,12 +173,12 @@ class Leaderboard(StudyResult):
 
 def set_of(audit: AuditResult) -> str:
     """Name of the question set that was asked."""
-    return str(audit.meta.get("questions") or audit.meta.get("recorded") or "questions")
+    return audit.run.question_set
 
 
 def _names(audits: Sequence[AuditResult]) -> list[str]:
     """Name of each audit's model: without its path, unless that would make two of one name."""
-    full = [str(audit.meta.get("model", "model")) for audit in audits]
+    full = [audit.run.model or "model" for audit in audits]
     short = {model: audit.name for model, audit in zip(full, audits, strict=True)}
     unlike = len(set(short.values())) == len(short)
     return [short[model] if unlike else model for model in full]
@@ -228,9 +214,7 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
     name, reported, voted = standing.model, standing.accuracy, standing.vote_accuracy
     seconds = cost.seconds or None
     if not cost.tokens_baqckv:  # not scored by our own engine
-        replies = sum(
-            (ChatCost.of(one) for audit in known for one in audit.meta.get("requests", {}).values()), ChatCost()
-        )
+        replies = sum((audit.run.replies for audit in known), ChatCost())
         tokens = float(replies.input_tokens + replies.output_tokens) or float(cost.tokens) or None
         return [
             Way(name, ONE, reported, standing.pbm, None, None, None, False),

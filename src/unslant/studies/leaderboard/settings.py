@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies.options import OutputOptions
 
 
@@ -19,4 +20,5 @@ class LeaderboardOutputs(OutputOptions):
 Sets = Annotated[
     tuple[str, ...],
     Parameter(name=("--questions", "-q"), help="Question set (file, recipe or 'embedded'); give it once for each."),
+    Reach.PLACE,
 ]

@@ -7,12 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.reach import Reach
 from unslant.studies import options as o
 from unslant.studies.probe.settings import ProbeSettings
 
 
 def probe(
-    models: Annotated[str, Parameter(help="Two models or more, separated by commas; see unslant audit.")] = "",
+    models: Annotated[
+        str, Parameter(help="Two models or more, separated by commas; see unslant audit."), Reach.MODEL
+    ] = "",
     questions: o.Questions = o.EMBEDDED,
     /,
     *,

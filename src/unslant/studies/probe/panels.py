@@ -31,7 +31,7 @@ def page(result: ProbeResult) -> Page:
         headline=_headline(result),
         tiles=Tile.row(*(("ocr", bias.rates[max(bias.rates)].ocr, f"OCR, {name}") for name, bias in first)),
         panels=(_model_bias(result), _data_bias(result)),
-        settings=settings_rows(result.meta),
+        settings=settings_rows(result.run),
         name=", ".join(result.models),
         compared=tuple(result.models),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.metrics import Association
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
 from unslant.studies.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.probe.score_table import ScoreTable
 from unslant.studies.result import StudyResult
@@ -43,12 +45,12 @@ class ProbeResult(StudyResult):
     """
 
     study = "probe"
-    unwritten = ("table", "meta")
+    unwritten = ("table", "run")
 
     table: ScoreTable
     accuracy: Mapping[str, Mapping[str, float]]
     models: Mapping[str, ModelBias]
-    meta: Mapping[str, Any]
+    run: Run = field()
 
     @property
     def failure(self) -> str:
@@ -63,7 +65,7 @@ class ProbeResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of confidences; :func:`~unslant.studies.probe.score_table.load_scores` reads it back."""
-        self.table.to_parquet(path, {**self.meta, "provenance": self.provenance})
+        self.table.to_parquet(path, replace(self.run, provenance=Provenance.model_validate(self.provenance)))
 
 
 def result_of(
@@ -71,7 +73,7 @@ def result_of(
     accuracy: Mapping[str, Mapping[str, float]],
     strengths: Sequence[float],
     seed: int,
-    meta: Mapping[str, Any],
+    run: Run,
 ) -> ProbeResult:
     """All rates and correlations of a table."""
     models, last = {}, max(strengths)
@@ -86,4 +88,4 @@ def result_of(
         own = accuracy.get(name, {})
         boat_bias = data_bias(own, boat[last].by_subject) if boat else None
         models[name] = ModelBias(rates, boat, data_bias(own, rates[last].by_subject), boat_bias)
-    return ProbeResult(table, accuracy, models, meta)
+    return ProbeResult(table, accuracy, models, run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +16,7 @@ from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.presentations import question_rng
 from unslant.questions.tables import read_table
+from unslant.responses import Run
 from unslant.responses.checks import write_table
 from unslant.studies.probe.metrics import HIGHEST, LOWEST
 
@@ -58,8 +58,8 @@ class ScoreTable:
         parts = (self.original, self.rephrased, self.boat)
         return int(sum(np.isnan(part).sum() for part in parts if not np.isnan(part).all()))
 
-    def to_parquet(self, path: str | Path, meta: Mapping[str, object] | None = None) -> None:
-        """Write one row a confidence, and what is known about the run; :func:`load_scores` reads the rows back."""
+    def to_parquet(self, path: str | Path, run: Run | None = None) -> None:
+        """Write one row a confidence, and how they came to be; :func:`load_scores` reads the rows back."""
         versions = [("original", "", self.original)]
         versions += [("rephrased", name, own) for name, own in zip(self.models, self.rephrased, strict=True)]
         versions += [("boat", "", self.boat)] if self.has_boat else []
@@ -68,7 +68,7 @@ class ScoreTable:
             for kind, rephraser, found in versions
             for q, j in np.ndindex(found.T.shape)
         ]
-        write_table(pa.table(list(map(list, zip(*rows, strict=True))), COLUMNS), meta or {}, (), path)
+        write_table(pa.table(list(map(list, zip(*rows, strict=True))), COLUMNS), run or Run(study="probe"), (), path)
 
 
 def load_scores(path: str | Path) -> ScoreTable:

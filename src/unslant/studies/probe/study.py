@@ -16,13 +16,15 @@ from unslant.models import GenerateOptions, ModelOptions
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import EMBEDDED, Question, QuestionSet
-from unslant.studies.meta import requests_of
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
 from unslant.studies.options import with_options
 from unslant.studies.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
 from unslant.studies.probe.result import ProbeResult, result_of
 from unslant.studies.probe.score_table import ScoreTable, load_accuracy, load_scores
 from unslant.studies.probe.settings import ProbeSettings
 from unslant.studies.provenance_block import provenance
+from unslant.studies.run_record import requests_of
 
 WITHOUT_BINARY = {"BT": 0.0}
 """The binary transformation makes several items of a question; judges are shown one."""
@@ -77,15 +79,17 @@ def probe(
     }
     ids, subjects = zip(*((question.id, question.subject) for question, _ in published), strict=True)
     table = ScoreTable(tuple(names), ids, subjects, original, rephrased, boat)
-    meta = {
-        "study": "probe",
-        "questions": whole.name,
-        "questions_digest": whole.digest,
-        "settings": chosen.recorded() | {"strengths": list(strengths)},
-        "provenance": provenance([p.block for p in participants], [chosen.sampled(whole)], chosen),
-        "requests": requests_of(spent),
-    }
-    return result_of(table, accuracy, strengths, chosen.seed, meta)
+    run = Run(
+        study="probe",
+        questions=whole.name,
+        questions_digest=whole.digest,
+        settings=chosen.recorded() | {"strengths": list(strengths)},
+        requests=requests_of(spent),
+        provenance=Provenance.model_validate(
+            provenance([p.block for p in participants], [chosen.sampled(whole)], chosen)
+        ),
+    )
+    return result_of(table, accuracy, strengths, chosen.seed, run)
 
 
 def probe_recorded(
@@ -103,8 +107,8 @@ def probe_recorded(
     table, strengths = load_scores(scores), _strengths(chosen)
     _check(table.models, strengths)
     recorded = {"strengths": list(strengths), "seed": chosen.seed}
-    meta = {"study": "probe", "recorded": Path(scores).name, "settings": recorded}
-    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, chosen.seed, meta)
+    run = Run(study="probe", recorded=Path(scores).name, settings=recorded)
+    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, chosen.seed, run)
 
 
 def _strengths(settings: ProbeSettings) -> tuple[float, ...]:

@@ -203,6 +203,7 @@ def _oddities(found: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("special tokens spelled", _spells, "taken for text where the tokenizer allows it"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
+    rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
     if report.numbering_stripped:
         rows.append(Oddity("numbering in option texts", report.numbering_stripped, "", "removed from the texts"))
     for name, test, meaning in tests:

@@ -23,6 +23,7 @@ def page(found: QuestionCheck) -> Page:
         panels=(_columns(found), _oddities(found), _positions(found)),
         notes=(*_first(found), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
         name=found.questions.name,
+        caveats=report.caveats,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, with_interval
 from unslant.studies.provenance import settings_rows
 from unslant.studies.ranking import unmatched
-from unslant.studies.result import StudyResult, requests_of_all, write_each
+from unslant.studies.result import StudyResult, write_each
 from unslant.studies.unbiased.panels import PARTS, associations, confusion_charts, notes, unread, unreadable
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 
@@ -37,11 +37,6 @@ class UnbiasedComparison(StudyResult):
     vanilla_agreement: Association | None
     ours_agreement: Association | None
     ranking: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What the replies of each model have cost."""
-        return requests_of_all(self.results)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model, as ``NAME-MODEL``."""
@@ -70,7 +65,7 @@ class UnbiasedComparison(StudyResult):
         more, cells = unreadable(self.results)
         columns = (Column("model"), Column("weights"), *map(Column.of, keys), *more)
         rows: list[tuple[Cell, ...]] = [
-            (result.model, result.meta.get("parameters"), *(getattr(result.metrics, key) for key in keys), *cell)
+            (result.model, result.run.parameters, *(getattr(result.metrics, key) for key in keys), *cell)
             for result, cell in zip(self.results, cells, strict=True)
         ]
         agreed = associations(
@@ -81,7 +76,7 @@ class UnbiasedComparison(StudyResult):
         )
         words, more_unread = unread(*self.results)
         return Page(
-            about=f"{count(len(self.results), 'model')} on {first.meta.get('questions', 'questions')}",
+            about=f"{count(len(self.results), 'model')} on {first.run.question_set}",
             headline=said + words,
             lead=more_unread,
             tiles=Tile.row(
@@ -112,7 +107,7 @@ class UnbiasedComparison(StudyResult):
                 _confusion(self.results),
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
-            settings=settings_rows({**first.meta, "model": names}),
+            settings=settings_rows(replace(first.run, model=names)),
             name=names,
             compared=tuple(result.model for result in self.results),
         )
@@ -151,7 +146,7 @@ def _scores(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
         for one in results
         for key in keys
     ]
-    sized = [(float(size), one) for one in results if (size := one.meta.get("parameters"))]
+    sized = [(float(size), one) for one in results if (size := one.run.parameters)]
     weights = [
         Mark(repr(size), getattr(one.metrics, key), METRICS[key].label)
         for key in keys

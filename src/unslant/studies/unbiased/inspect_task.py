@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
-from unslant.responses import Response, Responses
+from unslant.responses import Response, Responses, Run
 from unslant.studies.inspect_samples import from_metadata, metadata_of, one_line_errors, read_logs
-from unslant.studies.meta import about
+from unslant.studies.run_record import run_of
 from unslant.studies.unbiased.metrics import correct
 from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
@@ -62,14 +63,14 @@ def unbiased(
     found, writer = settings.sampled(whole), settings.writer()
     planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
     asked = GenerateOptions(max_tokens=max_tokens).filled()
-    meta = about("unbiased", found, recorded(settings), "") | {"counts": planned.to_dict()}
+    run = replace(run_of("unbiased", found, recorded(settings), ""), counts=planned.counts())
     return Task(
         name="unbiased",
         dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
         solver=generate(),
         scorer=unbiased_answer(),
         config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
-        metadata={"unslant_unbiased": meta},
+        metadata={"unslant_unbiased": run.to_dict()},
     )
 
 
@@ -129,7 +130,7 @@ def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
         told = (log.eval.metadata or {}).get("unslant_unbiased")
         if told is not None and log.samples:
             rows = (_row(sample.metadata, _reply(sample)) for sample in log.samples)
-            results.append(result_of(Responses.from_rows(rows, {**told, "model": log.eval.model})))
+            results.append(result_of(Responses.from_rows(rows, replace(Run.of(told), model=log.eval.model))))
     return results
 
 

@@ -11,7 +11,7 @@ from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, skipped_lines, worst_first
+from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
@@ -25,13 +25,13 @@ def page(result: UnbiasedResult) -> Page:
     metrics = result.metrics
     words, more = unread(result)
     return Page(
-        about=asked_about(result.meta, count(len(result.outcomes.ids), "question")),
+        about=asked_about(result.run, count(len(result.outcomes.ids), "question")),
         headline=_drop(result) + words,
         lead=more,
         tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop", "ours_chance"))),
         panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
         notes=tuple(notes(result)),
-        settings=settings_rows(result.meta),
+        settings=settings_rows(result.run),
         name=result.model,
     )
 
@@ -45,7 +45,6 @@ def notes(result: UnbiasedResult) -> list[str]:
     return [
         *([f"{unread} as not right."] if no_answer else []),
         *([f"{missing} left out."] if failed else []),
-        *skipped_lines(result.meta),
         *cost_lines(result.cost),
     ]
 
@@ -219,14 +218,15 @@ def _subjects(result: UnbiasedResult) -> Panel:
 
 
 def _composed(result: UnbiasedResult) -> Panel:
-    drawn, left_out, impossible = (result.counts.get(key, {}) for key in ("drawn", "left_out", "not_applicable"))
+    counts = result.run.counts
+    drawn, left_out, impossible = counts.drawn, counts.left_out, counts.not_applicable
     total = sum(drawn.values())
     rows = []
     for code, name in NAMES.items():
         times = sum(n for combination, n in drawn.items() if code in combination.split("+"))
         reasons = left_out.get(code, {})
         if times or reasons:
-            most = max(reasons, key=reasons.get, default="")
+            most = max(reasons, key=lambda reason: reasons[reason], default="")
             rows.append((f"{code} {name}", times, times / total if total else None, sum(reasons.values()), most))
     columns = tuple(map(Column, ("intervention", "applied", "share", "not possible", "most often because")))
     return Panel(

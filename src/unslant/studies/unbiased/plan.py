@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from unslant.arrays import json_fields
 from unslant.asking import Asked
 from unslant.errors import InputError
 from unslant.presentations import Presentation
@@ -30,6 +29,7 @@ from unslant.presentations.interventions import (
 )
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
 from unslant.questions import MathQuestion, Question, QuestionSet
+from unslant.responses.run import ComposedCounts
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
@@ -52,9 +52,13 @@ class Plan:
     not_applicable: Mapping[str, int]
     left_out: Mapping[str, Mapping[str, int]]
 
-    def to_dict(self) -> dict[str, object]:
-        """Counts only."""
-        return json_fields(self, omit=("asked",))
+    def counts(self) -> ComposedCounts:
+        """What the run keeps of it."""
+        return ComposedCounts(
+            drawn=dict(self.drawn),
+            left_out={name: dict(reasons) for name, reasons in self.left_out.items()},
+            not_applicable=dict(self.not_applicable),
+        )
 
 
 def plan(

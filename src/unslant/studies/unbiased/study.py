@@ -17,8 +17,8 @@ from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question
 from unslant.responses import Responses
 from unslant.scale.options import WHOLE, ShardOptions
-from unslant.studies.meta import about, with_meta
 from unslant.studies.options import with_options
+from unslant.studies.run_record import run_of, with_run
 from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, result_of
 from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
@@ -75,12 +75,13 @@ def unbiased_responses(
     before = asker.cost.copy()
     if chosen.generate:
         responses = ask_for_replies(asker, asked, writer, read=read_reply, progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
+        parameters = None
     else:
         responses = ask(asker, asked, [Cloze(writer)], progress=progress)
-        meta = about("unbiased", found, recorded(chosen), asker, before, chosen)
-        meta["parameters"] = getattr(asker, "parameters", None)
-    return with_meta(responses, meta | {"counts": planned.to_dict()} | share.meta, share.own(found))
+        parameters = getattr(asker, "parameters", None)
+    run = run_of("unbiased", found, recorded(chosen), asker, before, chosen)
+    run = replace(run, parameters=parameters, counts=planned.counts(), shard=share.header)
+    return with_run(responses, run, share.own(found))
 
 
 def recorded(settings: ComposeSettings) -> dict[str, Any]:

@@ -1,0 +1,233 @@
+"""The contract of every debiasing method: from presented questions to probabilities of their options.
+
+A method is a frozen dataclass of its settings. ``fit`` learns what it needs (a prior, an adapter, nothing) and returns
+a debiaser, which answers each question from the listing in its file. To measure a method, answer the same questions
+listed in other orders: whatever still changes is the bias that is left.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.debiasing.asker import Asker, ask_orders
+from unslant.errors import InputError
+from unslant.extras import needed
+from unslant.metrics import choose
+from unslant.models import Cost
+from unslant.presentations import Order, given_order
+from unslant.questions import Question
+from unslant.responses import text_ranks
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The debiased answer to one question.
+
+    Attributes:
+        probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
+            Of replies, the share that names it; what is missing to 1 are replies without an answer.
+        choice: index of the answer; -1 where no reply was one.
+        orders: number of presentations it rests on.
+        text: of the answer.
+        abstain: probability kept by an added option ("I don't know").
+    """
+
+    probs: Floats
+    choice: int
+    orders: int
+    abstain: float = 0.0
+    text: str = ""
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the answer; of replies, its share of the votes."""
+        return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
+
+    @classmethod
+    def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
+        """The most probable option; a tie goes to the text that sorts first, whatever the file's order."""
+        return cls(probs, int(choose(probs, np.asarray(text_ranks(question.options)))), orders)
+
+    @classmethod
+    def by_place(cls, probs: Floats, orders: int, abstain: float = 0.0) -> Outcome:
+        """The most probable option; a tie goes to the option listed first, as when a model is asked once."""
+        return cls(probs, int(choose(probs, np.arange(len(probs)))), orders, abstain)
+
+
+class Debiaser(ABC):
+    """A fitted method, ready to answer.
+
+    Args:
+        fit_notes: what a reader should know of the fit.
+        restore: undoes what the fit changed in the model, if anything.
+    """
+
+    def __init__(
+        self, asker: Asker, fit_notes: tuple[str, ...] = (), restore: Callable[[], None] | None = None
+    ) -> None:
+        self.asker, self.fit_notes, self._restore = asker, fit_notes, restore
+        if restore:
+            asker.forget()
+
+    @abstractmethod
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        """One outcome per question, in order."""
+
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        """What a reader of the answers to these questions should know."""
+        return (*self.fit_notes, *self.asker.notes)
+
+    def close(self) -> None:
+        """Restore the model bit for bit. Closing twice does nothing."""
+        if self._restore:
+            self._restore()
+            self._restore = None
+            self.asker.forget()
+
+
+class OrderDebiaser(Debiaser):
+    """Answers from some orders of each question; this class itself from the given order alone."""
+
+    def orders(self, question: Question) -> list[Order]:
+        """The orders to ask."""
+        return [given_order(question)]
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        """The answer to one question from the (K, n) probabilities of its options under its K orders."""
+        return Outcome.by_place(probs[0], 1)
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        orders = [self.orders(question) for question in questions]
+        return list(map(self.outcome, questions, orders, ask_orders(self.asker, questions, orders)))
+
+
+class Method(ABC):
+    """A debiasing method: a frozen dataclass of its settings that overrides the tags that differ.
+
+    Attributes:
+        needs_labels: the fit uses the right answers.
+        needs_model: it works inside the model, so a server or recorded responses are not enough.
+        needs_scores: it works with probabilities of labels; choices read from replies do not do.
+        held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
+    """
+
+    needs_labels = False
+    needs_model = False
+    needs_scores = True
+    held_out = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in ``--method``."""
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether it needs questions to fit on."""
+        return False
+
+    @property
+    def order_invariant(self) -> bool:
+        """Whether it claims the same answers however a file lists the options."""
+        return False
+
+    @abstractmethod
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
+        """Learn from ``questions``; methods that need no fit ignore them.
+
+        Raises:
+            InputError: if the questions or the asker do not suffice.
+        """
+
+
+def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """The outcomes with the texts of their answers."""
+    paired = zip(questions, outcomes, strict=True)
+    return tuple(
+        replace(outcome, text=question.options[outcome.choice] if outcome.choice >= 0 else "")
+        for question, outcome in paired
+    )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Debiased answers to a set of questions, and their cost.
+
+    Attributes:
+        questions, outcomes: aligned.
+        fit_cost, cost: of fitting, and of answering all questions. ``prompts`` are the presentations scored: the
+            forward passes a plain implementation would need.
+        notes: what a reader should know.
+        mostly_failed: why most requests for replies failed, if they did.
+    """
+
+    method: str
+    questions: tuple[Question, ...]
+    outcomes: tuple[Outcome, ...]
+    fit_cost: Cost
+    cost: Cost
+    notes: tuple[str, ...] = ()
+    mostly_failed: str = ""
+
+    def __repr__(self) -> str:
+        return f"Answers: {len(self.questions):,} by {self.method}; .records(), .to_pandas()"
+
+    def to_pandas(self) -> DataFrame:
+        """:meth:`records` as a pandas DataFrame, one row a question."""
+        found: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(list(self.records()))
+        return found
+
+    @property
+    def forwards_per_question(self) -> float:
+        """Presentations scored per question, including those of the fit (PriDe: about 1 + alpha (n - 1))."""
+        return (self.fit_cost.prompts + self.cost.prompts) / max(1, len(self.questions))
+
+    def records(self) -> Iterator[dict[str, object]]:
+        """One JSON-able record per question: id, probability of each option, the answer and its text."""
+        for question, outcome in zip(self.questions, self.outcomes, strict=True):
+            record: dict[str, object] = {
+                "id": question.id,
+                "method": self.method,
+                "answer": outcome.choice if outcome.choice >= 0 else None,
+                "text": outcome.text or None,
+                "confidence": outcome.confidence,
+                "probabilities": outcome.probs.tolist(),
+                "orders": outcome.orders,
+            }
+            yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
+
+
+def check_asker(method: Method, in_words: bool) -> None:
+    """Raise InputError if a method needs log-probabilities, and replies are read."""
+    if in_words and method.needs_scores:
+        raise InputError(
+            f"{method.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
+            "adaptive"
+        )
+
+
+def debias(
+    method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question] | None = None
+) -> Answers:
+    """Answer ``questions`` by a method fitted on ``fit_on`` (by default the questions themselves).
+
+    Raises:
+        InputError: if the method cannot work with these questions or this asker.
+    """
+    check_asker(method, asker.in_words)
+    before = asker.cost.copy()
+    with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
+        between = asker.cost.copy()
+        outcomes = with_texts(questions, debiaser.answer(questions))
+        cost, notes = asker.cost - between, debiaser.notes(questions)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, asker.mostly_failed)

@@ -1,0 +1,116 @@
+"""BNP, bias node pruning: silence the hidden units that carry the bias (Choi et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing.model_pass import label_pass, loaded_model
+from unslant.errors import InputError
+from unslant.presentations import orders_for, present, question_rng
+from unslant.questions import Question
+
+_KEPT = "kept_units"
+
+
+@dataclass(frozen=True)
+class BiasNodePruning(Method):
+    """Zero the columns of the output head that carry the bias. Needs labels; one presentation per question.
+
+    Questions that are answered right in some orders and wrong in others (between 1:2 and 2:1) show the bias: b is the
+    mean, over up to ``questions`` of them, of the mean final hidden state where the answer is wrong minus where it is
+    right. Unit j scores b_j sum_v W[v, j], with W the output head. The ``nodes`` units of highest score are zeroed on
+    their way into the head, which is the same as zeroing the head's columns but leaves all weights, and input
+    embeddings tied to the head, as they are.
+
+    Args:
+        nodes: number of units to prune (m).
+        questions: most questions to use for b.
+        orders: the orders a question is judged over, as ``--orders``.
+        seed: for the sequence in which questions are tried, and for sampled orders.
+    """
+
+    nodes: int = 32
+    questions: int = 32
+    orders: str = "auto"
+    seed: int = 0
+    name = "bnp"
+    needs_labels = needs_fit = needs_model = held_out = True
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrunedModel:
+        """Find the units.
+
+        Raises:
+            InputError: without a loaded model, with at most ``nodes`` hidden units, or if no question is answered right
+                in some orders and wrong in others.
+        """
+        head = loaded_model(asker, "BNP").model.get_output_embeddings().weight
+        if not 0 < self.nodes < head.shape[1]:
+            raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {head.shape[1]} hidden units")
+        differences: list[Tensor] = []
+        for question in self._candidates(questions):
+            difference = self._difference(asker, question)
+            if difference is not None:
+                differences.append(difference)
+            if len(differences) == self.questions:
+                break
+        if not differences:
+            raise InputError(
+                f"BNP: none of {len(questions)} questions is right under some orders and wrong under others (between "
+                "1:2 and 2:1), so there is no bias to find; give more, or harder, questions with right answers"
+            )
+        score = torch.stack(differences).mean(dim=0) * head.detach().sum(dim=0).double()
+        units = torch.topk(score, self.nodes).indices
+        note = f"bias vector from {len(differences)} questions; {self.nodes} of {head.shape[1]} units pruned"
+        return PrunedModel(asker, units, (note,))
+
+    def _candidates(self, questions: Sequence[Question]) -> list[Question]:
+        usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
+        question_rng("", self.seed, "bnp").shuffle(usable)
+        return usable
+
+    def _difference(self, asker: Asker, question: Question) -> Tensor | None:
+        """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""
+        shown = [present(question, order, asker.alphabet) for order in orders_for(question, self.orders, self.seed)]
+        with torch.inference_mode():
+            found = label_pass(asker, shown, "BNP")
+        right = np.asarray(
+            [p.contents[int(s.argmax())] in question.answers for p, s in zip(shown, found.logprobs, strict=True)]
+        )
+        correct, wrong = int(right.sum()), int((~right).sum())
+        if not (correct and wrong and 0.5 <= correct / wrong <= 2):
+            return None
+        hidden = found.hidden.double().clone()
+        at = torch.from_numpy(right).to(hidden.device)
+        return hidden[~at].mean(dim=0) - hidden[at].mean(dim=0)
+
+
+class PrunedModel(OrderDebiaser):
+    """Answers with the units silenced, until closed.
+
+    Attributes:
+        units: (nodes,) indices of the pruned hidden units, highest score first.
+    """
+
+    def __init__(self, asker: Asker, units: Tensor, fit_notes: tuple[str, ...]) -> None:
+        head = loaded_model(asker, "BNP").model.get_output_embeddings()
+        keep = torch.ones(head.weight.shape[1], device=units.device)
+        keep[units] = 0
+        # A buffer is part of the model's identity: by a hook alone, models with other units pruned would look alike.
+        head.register_buffer(_KEPT, keep, persistent=False)
+        hook = head.register_forward_pre_hook(
+            lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
+        )
+
+        def restore() -> None:
+            hook.remove()
+            delattr(head, _KEPT)
+
+        super().__init__(asker, fit_notes, restore)
+        self.units = units

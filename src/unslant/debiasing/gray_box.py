@@ -1,0 +1,87 @@
+"""Gray-box debiasing: the given and the reversed order together (Wei et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unslant.arrays import Floats, Ints
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
+from unslant.debiasing.pride import ask_labels, drawn_questions, sizes_without
+from unslant.presentations import Order, orders_for
+from unslant.questions import Question
+
+
+@dataclass(frozen=True)
+class GrayBox(Method):
+    """The mean of each option's probability in the given and the reversed order. Two presentations per question.
+
+    The answer does not change when the file's order is reversed; any other rearrangement may change it. No right
+    answers needed.
+
+    Args:
+        calibrated: divide each label's probability by how often that label is answered, before averaging. The
+            frequencies are measured in both orders on a share of the questions to fit on, separately for each number
+            of options; one is added to every count.
+        share: that share, 0 to 1.
+        seed: for drawing it.
+    """
+
+    calibrated: bool = False
+    share: float = 0.1
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return "gray-box-calibrated" if self.calibrated else "gray-box"
+
+    @property
+    def needs_fit(self) -> bool:
+        return self.calibrated
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        if not self.calibrated:
+            return _TwoOrders(asker, {})
+        frequencies = {}
+        sample = drawn_questions(questions, self.share, self.seed)
+        for n, by_label in ask_labels(asker, sample, _both_orders).items():
+            counts = 1 + np.bincount(np.concatenate(by_label).argmax(axis=1), minlength=n)
+            frequencies[n] = counts / counts.sum()
+        return _TwoOrders(asker, frequencies)
+
+
+def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floats | None = None) -> Floats:
+    """(..., n) mean over the orders of (..., K, n) probabilities by content.
+
+    Args:
+        positions: (..., K, n) index of the label each content was shown under; with ``frequency``.
+        frequency: (n,) how often each label is answered; divided out before averaging.
+    """
+    if frequency is not None and positions is not None:
+        probs = probs / frequency[positions]
+    mean: Floats = (probs / probs.sum(axis=-1, keepdims=True)).mean(axis=-2)
+    return mean
+
+
+def _both_orders(question: Question) -> list[Order]:
+    return orders_for(question, "reverse")
+
+
+class _TwoOrders(OrderDebiaser):
+    def __init__(self, asker: Asker, frequencies: Mapping[int, Floats]) -> None:
+        super().__init__(asker)
+        self.frequencies = frequencies
+
+    def orders(self, question: Question) -> list[Order]:
+        return _both_orders(question)
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        frequency = self.frequencies.get(len(question.options))
+        return Outcome.by_place(mean_of_orders(probs, np.argsort(orders, axis=1), frequency), len(orders))
+
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        missing = sizes_without(self.frequencies, questions) if self.frequencies else []
+        return tuple(f"no label frequencies for {n} options: their answers are only averaged" for n in missing)

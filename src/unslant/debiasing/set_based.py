@@ -1,0 +1,174 @@
+"""Set-based scoring: the options as parallel branches, so that there is no order (McIlroy-Young et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import softmax
+
+from unslant.arrays import Floats
+from unslant.debiasing.asker import Asker
+from unslant.debiasing.base import Debiaser, Method, Outcome
+from unslant.debiasing.model_pass import loaded_model
+from unslant.errors import InputError, ModelError
+from unslant.models.base import Ids
+from unslant.models.hf.parallel import Segment, last_logits
+from unslant.presentations import present
+from unslant.prompts import Cloze, Prompt
+from unslant.questions import Question
+
+_MARK = "\ue000{}\ue001"
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class SetBased(Method):
+    """All options side by side at the same positions, blind to each other: one pass per question, PBM 0 by design.
+
+    The question comes first. Every option line is a branch that sees only the question, and all branches begin at the
+    same position; the answer cue sees the question and the branches, and comes after the longest. No labels, no fit.
+    Options are laid out in canonical order, so even rounding does not depend on the file's. Pinned options are not
+    held in place, since there are no places.
+
+    Args:
+        answer: ``label``: every option has one branch per label, and n cues each see one assignment of labels (the
+            rotations, so that every option carries every label once); an option's probability is its mean over the
+            cues. ``text``: branches carry no label, and the option's own text is scored after the cue, as in the paper,
+            by its mean log-probability per token.
+    """
+
+    answer: str = "label"
+    needs_model = order_invariant = True
+
+    @property
+    def name(self) -> str:
+        return "set-based" if self.answer == "label" else "set-based-text"
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
+        """Check that the model accepts such input.
+
+        Raises:
+            InputError: on an unknown ``answer``, an elicitation other than cloze, or without a loaded model.
+            ModelError: if the model does not follow an explicit mask and positions.
+        """
+        if self.answer not in ("label", "text"):
+            raise InputError(f"set-based: unknown answer {self.answer!r}: use label or text")
+        if not isinstance(asker.elicitation, Cloze):
+            raise InputError("set-based scoring asks by cloze")
+        return _SetScorer(asker, asker.elicitation, by_label=self.answer == "label")
+
+
+class _SetScorer(Debiaser):
+    """Remembers answers by what was shown, so that a question listed in another order costs nothing more."""
+
+    def __init__(self, asker: Asker, cloze: Cloze, by_label: bool) -> None:
+        super().__init__(asker)
+        self.cloze, self.by_label = cloze, by_label
+        self.model = loaded_model(asker, "set-based scoring")
+        self._known: dict[tuple[object, ...], Floats] = {}
+        self._check()
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        outcomes = []
+        for question in questions:
+            # stable by text; options of the same text are interchangeable
+            order = sorted(range(len(question.options)), key=lambda i: question.options[i])
+            key = (question.id, question.stem, question.context, tuple(question.options[i] for i in order))
+            if key not in self._known:
+                self._known[key] = self._score(question, order)
+            probs = np.empty(len(order))
+            probs[order] = self._known[key]
+            outcomes.append(Outcome.by_text(question, probs, 1))
+        return outcomes
+
+    def _score(self, question: Question, order: Sequence[int]) -> Floats:
+        """(n,) probabilities of the options in ``order``."""
+        n = len(order)
+        head, lines, foot, continuations = self._parts(question, order)
+        if self.by_label:
+            texts, branches = continuations, [line for row in lines for line in row]
+            seen = [[1 + i * n + (i + turn) % n for i in range(n)] for turn in range(n)]
+        else:
+            lead = continuations[0][: continuations[0].index(self.asker.alphabet[0])]
+            texts = tuple(lead + question.options[i] for i in order)
+            branches = [f"- {question.options[i]}\n" for i in order]
+            seen = [[1 + i for i in range(n)]]
+        parts = ((head, tuple(branches)), (head + branches[0] + foot, texts), (head + branches[0], (foot,)))
+        first, whole, before = self.model.encode([Prompt(*part, group=question.id) for part in parts])
+        cue = whole.context[len(before.context) :]
+        if not len(cue):
+            raise ModelError(f"question {question.id!r}: there is no text between the options and the answer")
+        start = len(first.context)
+        behind = start + max(map(len, first.candidates))
+        segments = [Segment(first.context, 0), *(Segment(ids, start, (0,)) for ids in first.candidates)]
+        scores = self._read(segments, [Segment(cue, behind, (0, *own)) for own in seen], whole.candidates)
+        if not self.by_label:
+            return np.asarray(softmax(scores[0] / [len(ids) for ids in whole.candidates]))
+        probs = [np.roll(softmax(row), -turn) for turn, row in enumerate(scores)]
+        return np.asarray(np.mean(probs, axis=0))
+
+    def _read(self, segments: list[Segment], cues: list[Segment], candidates: Sequence[Ids]) -> Floats:
+        """(cues, candidates) log-probability of every candidate after every cue; all in one pass."""
+        segments = list(segments)
+        reads: list[tuple[int, int, int, int]] = []  # segment whose end is read, token, cue, candidate
+        for c, cue in enumerate(cues):
+            at = len(segments)
+            segments.append(cue)
+            for k, ids in enumerate(candidates):
+                reads.append((at, int(ids[0]), c, k))
+                path = (*cue.sees, at)
+                for j in range(len(ids) - 1):
+                    segments.append(Segment(ids[j : j + 1], cue.position + len(cue.ids) + j, path))
+                    path = (*path, len(segments) - 1)
+                    reads.append((len(segments) - 1, int(ids[j + 1]), c, k))
+        wanted = sorted({at for at, *_ in reads})
+        logprobs = torch.log_softmax(last_logits(self.model.model, segments, wanted), dim=-1).double().cpu().numpy()
+        scores = np.zeros((len(cues), len(candidates)))
+        for at, token, c, k in reads:
+            scores[c, k] += logprobs[wanted.index(at), token]
+        self.asker.cost.tokens += sum(len(segment.ids) for segment in segments)
+        self.asker.cost.prompts += 1
+        self.asker.cost.forwards += 1
+        return scores
+
+    def _parts(self, question: Question, order: Sequence[int]) -> tuple[str, list[list[str]], str, tuple[str, ...]]:
+        """Text before the options, line [option][label] of every option under every label, text after, answers."""
+        marks = [_MARK.format(k) for k in range(len(order))]
+        marked = Question(question.id, question.stem, tuple(marks), frozenset(), question.context)
+        (prompt,) = self.cloze.prompts(present(marked, alphabet=self.asker.alphabet))
+        if prompt.messages:
+            raise InputError(
+                "set-based scoring cuts the prompt in pieces, which chat templates do not allow: no --chat"
+            )
+        pieces = self.model.encoder.text_of(prompt).splitlines(keepends=True)
+        places = [i for i, piece in enumerate(pieces) if "\ue000" in piece]
+        shown = [pieces[i] for i in range(places[0], places[-1] + 1)] if places else []
+        if len(shown) != len(marks) or any(mark not in line for mark, line in zip(marks, shown, strict=True)):
+            raise InputError("set-based scoring needs a template that writes every option on a line of its own")
+        lines = [
+            [line.replace(mark, question.options[i]) for mark, line in zip(marks, shown, strict=True)] for i in order
+        ]
+        return "".join(pieces[: places[0]]), lines, "".join(pieces[places[-1] + 1 :]), prompt.continuations
+
+    def _check(self) -> None:
+        """Check that a text in segments, one after the other, scores as the same text in one piece.
+
+        Raises:
+            ModelError: if it does not.
+        """
+        vocabulary = int(self.model.model.get_input_embeddings().weight.shape[0])
+        ids = np.random.default_rng(0).integers(0, vocabulary, 24).astype(np.int32)
+        refusal = f"{self.model.name}: set-based scoring cannot serve this model"
+        try:
+            whole = last_logits(self.model.model, [Segment(ids, 0)], [0])
+            parts = [Segment(ids[:10], 0), Segment(ids[10:18], 10, (0,)), Segment(ids[18:], 18, (0, 1))]
+            blind = [Segment(ids[:10], 0), Segment(ids[3:9], 10, (0,)), *parts[1:2], Segment(ids[18:], 18, (0, 2))]
+            found = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
+        except Exception as error:  # model classes differ in how they reject an explicit mask; any failure means no
+            raise ModelError(f"{refusal}: {error}") from error
+        scale = max(1.0, float(whole.abs().max()))
+        if float((found - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
+            raise ModelError(f"{refusal} (it does not follow an explicit mask)")

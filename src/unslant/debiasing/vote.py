@@ -1,0 +1,80 @@
+"""No debiasing at all, and voting over orders (P1 sec. 3.3.1, eq. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.debiasing.asker import Asker, RecordedAsker
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
+from unslant.metrics import vote_over_orders
+from unslant.presentations import Order, orders_for
+from unslant.presentations.orders import DEFAULT_CAP
+from unslant.questions import Question
+from unslant.responses import text_ranks
+
+
+@dataclass(frozen=True)
+class Undebiased(Method):
+    """The model's own answer to the question as listed: the baseline for every method."""
+
+    name = "none"
+    needs_scores = False
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        return OrderDebiaser(asker)
+
+
+BALANCED = f"balanced:{DEFAULT_CAP}"
+
+
+@dataclass(frozen=True)
+class Vote(Method):
+    """Average over orders. No labels, no fit; K presentations per question.
+
+    Args:
+        orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order. ``auto`` has
+            that property up to four options; beyond, it begins with the file's order. Recorded scores are voted on in
+            all the orders they have, and replies are asked for in one round (every option once in every place), unless
+            orders other than the default are asked for.
+        rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
+            to the higher mean probability).
+        seed: for sampling orders.
+    """
+
+    orders: str = BALANCED
+    rule: Literal["soft", "hard"] = "soft"
+    seed: int = 0
+    needs_scores = False
+
+    @property
+    def name(self) -> str:
+        return "vote" if self.rule == "soft" else "vote-hard"
+
+    @property
+    def order_invariant(self) -> bool:
+        return self.orders not in ("auto", "given", "reverse", "cyclic")
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        return OrderDebiaser(asker) if self.orders == "given" else _Voter(asker, self)
+
+
+class _Voter(OrderDebiaser):
+    def __init__(self, asker: Asker, method: Vote) -> None:
+        super().__init__(asker)
+        self.method = method
+
+    def orders(self, question: Question) -> list[Order]:
+        if isinstance(self.asker, RecordedAsker) and self.method.orders == BALANCED:
+            return self.asker.orders(question)
+        if self.asker.in_words and self.method.orders == BALANCED:
+            return orders_for(question, "balanced:1", self.method.seed)
+        return orders_for(question, self.method.orders, self.method.seed)
+
+    def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
+        choice, shares = vote_over_orders(probs, np.asarray(text_ranks(question.options)), self.method.rule)
+        return Outcome(shares, int(choice), len(orders))

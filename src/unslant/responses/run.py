@@ -1,0 +1,405 @@
+"""How a table of responses came to be, as one record: checked when a file is opened, then carried with the table.
+
+Nobody reads a key out of a dict again: what a study knows of its run is a field here, with its type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from unslant.arrays import jsonable
+from unslant.errors import without_options
+from unslant.questions.question_set import LoadReport
+from unslant.responses.cost import ChatCost, Cost, Count, Number
+from unslant.responses.provenance import AskedModel, Provenance
+
+Tally = dict[str, Count]
+Hits = tuple[Count, Count]
+"""Right answers, of how many."""
+
+
+class Record:
+    """A part of a run; a file that has a field more, or one of another type, is refused."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Record):
+    """How near the scores of a model in half precision are to its own in float32.
+
+    Attributes:
+        prompts: prompts compared; 0 where they could not be.
+        argmax: share of those with several continuations whose most probable one is the same; None without any.
+        largest, mean: absolute difference of the log-probabilities (nats).
+    """
+
+    prompts: Count = 0
+    argmax: float | None = None
+    largest: float = 0.0
+    mean: float = 0.0
+
+    @classmethod
+    def over(cls, parts: Sequence[Agreement]) -> Agreement:
+        """Agreement over the prompts of all parts."""
+        compared = [part for part in parts if part.prompts]
+        if not compared:
+            return cls()
+        return cls(
+            prompts=sum(part.prompts for part in compared),
+            argmax=_weighted([(part.prompts, part.argmax) for part in compared]),
+            largest=max(part.largest for part in compared),
+            mean=_weighted([(part.prompts, part.mean) for part in compared]) or 0.0,
+        )
+
+
+def _weighted(values: Iterable[tuple[int, float | None]]) -> float | None:
+    known = [(weight, value) for weight, value in values if value is not None]
+    return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialTokens(Record):
+    """Questions that spell special tokens of the model, and whether these were read as ``text`` or as tokens."""
+
+    read_as: str
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredBy(Record):
+    """Replies that name one model and one system (``system_fingerprint``); ``first`` is the first's question, but for
+    those that came first of all."""
+
+    model: str
+    system_fingerprint: str
+    replies: Count
+    first: str = ""
+
+    @classmethod
+    def merge(cls, runs: Iterable[Sequence[AnsweredBy]]) -> tuple[AnsweredBy, ...]:
+        """Those of several runs."""
+        found: dict[tuple[str, str], AnsweredBy] = {}
+        for one in (one for run in runs for one in run):
+            before = found.get((one.model, one.system_fingerprint), replace(one, replies=0))
+            found[one.model, one.system_fingerprint] = replace(before, replies=before.replies + one.replies)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedCounts(Record):
+    """Interventions of the unbiased evaluator: drawn, left out by reason, and not applicable, a count each."""
+
+    drawn: Tally = field(default_factory=dict)
+    left_out: dict[str, Tally] = field(default_factory=dict)
+    not_applicable: Tally = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Record):
+    """A step of a search with ``--until``: questions and orders asked, the widest half-width, and the numbers."""
+
+    questions: Count
+    orders: Count
+    half_width: float | None
+    numbers: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntilRun(Record):
+    """The search of an audit with ``--until`` (``docs/until.md``).
+
+    Attributes:
+        half_width, confidence: what was asked for.
+        whole: number of options that move -> orders in all.
+        ended: ``width`` (every interval is narrow enough), ``all`` (everything was asked), or another reason; empty
+            while it goes on.
+        questions, orders, prompts, tokens: asked; of_...: of a whole audit. Tokens are None where not counted.
+        share: of the tokens of a whole audit, as planned.
+        path: what was known after each step.
+    """
+
+    half_width: float
+    confidence: float
+    whole: Tally
+    ended: str = ""
+    questions: Count = 0
+    of_questions: Count = 0
+    orders: Count = 0
+    of_orders: Count = 0
+    prompts: Count = 0
+    of_prompts: Count = 0
+    tokens: Count | None = None
+    of_tokens: Count | None = None
+    share: float = 1.0
+    path: tuple[Step, ...] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether every interval is as narrow as asked for."""
+        return self.ended == "width"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveRun(Record):
+    """Questions that an adaptive audit in words stopped asking, those of them it asked on to check, and the requests
+    of an audit that asks everything."""
+
+    stopped: tuple[str, ...]
+    checked: tuple[str, ...]
+    requests_of_all: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFacts(Record):
+    """What an importer says of the log that it read.
+
+    Attributes:
+        scores: what was scored: ``labels``, ``texts``, ``choices``, ``words``, or ``replies`` with scores of labels.
+        files: name and digest of each file.
+        orders: number of orders -> questions that were shown in so many.
+        dropped: reason -> pages left out.
+        right_by_...: right answers by the replies' words, the scores of labels, and those of first tokens.
+    """
+
+    scores: str = ""
+    files: tuple[dict[str, str], ...] = ()
+    orders: Tally = field(default_factory=dict)
+    dropped: Tally = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    right_by_replies: Hits | None = None
+    right_by_labels: Hits | None = None
+    right_by_first_tokens: Hits | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRecord(Record):
+    """A task of lm-eval in its published order, as lm-eval counts it."""
+
+    version: str = ""
+    num_fewshot: Count = 0
+    scored: str = ""
+    options_in: str = ""
+    n: Count = 0
+    missing: Count = 0
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harness(Record):
+    """A run of lm-eval's own tasks."""
+
+    version: str
+    orders: Count
+    notes: tuple[str, ...] = ()
+    tasks: dict[str, TaskRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardHeader(Record):
+    """Which part of a run a table is.
+
+    Attributes:
+        index, of: which shard, from 1, of how many.
+        questions: how many questions it has.
+        runs: of every stretch of its rows, in order: first row in the table of the whole run, and number.
+        plan, digest: what the whole run asks, see :class:`unslant.scale.Plan`.
+    """
+
+    index: Annotated[int, Field(ge=1)]
+    of: Annotated[int, Field(ge=1)]
+    questions: Count
+    runs: tuple[tuple[Count, Count], ...]
+    plan: dict[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Record):
+    """How a table of responses came to be.
+
+    Attributes:
+        study: name of the study, as in ``unslant study NAME``.
+        model: name, folder or Hub id; models: where there are several.
+        questions, questions_digest: name and SHA-256 of the question set.
+        recorded, source, fields: of recorded scores: file, origin, and which column held what.
+        engine, server, identity: how the model was run, what kind of server it was, and everything that, if changed,
+            may change a score.
+        settings: settings of the study.
+        loading: what reading the questions met.
+        cost: of scores; requests: of replies, by model.
+        order_costs: what the audit in other sets of orders costs, in ordinary runs.
+        offline: every score came from the store, and no server was asked.
+        incomplete: weights that the checkpoint did not have.
+        answered_by: the models and systems that a server's replies named.
+        unsteady: prompts asked again of which a server gave other scores each time.
+        apart: why nothing was stored of the model or recalled.
+        quantization: how the weights are packed.
+        half_precision: agreement with float32, for a model in half precision.
+        parameters: number of weights.
+        example_prompt: one prompt as the model sees it.
+        counts: what the unbiased evaluator composed.
+        polished: instruction -> its rewritten form.
+        until, adaptive, logged, lm_eval, shard: set for runs of these kinds.
+        provenance: everything needed to make the result again.
+
+    Example:
+        >>> run = Run(model="org/name", questions="mmlu")
+        >>> Run.parse(run.dump()) == run
+        True
+    """
+
+    study: str = "audit"
+    model: str = ""
+    models: tuple[str, ...] = ()
+    questions: str = ""
+    questions_digest: str = ""
+    recorded: str = ""
+    source: str = ""
+    fields: dict[str, Any] = field(default_factory=dict)
+    engine: str = ""
+    server: str = ""
+    identity: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    loading: LoadReport | None = None
+    cost: Cost = field(default_factory=Cost)
+    requests: dict[str, ChatCost] = field(default_factory=dict)
+    order_costs: dict[str, Number] = field(default_factory=dict)
+    offline: bool = False
+    answered_by: tuple[AnsweredBy, ...] = ()
+    unsteady: Count = 0
+    apart: str = ""
+    incomplete: str = ""
+    quantization: str = ""
+    half_precision: Agreement | None = None
+    special_tokens: SpecialTokens | None = None
+    parameters: Count | None = None
+    example_prompt: str = ""
+    counts: ComposedCounts = field(default_factory=ComposedCounts)
+    polished: dict[str, str] = field(default_factory=dict)
+    until: UntilRun | None = None
+    adaptive: AdaptiveRun | None = None
+    logged: LogFacts | None = None
+    lm_eval: Harness | None = None
+    shard: ShardHeader | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def name(self) -> str:
+        """The model's name without its path."""
+        return (self.model or "model").rstrip("/").split("/")[-1]
+
+    @property
+    def question_set(self) -> str:
+        """Name of what was asked."""
+        return self.questions or self.recorded or "questions"
+
+    @property
+    def replies(self) -> ChatCost:
+        """What the replies of all models have cost together."""
+        return sum(self.requests.values(), ChatCost())
+
+    def to_dict(self, *omit: str) -> dict[str, Any]:
+        """Plain values for JSON; a field at its default is left out."""
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in omit}
+        empty = {name: value for name, value in known.items() if value == _defaults()[name]}
+        values = {name: jsonable(value) for name, value in known.items() if name not in empty}
+        return values | ({"provenance": self.provenance.model_dump()} if "provenance" in values else {})
+
+    def dump(self) -> bytes:
+        """JSON without seconds, so that equal runs give equal bytes."""
+        timeless = replace(self, cost=replace(self.cost, seconds=0.0))
+        values = timeless.to_dict()
+        if "cost" in values:
+            values["cost"] = asdict(timeless.cost)
+        return json.dumps(values, sort_keys=True).encode()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Run:
+        """What :meth:`to_dict` gave; ValueError as :meth:`parse`."""
+        return cls.parse(json.dumps(values).encode())
+
+    @classmethod
+    def parse(cls, dumped: bytes) -> Run:
+        """What :meth:`dump` wrote.
+
+        Raises:
+            ValueError: naming the part that is of another type.
+        """
+        try:
+            return _adapter().validate_json(dumped, strict=True)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            where = ".".join(map(str, problem["loc"])) or "all"
+            raise ValueError(f"its description ({where}): {problem['msg'].lower()}") from None
+
+    @classmethod
+    def merge(cls, runs: Sequence[Run], first: Run | None = None) -> Run:
+        """The whole run of which these are the shards.
+
+        Costs are summed; of facts that each machine measured for itself (agreement in half precision, platform, day),
+        all are kept. What they have in common is taken from ``first``, by default the first of them.
+        """
+        first = first or runs[0]
+        spelled = [run.special_tokens for run in runs if run.special_tokens]
+        compared = [run.half_precision for run in runs if run.half_precision]
+        names = dict.fromkeys(name for run in runs for name in run.requests)
+        questions = tuple(sorted({name for one in spelled for name in one.questions}))
+        return replace(
+            first,
+            shard=None,
+            cost=sum((run.cost for run in runs), Cost()),
+            requests={name: sum((run.requests.get(name, ChatCost()) for run in runs), ChatCost()) for name in names},
+            special_tokens=replace(spelled[0], questions=questions) if spelled else None,
+            half_precision=Agreement.over(compared) if compared else None,
+            offline=any(run.offline for run in runs),
+            answered_by=AnsweredBy.merge(run.answered_by for run in runs),
+            unsteady=sum(run.unsteady for run in runs),
+            apart=next((run.apart for run in runs if run.apart), ""),
+            provenance=_merged([run.provenance for run in runs]),
+        )
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Run]:
+    return TypeAdapter(Run)
+
+
+@lru_cache(maxsize=1)
+def _defaults() -> Mapping[str, Any]:
+    run = Run()
+    return {f.name: getattr(run, f.name) for f in fields(run)}
+
+
+def _merged(blocks: Sequence[Provenance]) -> Provenance:
+    """Provenance of the whole run: its command is that of a shard without ``--shard``."""
+    first = blocks[0]
+    versions = dict.fromkeys(name for block in blocks for name in block.versions)
+
+    def each(part: Callable[[Provenance], str]) -> str:
+        return "; ".join(dict.fromkeys(value for block in blocks if (value := part(block))))
+
+    def device(place: int) -> str:
+        return each(lambda block: block.models[place].device if place < len(block.models) else "")
+
+    def version(name: str) -> str:
+        return each(lambda block: block.versions.get(name, ""))
+
+    models: list[AskedModel] = [
+        model.model_copy(update={"device": device(place)}) for place, model in enumerate(first.models)
+    ]
+    changes = {
+        "models": models,
+        "versions": {name: version(name) for name in versions},
+        "platform": each(lambda block: block.platform),
+        "command": without_options(first.command, frozenset({"--shard", "--plan"})),
+        "date": max(block.date for block in blocks),
+    }
+    return first.model_copy(update=changes)

@@ -1,0 +1,177 @@
+"""Rows straight from the pages of a store file, for a repair: a page that is whole gives its rows.
+
+The format is https://sqlite.org/fileformat2.html. Only what SQLite never changes is relied on: pages of 4096 bytes, the
+cells of b-tree pages, and frames of the write-ahead log. How the pages hang together (the schema, roots, inner pages,
+free list) is not looked at, since that is what may be damaged; a row counts if its checksum is right, and deleted rows
+are zeroed in the file (``secure_delete``), so none comes back.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from unslant.store.tables import PAGE, TABLES, is_whole
+
+_MAGIC = b"SQLite format 3\0"
+_INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE = 2, 10, 13
+_LOG_HEADER, _FRAME_HEADER = 32, 24
+_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+"""Bytes of an integer by its type in a record."""
+_WIDTHS = {len(columns) + 1 for columns in TABLES.values()}
+
+
+def read_at(file: int, size: int, at: int) -> bytes:
+    """Bytes of an open file; Windows has no ``pread``."""
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, size)
+
+
+def rows(file: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Every whole row in an open file, with its table; the checksum is its last value.
+
+    Rows of ``runs`` whose checksum is wrong are among them, for the caller to judge.
+    """
+    pages = _Pages(file)
+    for number in range(1, pages.count + 1):
+        for values in pages.records(number):
+            for table, columns in TABLES.items():
+                if len(values) == len(columns) + 1 and (table == "runs" or is_whole(table, values)):
+                    yield table, tuple(values)
+                    break
+
+
+class _Pages:
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self.count = -(-os.fstat(file).st_size // PAGE)
+        head = self.page(1)
+        # Some builds of SQLite leave a few bytes at the end of every page to others.
+        self.usable = PAGE - (head[20] if head.startswith(_MAGIC) and head[20] <= 64 else 0)
+
+    def page(self, number: int) -> bytes:
+        """A page; zeros for what the file does not have, or the disk does not give."""
+        with suppress(OSError):
+            return read_at(self.file, PAGE, (number - 1) * PAGE).ljust(PAGE, b"\0")
+        return bytes(PAGE)
+
+    def records(self, number: int) -> Iterator[list[Any]]:
+        """What can be decoded of the cells of a page."""
+        page = self.page(number)
+        start = 100 if page.startswith(_MAGIC) or number == 1 else 0
+        kind = page[start]
+        if kind not in (_INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE):
+            return
+        (cells,) = struct.unpack_from(">H", page, start + 3)
+        first = start + (12 if kind == _INNER_INDEX else 8)
+        for at in range(first, min(first + 2 * cells, PAGE - 1), 2):
+            with suppress(IndexError, ValueError, struct.error):
+                yield self._record(page, struct.unpack_from(">H", page, at)[0], kind)
+
+    def _record(self, page: bytes, at: int, kind: int) -> list[Any]:
+        size, at = _varint(page, at + (4 if kind == _INNER_INDEX else 0))
+        rowid = None
+        if kind == _LEAF_TABLE:
+            rowid, at = _varint(page, at)
+        values = list(_values(self._payload(page, at, size, kind)))
+        if len(values) not in _WIDTHS:
+            raise ValueError("of no table")
+        return values if values[0] is not None else [rowid, *values[1:]]  # an INTEGER PRIMARY KEY is the row's number
+
+    def _payload(self, page: bytes, at: int, size: int, kind: int) -> bytes:
+        """The bytes of a record, the first of them in its cell and the rest in a chain of pages."""
+        most = self.usable - 35 if kind == _LEAF_TABLE else (self.usable - 12) * 64 // 255 - 23
+        if size <= most:
+            return page[at : at + size]
+        if size > self.count * PAGE:
+            raise ValueError("longer than the file")
+        least = (self.usable - 12) * 32 // 255 - 23
+        here = least + (size - least) % (self.usable - 4)
+        here = here if here <= most else least
+        parts = [page[at : at + here]]
+        (follows,) = struct.unpack_from(">I", page, at + here)
+        left = size - here
+        while left > 0 and 0 < follows <= self.count:
+            more = self.page(follows)
+            parts.append(more[4 : min(self.usable, 4 + left)])
+            (follows,) = struct.unpack_from(">I", more)
+            left -= self.usable - 4
+        return b"".join(parts)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of up to nine bytes, and where it ends."""
+    found = 0
+    for i in range(at, at + 8):
+        found = found << 7 | data[i] & 0x7F
+        if data[i] < 0x80:
+            return found, i + 1
+    return found << 8 | data[at + 8], at + 9
+
+
+def _values(record: bytes) -> Iterator[Any]:
+    """The columns of a record; ValueError or IndexError if it is none."""
+    header, at = _varint(record, 0)
+    body = header
+    while at < header:
+        kind, at = _varint(record, at)
+        if kind == 0:
+            yield None
+        elif kind in (8, 9):
+            yield kind - 8
+        elif kind == 7:
+            yield struct.unpack_from(">d", record, body)[0]
+            body += 8
+        else:
+            size = _INTEGERS[kind] if kind in _INTEGERS else (kind - 12) // 2
+            data = record[body : body + size]
+            if kind in (10, 11) or len(data) < size:
+                raise ValueError("not a record")
+            body += size
+            if kind in _INTEGERS:
+                yield int.from_bytes(data, "big", signed=True)
+            else:
+                yield data.decode() if kind % 2 else data
+
+
+def fold_log(file: int, log: bytes) -> None:
+    """Write what a write-ahead log holds into the file, as SQLite does when it can open the file.
+
+    Up to the last whole transaction; nothing, if it is the log of no store. Done twice, it does the same.
+    """
+    magic, _, size, _, *rest = struct.unpack_from(">8I", log.ljust(_LOG_HEADER, b"\0"))
+    order = ">" if magic & 1 else "<"
+    salt, check = rest[:2], _sum(log[:24], order, (0, 0))
+    if magic & ~1 != 0x377F0682 or size != PAGE or list(check) != rest[2:]:
+        return
+    kept: dict[int, int] = {}
+    written: dict[int, int] = {}
+    pages = 0
+    for at in range(_LOG_HEADER, len(log) - PAGE - _FRAME_HEADER + 1, PAGE + _FRAME_HEADER):
+        number, committed, *rest = struct.unpack_from(">6I", log, at)
+        start = at + _FRAME_HEADER
+        check = _sum(log[start : start + PAGE], order, _sum(log[at : at + 8], order, check))
+        if rest != [*salt, *check]:
+            break
+        written[number] = start
+        if committed:
+            kept |= written
+            written, pages = {}, committed
+    for number, start in kept.items():
+        os.lseek(file, (number - 1) * PAGE, os.SEEK_SET)
+        os.write(file, log[start : start + PAGE])
+    if pages:
+        os.ftruncate(file, pages * PAGE)
+    os.fsync(file)
+
+
+def _sum(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
+    one, two = before
+    words = struct.unpack(f"{order}{len(data) // 4}I", data[: len(data) // 4 * 4])
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two

@@ -1,0 +1,174 @@
+"""The tables of a store, and the checksum that every row carries over all of its columns."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+
+VERSION = 5
+"""Of the tables. It is part of every checksum, so rows of another version are never read as rows of this one."""
+APPLICATION = 0x756E736C
+"""SQLite's ``application_id`` of a store: what tells it from the database of another program."""
+PAGE = 4096
+"""Bytes of a page, set rather than left to how SQLite was built: a repair must know it when the header is damaged."""
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "passes": ("id", "key", "kind", "identity", "total", "done", "planned", "cost"),
+    "scores": ("pass", "position", "prompt", "logprobs"),
+    "replies": ("pass", "position", "prompt", "reply"),
+    "states": ("pass", "stretch", "step", "state"),
+    "runs": (
+        "id", "command", "folder", "model", "questions", "questions_digest", "status", "message", "host", "process",
+        "started", "updated", "score", "made_of",
+    ),
+    "responses": ("run", "parquet"),
+    "run_passes": ("run", "pass", "current"),
+}  # fmt: skip
+"""Columns by table; the last one, ``checksum``, is left out. Keys come first, as they do in the file."""
+
+SCHEMA = """
+CREATE TABLE passes (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,       -- digest of the model's identity and of every prompt's tokens, in order
+    kind TEXT NOT NULL,             -- the table that holds its results
+    identity TEXT NOT NULL,         -- the model's identity, as JSON
+    total INTEGER NOT NULL,
+    done INTEGER NOT NULL,
+    planned BLOB,                   -- bits of the positions it scores itself; null: all of them
+    cost TEXT NOT NULL,             -- of what it has scored itself, as JSON
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE scores (
+    pass INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    prompt BLOB NOT NULL,           -- digest of the model's identity and the prompt's tokens
+    logprobs BLOB NOT NULL,         -- float64, little-endian
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (pass, position)
+) WITHOUT ROWID;
+CREATE INDEX scores_by_prompt ON scores (prompt);
+CREATE TABLE replies (
+    pass INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    prompt BLOB NOT NULL,           -- digest of the model's identity, the prompt and which of its samples this is
+    reply BLOB NOT NULL,            -- JSON
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (pass, position)
+) WITHOUT ROWID;
+CREATE INDEX replies_by_prompt ON replies (prompt);
+CREATE TABLE states (
+    pass INTEGER NOT NULL,
+    stretch TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    state BLOB NOT NULL,            -- what the engine needs to continue after that step
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (pass, stretch)
+);
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,            -- digest of folder and command
+    command TEXT NOT NULL,          -- arguments, as a JSON list
+    folder TEXT NOT NULL,
+    model TEXT NOT NULL,
+    questions TEXT NOT NULL,
+    questions_digest TEXT NOT NULL,
+    status TEXT NOT NULL,
+    message TEXT NOT NULL,
+    host TEXT NOT NULL,
+    process INTEGER NOT NULL,
+    started REAL NOT NULL,          -- seconds since 1970
+    updated REAL NOT NULL,
+    score TEXT NOT NULL,            -- the number that its result begins with
+    made_of BLOB,                   -- digest of the questions and the passes behind its responses; null: none are kept
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE responses (            -- apart from runs, whose rows are written every few seconds
+    run TEXT PRIMARY KEY,
+    parquet BLOB NOT NULL,          -- the finished table
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE run_passes (
+    run TEXT NOT NULL,
+    pass INTEGER NOT NULL,
+    current INTEGER NOT NULL,       -- 1: the run's last start asked for it; 0: an earlier one did
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (run, pass)
+) WITHOUT ROWID;
+"""
+
+_SEEDS = {table: zlib.crc32(f"unslant {VERSION} {table}".encode()) for table in TABLES}
+
+
+def checksum(table: str, *values: object) -> int:
+    """CRC-32 of a row: which table and version it is of, and its columns in order.
+
+    Numbers count by their value, since SQLite keeps 2.0 as 2.
+    """
+    found = _SEEDS[table]
+    for value in values:
+        if isinstance(value, int | float):
+            value = float(value)
+        data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
+        found = zlib.crc32(data, zlib.crc32(len(data).to_bytes(8, "little"), found))
+    return found
+
+
+def result_checksum(table: str, number: int, position: int, prompt: bytes, blob: bytes) -> int:
+    """:func:`checksum` for the millions: of a row of ``scores`` or ``replies``."""
+    return zlib.crc32(b"%d %d %b%b" % (number, position, prompt, blob), _SEEDS[table])
+
+
+def is_whole(table: str, row: tuple[object, ...] | list[object]) -> bool:
+    """Whether a row, its checksum last, is as it was written."""
+    *values, check = row
+    if table not in ("scores", "replies"):
+        return checksum(table, *values) == check
+    number, position, prompt, blob = values
+    return (
+        isinstance(number, int)
+        and isinstance(position, int)
+        and isinstance(prompt, bytes)
+        and isinstance(blob, bytes)
+        and result_checksum(table, number, position, prompt, blob) == check
+    )
+
+
+def columns(table: str, prefix: str = "") -> str:
+    """The columns of a table with its checksum, for a query."""
+    return ", ".join(prefix + column for column in (*TABLES[table], "checksum"))
+
+
+def vouch(connection: sqlite3.Connection, table: str, where: str, *values: object) -> None:
+    """Write the checksum of some rows over what they hold now; not for scores and replies, which never change."""
+    found = ", ".join(TABLES[table])
+    connection.execute(
+        f"UPDATE {table} SET checksum = row_checksum('{table}', {found}) WHERE {where}",
+        values,
+    )
+
+
+def is_older(connection: sqlite3.Connection) -> bool:
+    """Whether a file is a store from before stores said so."""
+    return {"passes", "run_passes"} <= {name for _, name, *_ in definitions(connection)}
+
+
+def definitions(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Tables and indexes as a file defines them."""
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+def expected_definitions() -> set[tuple[str, ...]]:
+    """Tables and indexes as they should be defined."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        make(connection)
+        return definitions(connection)
+    finally:
+        connection.close()
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Make the tables, within the caller's transaction."""
+    for statement in filter(str.strip, SCHEMA.split(";\n")):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -1,0 +1,156 @@
+"""What every method owes, whatever it does."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.debiasing.conftest import make_questions
+from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing.asker import Asker, ModelAsker
+from unslant.errors import InputError
+from unslant.models.base import Cost
+from unslant.models.hf.model import TransformersModel
+from unslant.questions import Question
+
+SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=4:orders=4:learning_rate=0.01", "bnp": "bnp:nodes=8"}
+NEEDS_LABELS = {"bnp"}
+INVARIANT = {"vote", "vote-hard", "adaptive", "adaptive-fast", "set-based", "set-based-text"}
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def make(name: str):
+    return method_named(SHORT.get(name, name))
+
+
+def relisted(question: Question, order: list[int], options: tuple[str, ...] | None = None) -> Question:
+    options = options or question.options
+    answers = frozenset(order.index(a) for a in question.answers)
+    return replace(question, options=tuple(options[i] for i in order), answers=answers)
+
+
+QUESTIONS = make_questions([2, 3, 4, 4, 4, 4, 4, 4, 5, 6] + [4] * 6)
+FIT = make_questions([2, 3, 4, 4, 4, 5, 6] + [4] * 14, seed=1)
+
+
+@every_method
+def test_probabilities_cost_and_the_model_afterwards(name: str, tiny: TransformersModel) -> None:
+    method, asker = make(name), ModelAsker(tiny, remember=False)
+    before = {key: value.clone() for key, value in tiny.model.state_dict().items()}
+    undebiased = [o.probs for o in debias(method_named("none"), asker, QUESTIONS).outcomes]
+    result = debias(method, asker, QUESTIONS, fit_on=FIT)
+
+    for question, outcome in zip(QUESTIONS, result.outcomes, strict=True):
+        assert outcome.probs.shape == (len(question.options),)
+        assert (outcome.probs >= 0).all()
+        assert outcome.probs.sum() + outcome.abstain == pytest.approx(1.0, abs=1e-9)
+        assert outcome.choice in np.flatnonzero(outcome.probs >= outcome.probs.max() * (1 - 1e-6))
+        assert outcome.orders >= 1
+    assert result.cost.tokens > 0
+    assert result.cost.prompts >= len(QUESTIONS)
+    assert (result.fit_cost.prompts > 0) == method.needs_fit
+    assert method.needs_labels == (name in NEEDS_LABELS)
+    assert method.order_invariant == (name in INVARIANT)
+
+    after = tiny.model.state_dict()
+    assert after.keys() == before.keys()
+    assert all((after[key] == before[key]).all() for key in before)
+    again = [o.probs for o in debias(method_named("none"), ModelAsker(tiny), QUESTIONS).outcomes]
+    for a, b in zip(undebiased, again, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert all(p.requires_grad for p in tiny.model.parameters())
+    assert not tiny.model.training
+
+
+@every_method
+def test_answers_follow_the_file_where_that_is_claimed(name: str, tiny: TransformersModel) -> None:
+    method, asker = make(name), ModelAsker(tiny)
+    rng = random.Random(5)
+    orders = [rng.sample(range(len(q.options)), len(q.options)) for q in QUESTIONS]
+    listed = [relisted(q, order) for q, order in zip(QUESTIONS, orders, strict=True)]
+    with_fit = method.fit(asker, FIT)
+    try:
+        plain, other = with_fit.answer(QUESTIONS), with_fit.answer(listed)
+    finally:
+        with_fit.close()
+    moved = [np.abs(b.probs - a.probs[order]).max() for a, b, order in zip(plain, other, orders, strict=True)]
+    if method.order_invariant:
+        assert max(moved) < 1e-6
+        assert [q.options[o.choice] for q, o in zip(QUESTIONS, plain, strict=True)] == [
+            q.options[o.choice] for q, o in zip(listed, other, strict=True)
+        ]
+    else:
+        assert max(moved) > 1e-3  # the model does have a bias, and the claim is not made for nothing
+
+
+class Names(Asker):
+    """A model that knows nothing but places: renaming the options can change nothing."""
+
+    alphabet = tuple("ABCDEFGHIJ")
+    cost = Cost()
+
+    def ask(self, presentations):
+        self.cost.prompts += len(presentations)
+        rows = [np.exp(-0.4 * np.arange(len(p.contents)) + 0.3 * np.asarray(p.contents)) for p in presentations]
+        return [row / row.sum() for row in rows]
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not method_named(name).needs_model])
+def test_renaming_content_renames_the_answer(name: str) -> None:
+    """Other texts that sort alike are answered alike: nothing looks at what options say."""
+    questions = [replace(q, options=tuple(sorted(q.options))) for q in QUESTIONS]
+    renamed = [replace(q, options=tuple(f"{i:02d} new name" for i in range(len(q.options)))) for q in questions]
+    first, second = (debias(make(name), Names(), asked, fit_on=asked) for asked in (questions, renamed))
+    for a, b in zip(first.outcomes, second.outcomes, strict=True):
+        np.testing.assert_array_equal(a.probs, b.probs)
+        assert a.choice == b.choice
+
+
+@pytest.mark.parametrize("name", sorted(INVARIANT))
+def test_exactly_invariant_over_all_listings(name: str, tiny: TransformersModel) -> None:
+    """All 24 listings of a question: the same probability for the same text, so PBM is 0."""
+    question = QUESTIONS[3]
+    listings = [relisted(question, list(order)) for order in itertools.permutations(range(4))]
+    with_fit = make(name).fit(ModelAsker(tiny), FIT)
+    by_text = [
+        dict(zip(q.options, o.probs, strict=True)) for q, o in zip(listings, with_fit.answer(listings), strict=True)
+    ]
+    assert all(found == by_text[0] for found in by_text)
+
+
+@every_method
+def test_methods_that_work_inside_a_model_say_so(name: str) -> None:
+    method = make(name)
+    if method.needs_model:
+        with pytest.raises(InputError, match=r"cloze|loaded model"):
+            debias(method, Names(), QUESTIONS)
+    else:
+        assert len(debias(method, Names(), QUESTIONS).outcomes) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("voting", "use one of none, vote"),
+        ("vote:order=all", "has no setting 'order': did you mean 'orders'"),
+        ("pride:alpha=much", "not a number"),
+        ("pride:0.5", "setting=value"),
+        ("aoi:renormalise=perhaps", "neither true nor false"),
+        ("lora-1:rank=0", "rank is 0"),
+        ("lora-1:dropout=1", "dropout"),
+        ("none:x=1", "it has none"),
+    ],
+)
+def test_malformed_names(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        method_named(text)
+
+
+def test_settings_by_name() -> None:
+    assert method_named("vote:orders=shared:24:seed=3").orders == "shared:24"  # type: ignore[attr-defined]
+    assert method_named("lora-1:rank=2:epochs=3").settings.rank == 2  # type: ignore[attr-defined]
+    assert method_named("aoi:renormalise=false").renormalise is False  # type: ignore[attr-defined]

@@ -1,0 +1,73 @@
+"""Debiasing of models that answer in words: a vote over replies."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chatting import RuleChat
+from tests.studies.test_audit_words import QUESTIONS, takes_a
+from unslant import Debiased, InputError, ModelError
+from unslant.debiasing import METHODS, method_named
+
+KNOWN, UNKNOWN = QUESTIONS[2], QUESTIONS[3]
+
+
+def test_the_vote_asks_every_option_once_in_every_place() -> None:
+    talker = RuleChat(takes_a)
+    with Debiased(talker, "vote") as model:
+        known, unknown = model.answers([KNOWN, UNKNOWN])
+    assert (known.choice, known.confidence, known.orders) == (2, 1.0, 4)
+    assert (unknown.confidence, unknown.probs.tolist()) == (0.25, [0.25] * 4)
+    assert unknown.choice == 0  # a tie goes to the text that sorts first
+    assert (model.cost.prompts, model.cost.tokens) == (8, 96)
+
+
+def test_settings_of_the_method_are_keywords() -> None:
+    talker = RuleChat(takes_a)
+    with Debiased(talker, "vote", orders=2) as model:
+        assert model.answer(KNOWN).orders == 2
+    assert len(talker.asked) == 2
+    with pytest.raises(InputError, match="no setting 'order'"):
+        Debiased(talker, "vote", order=2)
+
+
+def test_the_adaptive_vote_stops_once_the_winner_is_settled() -> None:
+    talker = RuleChat(takes_a)
+    with Debiased(talker, "adaptive", orders=8) as model:
+        known = model.answer(KNOWN)
+    assert (known.choice, known.orders) == (2, 8)  # half of two rounds is not beyond half
+    with Debiased(RuleChat(takes_a), "adaptive", orders=24) as model:
+        assert model.answer(KNOWN).orders == 16
+
+
+def test_replies_without_an_answer_have_no_vote() -> None:
+    def rule(stem: str, labels: list[str], texts: list[str]) -> str | None:
+        return {"item 0": "Hmm.", "item 1": None}.get(texts[0], takes_a(stem, labels, texts))
+
+    with Debiased(RuleChat(rule), "vote", orders="cyclic") as model:
+        found = model.answer(KNOWN)
+        assert (found.choice, found.confidence) == (2, 0.5)
+        assert model.asker.notes == (
+            "1 of 4 replies are no answer; they have no vote", "1 of 4 requests got no reply; they have no vote"
+        )  # fmt: skip
+    with Debiased(RuleChat(lambda *_: "Hmm."), "vote") as model:
+        silent = model.answer(KNOWN)
+    assert (silent.choice, silent.confidence) == (-1, 0.0)
+    with Debiased(RuleChat(lambda *_: None), "vote") as model, pytest.raises(ModelError, match="no luck"):
+        model.answer(KNOWN)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if method_named(name).needs_scores])
+def test_methods_that_need_scores_are_refused_before_any_work(name: str) -> None:
+    talker = RuleChat(takes_a)
+    with pytest.raises(InputError, match=r"needs log-probabilities of labels|needs questions to fit on"):
+        Debiased(talker, name)
+    with pytest.raises(InputError, match="needs log-probabilities of labels"):
+        Debiased("inspect:none/such", name, fit=QUESTIONS)
+    assert not talker.asked
+
+
+def test_those_that_do_not_are_the_orders_alone() -> None:
+    assert [name for name in METHODS if not method_named(name).needs_scores] == [
+        "none", "vote", "vote-hard", "adaptive"
+    ]  # fmt: skip

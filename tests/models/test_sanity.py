@@ -1,0 +1,55 @@
+"""Checkpoints that ask for more than they hold, or hold zeros."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reliability import Options, hostile
+from unslant.errors import ModelError
+from unslant.models.hf.loading import load_model
+from unslant.models.open import check_opens
+from unslant.reference import reference_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(reference_path("fair"), tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": 10**7}, {"num_labels": 10**9}, {"vocab_size": 10**9}, {"hidden_size": 10**9},
+        {"model_type": "mixtral", "num_local_experts": 10**6}, {"text_config": {"num_hidden_layers": 10**7}},
+    ],
+)  # fmt: skip
+def test_a_configuration_may_ask_for_what_is_there(folder: Path, change: dict[str, object]) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    for opens in (load_model, check_opens):
+        with pytest.raises(ModelError, match=r"asks for .*but its files hold"):
+            opens(str(folder))
+
+
+@pytest.mark.parametrize("name", ["configurations of models", "GGUF with zeros"])
+def test_the_attack_finds_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "GGUF" in name:
+        pytest.importorskip("gguf")
+    monkeypatch.setattr(hostile, "CONFIGURATIONS", 15)
+    (row,) = hostile.rows(Options(seed=3, only=(f"hostile/{name}",)))
+    assert row.attempts
+    assert row.examples == []
+
+
+def test_a_header_that_announces_more_than_the_file_holds(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<IIQ", 9, 0, 10**12)
+    (tmp_path / "m.gguf").write_bytes(head + bytes(100))
+    with pytest.raises(ModelError, match="is not a whole GGUF file"):
+        load_model(str(tmp_path / "m.gguf"))

@@ -1,0 +1,139 @@
+"""Which reading of the answers was taken, by what evidence, and that a second one that fits is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.reliability.ambiguous import answers_misread
+from tests.fakes import RuleModel
+from unslant import InputError, check_questions, load_questions
+from unslant.questions import load_judging, write_questions
+from unslant.studies.audit.study import audit
+
+OPTIONS = ["oxygen", "carbon dioxide", "neon", "argon"]
+
+
+def rows(answers: list[Any], options: list[Any] = OPTIONS, **more: Any) -> list[dict[str, Any]]:
+    return [{"question": f"Gas {i}?", "options": options, "answer": answer, **more} for i, answer in enumerate(answers)]
+
+
+@pytest.mark.parametrize("answers", [[3, 1, 2], ["3", "1", "2"], [1], [1.0, 2.0], [-1, 1, 2], [[1, 2], [3]]])
+def test_numbers_that_count_from_0_or_1_are_said(answers: list[Any]) -> None:
+    found = load_questions(rows(answers), on_bad="skip")
+    assert "are read as counted from 0" in found.report.doubts[0]
+    assert "--answer-base 1" in found.report.doubts[0]
+    for base in (0, 1):
+        assert not load_questions(rows(answers), on_bad="skip", answer_base=base).report.doubts
+
+
+@pytest.mark.parametrize("answers", [[3, 0, 2], ["A", "B"], ["neon", "argon"], [[], []]])
+def test_what_can_be_read_in_one_way_raises_no_doubt(answers: list[Any]) -> None:
+    assert not load_questions(rows(answers)).report.doubts
+
+
+def test_written_questions_count_from_0(tmp_path: Path) -> None:
+    write_questions(load_questions(rows([1, 2, 3]), answer_base=0), tmp_path / "q.jsonl")
+    assert not load_questions(tmp_path / "q.jsonl").report.doubts
+
+
+def test_labels_that_are_numbers_say_where_numbers_count_from() -> None:
+    found = load_questions(rows([1, 2], labels=["1", "2", "3", "4"]))
+    assert [question.answers for question in found] == [{0}, {1}]
+    assert "counted from 1" in found.report.doubts[0]
+
+
+def test_labels_are_no_reading_of_a_file_where_others_fit_more() -> None:
+    """An index such as 1 is not the option labelled 1 where other answers are none of the labels."""
+    found = load_questions(rows(["0", "1", "2"], labels=["1", "2", "3", "4"]))
+    assert [question.answers for question in found] == [{0}, {1}, {2}]
+
+
+def test_numbers_that_are_options() -> None:
+    assert load_questions(rows([20, 10], [10, 20, 30]))[0].answers == {1}
+    with pytest.raises(InputError, match=r"2 can be read as index and as text.*--answer-kind index or text"):
+        load_questions(rows([2], [2, 3, 5]))
+    assert load_questions(rows([2], [2, 3, 5]), answer_kind="text")[0].answers == {0}
+
+
+def test_an_option_text_among_letters_is_said_to_be_one() -> None:
+    mixed = rows([*"ABCDABC", "carbon dioxide"])
+    with pytest.raises(InputError) as error:
+        load_questions(mixed)
+    assert "'carbon dioxide' is option 2 of 4 read as option texts" in str(error.value)
+    assert "read as letters, as 7 of 8 can be (first: list, item 1, 'A')" in str(error.value)
+    assert "--answer-kind text" in str(error.value)
+    skipped = load_questions(mixed, on_bad="skip").report
+    assert skipped.skipped == {"answer that fits only as option texts, not letters": 1}
+
+
+def test_as_many_letters_as_texts() -> None:
+    with pytest.raises(InputError, match=r"as many answers fit only as letters .*'A'.* as fit only as option texts"):
+        load_questions(rows(["A", "neon"]))
+
+
+def test_a_near_second_reading_is_a_doubt() -> None:
+    found = load_questions(rows(["2", "1", "8"], ["2", "4", "8", "1"]))
+    assert [question.answers for question in found] == [{0}, {3}, {2}]
+    assert "as indices, 2 would fit" in found.report.doubts[0]
+
+
+def test_verdicts_as_numbers_that_count_from_0_or_1() -> None:
+    record = {"statement": "s", "context": "c", "options": ["True", "False", "Unknown"], "answer": 1}
+    with pytest.raises(InputError, match="write the verdicts in words"):
+        load_judging([record], fields={"verdict": "answer"})
+
+
+def model() -> RuleModel:
+    return RuleModel(lambda stem, labels, texts: [-1.0 - i for i in range(len(texts))], "rule")
+
+
+def test_records_left_out_and_doubts_stand_before_the_first_number(tmp_path: Path) -> None:
+    """Terminal, JSON, HTML and notebook: with every reason, whatever else is shortened."""
+    bad: list[Any] = [9, None, "", "x", [7], "Z"] * 2 + [9, None, 9]
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows([1 + i % 3 for i in range(15)] + bad)))
+    result = audit(model(), path, skip_bad=True)
+    left = f"{path}: 15 of 30 records left out (9 answer out of range; 6 answer missing)."
+    assert result.page().caveats[0].replace(" ", "").startswith(f"{path}:15of30recordsleftout(")
+    for shown in (result.summary(width=2000), repr(result).replace("\n", " "), result._repr_html_()):
+        assert "15 of 30 records left out" in shown
+        assert shown.index("left out") < shown.index("0.")
+    written = result.to_dict()
+    assert any("15 of 30 records left out" in caveat for caveat in written["caveats"])
+    assert any("counted from 0" in caveat for caveat in written["caveats"])
+    assert sum(written["loading"]["skipped"].values()) == 15
+    for reason, n in written["loading"]["skipped"].items():
+        assert f"{n:,} {reason}" in result.summary(width=2000)
+    result.to_html(tmp_path / "r.html")
+    assert "15 of 30 records left out" in (tmp_path / "r.html").read_text("utf-8")
+    assert left.partition("(")[0] in result.summary(width=2000)
+
+
+def test_a_check_says_which_reading_was_taken() -> None:
+    check = check_questions(rows([3, 1, 2]))
+    assert "answers that fit two readings" in check.headline
+    assert "--answer-base 1" in check.summary(width=2000)
+    assert any("--answer-base 1" in caveat for caveat in check.to_dict()["caveats"])
+
+
+def test_random_encodings_are_read_right_refused_or_doubted() -> None:
+    wrong = [found for seed in range(1500) if (found := answers_misread(random.Random(seed)))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("command", [["audit", "--dry-run", "fair"], ["debias", "fair"]])
+def test_commands_without_a_page_say_so_too(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unslant.cli import call
+
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows([*"ABCD", "Z"])))
+    more = ["--method", "pride", "--out", str(tmp_path / "a.jsonl")] if command[0] == "debias" else []
+    call([*command, str(path), "--skip-bad", "--store", str(tmp_path / "s.sqlite3"), *more])
+    assert "1 of 5 records left out (1 answer out of range)" in capsys.readouterr().out
