@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from unslant.arrays import Floats, are_logprobs, release_memory
-from unslant.errors import ModelError
+from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import ChatModel, Reply, Scored, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.presentations import Asked, Presentation
@@ -131,7 +131,7 @@ def score_all(
     """Scores of all prompts, in their order.
 
     Raises:
-        ModelError: if a prompt got none.
+        ModelError: if a prompt got none; :class:`MostlyFailedError` if most did.
     """
     scored = try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
     found = [result.logprobs for result in scored if result.logprobs is not None]
@@ -143,7 +143,8 @@ def score_all(
 def unscored(model: ScoringModel, prompts: Sequence[Prompt], scored: Sequence[Scored]) -> ModelError:
     """The error to raise where prompts got no scores, naming the first of them."""
     failed = [result for result in scored if result.logprobs is None]
-    return ModelError(
+    kind = MostlyFailedError if 2 * len(failed) > len(prompts) else ModelError
+    return kind(
         f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
         f"{prompts[failed[0].index].group!r}: {failed[0].error}"
     )

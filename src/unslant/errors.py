@@ -60,8 +60,8 @@ class OutputError(UnslantError):
     """A file that could not be written. What stood there before is unchanged."""
 
 
-class MostlyFailedError(UnslantError):
-    """More than half of the requests to a model failed. What was measured on the rest was written."""
+class MostlyFailedError(ModelError):
+    """More than half of the requests to a model failed, or none brought an answer. What was measured is written."""
 
 
 class FailedConditionsError(UnslantError):

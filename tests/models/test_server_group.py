@@ -68,10 +68,9 @@ def test_servers_share_the_work_and_give_what_one_gives() -> None:
         assert scores(model) == expected
         shares = [asked_of(server) for server in servers]
     assert all(shares)
-    assert sorted(prompt for share in shares for prompt in share) == sorted(prompt.text for prompt in PROMPTS)
-    for share in shares:  # what shares a beginning went to one server
-        questions = {text.split()[0] for text in share}
-        assert len(share) == 3 * len(questions)
+    asked = [prompt for share in shares for prompt in share]
+    assert set(asked) == {prompt.text for prompt in PROMPTS}
+    assert len(asked) == len(PROMPTS) + min(8, len(PROMPTS) // 4)  # some again, at the end
     assert model.cost.prompts == len(PROMPTS)
     assert model.identity["base_url"] == " ".join(sorted(server.url for server in servers))
     assert "root" in model.identity["models"]

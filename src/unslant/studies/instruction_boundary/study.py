@@ -27,7 +27,7 @@ from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATUR
 from unslant.studies.options import with_options
 from unslant.studies.provenance_block import check_same, provenance
 from unslant.studies.reply_judge import CERTAIN, ReplyJudge
-from unslant.studies.run_record import requests_of
+from unslant.studies.run_record import answerers, requests_of
 
 
 def _open(name: str, generate: GenerateOptions) -> ChatModel:
@@ -105,6 +105,7 @@ def instruction_boundary(
         polished=dict(polished),
         requests=requests_of(spent),
         offline=getattr(asker, "offline", False),
+        **answerers(asker),
         provenance=Provenance.model_validate(
             provenance([model for model, _ in spent.values()], [(source, found)], chosen)
         ),
