@@ -216,7 +216,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--seed": Row("--seed 3", "prompts"),
     },
     "study probe": {
-        "--log": Row("--log confidences.csv", "opened"),
+        "--log": Row("--log confidences.csv", "code"),
         "--accuracy": Row("--accuracy accuracy.csv", "numbers", "MODEL= QUESTIONS= --log confidences.csv"),
         "--strength": Row("--strength 0.5", "numbers"),
     },

@@ -69,7 +69,7 @@ OWN_SLOTS = {
     "study instruction-boundary": {"MODEL": "inspect:openai/a", "QUESTIONS": "embedded"},
 }
 NAMED = {"ORDERS": "--orders", "METHODS": "--methods", "SETTINGS": "--settings", "AGAINST": "--against", "OUT": "--out"}
-IN_WORDS = {"study unbiased": "--generate MODEL=words", "study probe": ""}
+IN_WORDS = {"study unbiased": "--generate MODEL=words", "study probe": "", "study instruction-boundary": ""}
 LOGGED = {"leaderboard": "audit", "debias": "audit", "study contamination": "study unbiased"}
 """Command -> the one whose responses its ``--log`` reads."""
 ENDS = {"responses": "parquet", "json": "json"}
@@ -358,7 +358,7 @@ def test_options_have_an_effect(command: str, option: str, run: Callable[..., Se
         assert option in ran.err
         return
     if "base." in row.words:
-        first, _ = typed(LOGGED.get(command, command), Row("", ""))
+        first, _ = typed(LOGGED.get(command, command) if option == "--log" else command, Row("", ""))
         kinds = ["responses"] * ("base.parquet" in row.words) + ["json"] * ("base.json" in row.words)
         how["earlier"] = [*first, *(word for kind in kinds for word in (f"--{kind}", f"base.{ENDS[kind]}"))]
     key = repr((words, how))
