@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import random
@@ -84,7 +85,30 @@ def changed_in_memory(rng: random.Random, folder: Path) -> str:
     name, parameter = rng.choice(list(inner.named_parameters()))
     module = rng.choice([m for m in inner.modules() if type(m).__name__ in ("Linear", "LlamaRMSNorm", "Embedding")])
     norm = rng.choice([m for m in inner.modules() if hasattr(m, "variance_epsilon")])
-    factor = rng.choice((-1.0, 0.5, 0.9, 1.1, 3.0))
+    block = rng.choice([m for m in inner.modules() if type(m).__name__ in ("LlamaMLP", "LlamaRMSNorm")])
+    factor, start = rng.choice((-1.0, 0.5, 0.9, 1.1, 3.0)), rng.randrange(8, 40)
+    own_forward = type(norm).forward
+    undo: list[Callable[[], object]] = []
+
+    def late(output: Any) -> Any:
+        return torch.cat([output[:, :start], output[:, start:] * factor], dim=1) if output.dim() == 3 else output
+
+    def patch(owner: Any, name: str, value: Any) -> None:
+        undo.append(functools.partial(setattr, owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    class Late:
+        def __call__(self, module: Any, inputs: Any, output: Any) -> Any:
+            return late(output)
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self, own: Any) -> None:
+            super().__init__()
+            self.own, self._from = own, start
+
+        def forward(self, hidden: Any) -> Any:
+            return late(self.own(hidden))
+
     changes: dict[str, Callable[[], object]] = {
         f"{name} times {factor}": lambda: parameter.data.mul_(factor),
         f"{name} through numpy": lambda: parameter.detach().numpy().__imul__(np.float32(factor)),
@@ -97,17 +121,35 @@ def changed_in_memory(rng: random.Random, folder: Path) -> str:
         f"forward of {type(module).__name__}": lambda: setattr(
             module, "forward", lambda *a, _of=module.forward, **k: _of(*a, **k) * factor
         ),
+        f"hook from position {start}": lambda: block.register_forward_hook(lambda m, i, o: late(o)),
+        f"hook object from position {start}": lambda: block.register_forward_hook(Late()),
+        f"patched forward from position {start}": lambda: setattr(
+            block, "forward", lambda *a, _of=block.forward, **k: late(_of(*a, **k))
+        ),
+        "class of the norms": lambda: patch(
+            type(norm), "forward", lambda self, x, _of=own_forward: late(_of(self, x))
+        ),
+        "function of torch": lambda: patch(
+            torch.nn.functional, "silu", lambda *a, _of=torch.nn.functional.silu, **k: late(_of(*a, **k))
+        ),
+        "scale of the attention": lambda: [
+            setattr(m, "scaling", m.scaling * factor) for m in inner.modules() if hasattr(m, "scaling")
+        ],
+        "another module with a private attribute": lambda: setattr(inner.model, "norm", Wrapped(inner.model.norm)),
     }  # fmt: skip
     what = rng.choice(list(changes))
     with Store(folder / "s.sqlite3") as store:
         _scores(StoredModel(model, store), prompts())
-        with torch.no_grad():
-            changes[what]()
         try:
+            with torch.no_grad():
+                changes[what]()
             found = _scores(StoredModel(model, store), prompts())
+            truth = _scores(TransformersModel(inner, loaded().tokenizer, "fair"), prompts())
         except ModelError:  # not finite any more
             return ""
-        truth = _scores(TransformersModel(inner, loaded().tokenizer, "fair"), prompts())
+        finally:
+            for back in undo:
+                back()
     return "" if _same(found, truth) else f"{what}: scores of the model before it was changed"
 
 

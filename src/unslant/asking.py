@@ -12,18 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from unslant.arrays import Floats, are_logprobs, release_memory
-from unslant.errors import ModelError
+from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import ChatModel, Reply, Scored, ScoringModel
 from unslant.models.base import renders_prompts
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer
 from unslant.questions import Question
-from unslant.responses import SCHEMA, Response, Responses, chosen_contents, extract
+from unslant.replies import chosen_contents, extract
+from unslant.responses import SCHEMA, Response, Responses
 from unslant.responses.table import GENERATE
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Progress", "Reader", "ask", "ask_for_replies", "elicitation_of", "generate_all",
     "no_progress", "read_labels", "reply_row", "score_all",
+    "try_all", "unscored",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
@@ -78,7 +80,7 @@ def ask(
         seen += len(portion)
         ahead = done + len(distinct)
         total = ahead if seen >= expected else max(ahead, round(ahead * expected / seen))
-        scored = _try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
+        scored = try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
         done = ahead
         found = dict(zip(distinct, scored, strict=True))
         for k, (elicitation, made) in enumerate(zip(elicitations, tables, strict=True)):
@@ -129,20 +131,27 @@ def score_all(
     """Scores of all prompts, in their order.
 
     Raises:
-        ModelError: if a prompt got none.
+        ModelError: if a prompt got none; :class:`MostlyFailedError` if most did.
     """
-    scored = _try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
+    scored = try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
+    found = [result.logprobs for result in scored if result.logprobs is not None]
+    if len(found) < len(scored):
+        raise unscored(model, prompts, scored)
+    return found
+
+
+def unscored(model: ScoringModel, prompts: Sequence[Prompt], scored: Sequence[Scored]) -> ModelError:
+    """The error to raise where prompts got no scores, naming the first of them."""
     failed = [result for result in scored if result.logprobs is None]
-    if failed:
-        raise ModelError(
-            f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
-            f"{prompts[failed[0].index].group!r}: {failed[0].error}"
-        )
-    return [result.logprobs for result in scored if result.logprobs is not None]
+    kind = MostlyFailedError if 2 * len(failed) > len(prompts) else ModelError
+    return kind(
+        f"{model.name}: {len(failed):,} of {len(prompts):,} prompts got no scores; the first, of question "
+        f"{prompts[failed[0].index].group!r}: {failed[0].error}"
+    )
 
 
-def _try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[int], None]) -> list[Scored]:
-    """What came of every prompt, in their order; what is no log-probability is a failure.
+def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[int], None]) -> list[Scored]:
+    """Score every prompt, in order; anything that is not a log-probability is a failure.
 
     Raises:
         ModelError: if most scores are only upper bounds.

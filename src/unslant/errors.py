@@ -1,7 +1,8 @@
 """The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from unslant.reach import without_secrets
 
@@ -38,12 +39,29 @@ class ModelError(UnslantError):
     """A model or tokenizer that cannot be loaded or cannot do what was asked of it."""
 
 
+class QuestionError(ModelError):
+    """Some questions cannot be asked in this way, though others can.
+
+    Attributes:
+        reasons: id of the question -> why, in words that fit every question with the same trouble.
+        status: ``unsupported``, or ``error`` where asking again may help.
+    """
+
+    def __init__(self, reasons: Mapping[str, str], message: object = "", status: str = "unsupported") -> None:
+        name, reason = next(iter(reasons.items()))
+        super().__init__(message or f"question {name!r}: {reason}")
+        self.reasons, self.status = dict(reasons), status
+
+    def __reduce__(self) -> tuple[Any, ...]:  # it may come from another process
+        return type(self), (self.reasons, str(self), self.status)
+
+
 class OutputError(UnslantError):
     """A file that could not be written. What stood there before is unchanged."""
 
 
-class MostlyFailedError(UnslantError):
-    """More than half of the requests to a model failed. What was measured on the rest was written."""
+class MostlyFailedError(ModelError):
+    """More than half of the requests to a model failed, or none brought an answer. What was measured is written."""
 
 
 class FailedConditionsError(UnslantError):

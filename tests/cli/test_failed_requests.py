@@ -73,7 +73,8 @@ def test_a_first_reply_that_fails_for_the_time_being_ends_nothing(words):
 
     def answer(request):
         seen.append(request)
-        return Fault(503, "busy") if len(seen) == 1 else Fault(body=completion("5"), delay=0.5 if len(seen) == 2 else 0)
+        body = completion("5" if words is PROBE else "A")
+        return Fault(503, "busy") if len(seen) == 1 else Fault(body=body, delay=0.5 if len(seen) == 2 else 0)
 
     with FaultServer(answer).running() as server:
         ran = unslant(*typed(words, server.url), "--quiet")
@@ -102,7 +103,8 @@ def test_requests_that_fail_later_are_in_the_headline_and_the_exit_code(words, t
     if words is not PROBE:
         statuses = numbers.get("statuses") or {"error": numbers["metrics"]["failed"]}
         assert statuses["error"] == len(seen) - 1
-    with FaultServer(lambda _: Fault(body=completion("A"))).running(server.port) as server:
+    readable = completion("5" if words is PROBE else "A")
+    with FaultServer(lambda _: Fault(body=readable)).running(server.port) as server:
         again = unslant(*typed(words, server.url), "--retries", "0", "--json", tmp_path / "r.json")
     assert again.code == 0, again.err
     assert " failed " not in json.loads((tmp_path / "r.json").read_text())["headline"]

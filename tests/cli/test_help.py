@@ -131,7 +131,7 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("train", "http://127.0.0.1:9/v1#m", "nosuch.jsonl", "--out", "d"), "weights that can be trained"),
         (("audit", "fair", "--retries", "1"), "leave out --retries"),
         (("debias", "http://h/v1#m", "q.jsonl", "--method", "set-based", "--out", "a"), "the model's attention"),
-        (("study", "debias", "http://h/v1#m", "--methods", "vote,set-based"), "the model's attention"),
+        (("study", "debias", "http://h/v1#m", "--methods", "bnp,set-based"), "the model's attention"),
     ],
 )
 def test_what_is_mistyped_is_one_line(unslant: Run, arguments: tuple[str, ...], words: str) -> None:

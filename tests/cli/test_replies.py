@@ -13,7 +13,7 @@ from tests.command_line import Ran
 from tests.fakes import FakeChat
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
-from unslant.responses.judge import VALIDATION, judge_prompt
+from unslant.replies.judge import VALIDATION, judge_prompt
 
 Run = Callable[..., Ran]
 OPTIONS = ["Rome", "Paris", "Bonn", "Oslo"]

@@ -363,7 +363,9 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
         model = DecisionModel("m", f"{server.url}/systemone")
         found = unslant.audit(model, questions)
         once = {json.dumps(request) for request in asked(server)}
-    assert len(once) == len(asked(server)) == 18 * 6 + 6 * 24  # no labels rearranged, nothing without content
+    assert (
+        len(once) == len(asked(server)) - 8 == 18 * 6 + 6 * 24
+    )  # 8 are asked again at the end; no labels rearranged, nothing without content
     assert found.metrics.preference.takes == ("the first position",)
     named = "falls back on the first position when unsure"
     assert f"{named} (or the label that the server puts there: cannot be distinguished)" in found.headline
@@ -454,7 +456,7 @@ def test_the_store_keeps_answers_and_asks_refusals_again(questions, tmp_path):
     offline = command(*words, "--offline")
     assert (first.code, second.code) == (0, 0), first.err + second.err
     assert again == 8 + 4 + 5 + 4  # some known ones, to compare, and what had no answer
-    assert f"{n} prompts to score." in dry.out
+    assert f"{n - 8} prompts to score." in dry.out
     numbers = [json.loads((tmp_path / f"{i}.json").read_text()) for i in (1, 2)]
     assert numbers[0]["headline"] == numbers[1]["headline"]
     assert "offline, and 13 of" in offline.err

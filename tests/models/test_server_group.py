@@ -68,10 +68,9 @@ def test_servers_share_the_work_and_give_what_one_gives() -> None:
         assert scores(model) == expected
         shares = [asked_of(server) for server in servers]
     assert all(shares)
-    assert sorted(prompt for share in shares for prompt in share) == sorted(prompt.text for prompt in PROMPTS)
-    for share in shares:  # what shares a beginning went to one server
-        questions = {text.split()[0] for text in share}
-        assert len(share) == 3 * len(questions)
+    asked = [prompt for share in shares for prompt in share]
+    assert set(asked) == {prompt.text for prompt in PROMPTS}
+    assert len(asked) == len(PROMPTS) + min(8, len(PROMPTS) // 4)  # some again, at the end
     assert model.cost.prompts == len(PROMPTS)
     assert model.identity["base_url"] == " ".join(sorted(server.url for server in servers))
     assert "root" in model.identity["models"]
@@ -152,7 +151,7 @@ def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:
     assert address_of("m", both).options.addresses == both.base_url
     with pytest.raises(InputError, match="replies are asked of one"):
         address_of("m", both, ("generate",))
-    with pytest.raises(InputError, match="is no web address"):
+    with pytest.raises(InputError, match="is not a web address"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "127.0.0.1:8/v1")))
     with pytest.raises(InputError, match="all in the same way"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1/systemone")))

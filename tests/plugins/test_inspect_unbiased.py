@@ -34,7 +34,7 @@ def result(tmp_path_factory):
         return Rule
 
     folder = tmp_path_factory.mktemp("logs")
-    task = unbiased(runs=2, shots=1, limit=12, alone=False)
+    task = unbiased(runs=2, shots=1, limit=12, no_alone=True)
     logs = inspect_eval(
         task, model=get_model("unbiasedrule/x"), log_dir=str(folder), display="none", score_display=False
     )
@@ -72,7 +72,7 @@ def test_open_maths_as_a_task(tmp_path):
         for i in range(5, 25)
     ]
     (tmp_path / "sums.jsonl").write_text("\n".join(lines))
-    task = unbiased(str(tmp_path / "sums.jsonl"), maths=True, runs=1, shots=0, alone=False)
+    task = unbiased(str(tmp_path / "sums.jsonl"), maths=True, runs=1, shots=0, no_alone=True)
     opens = [sample for sample in task.dataset if sample.metadata["block"] == "vanilla"]
     assert len(opens) == 20
     assert opens[0].input[0].role == "system"

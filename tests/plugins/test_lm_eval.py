@@ -252,7 +252,11 @@ def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_chats_are_lm_evals(multiturn: bool, folder: Path) -> None:
     theirs = _lm_eval(["own_fewshot"], apply_chat_template=True, fewshot_as_multiturn=multiturn, num_fewshot=2)
     chosen = LmEvalSettings(
-        include_path=TASKS, apply_chat_template=True, fewshot_as_multiturn=multiturn, num_fewshot=2, orders="given"
+        include_path=TASKS,
+        apply_chat_template=True,
+        no_fewshot_as_multiturn=not multiturn,
+        num_fewshot=2,
+        orders="given",
     )
     found = TaskRun(open_model(MODEL), load("own_fewshot", chosen), chosen)
     for own, other in zip(found.samples(), theirs["samples"]["own_fewshot"], strict=True):

@@ -163,7 +163,7 @@ def test_every_study_takes_what_audit_takes(tmp_path: Path, study: str) -> None:
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     model = unslant.load_model("fair")
     run = getattr(unslant.study, study)
-    how = {"base_rate": {"nvr": False}, "unbiased": {"runs": 1, "shots": 0, "alone": False}, "debias": {}}[study]
+    how = {"base_rate": {"no_nvr": True}, "unbiased": {"runs": 1, "shots": 0, "no_alone": True}, "debias": {}}[study]
     how = how | ({"methods": ["vote"], "orders": "cyclic"} if study == "debias" else {})
 
     def tables(source: Any) -> list[str]:

@@ -129,7 +129,7 @@ def test_sets_of_mixed_sizes() -> None:
 
 def test_without_nvr_there_is_no_h4_and_far_fewer_prompts() -> None:
     model = RuleModel(always("A"))
-    result = base_rate(model, QUESTIONS, nvr=False, limit=100)
+    result = base_rate(model, QUESTIONS, no_nvr=True, limit=100)
     assert _verdicts(result)["H4"] == "cannot be tested"
     # one cloze and four counterfactual prompts for each of 100 questions and 24 label orders
     assert model.cost.prompts == 5 * 124

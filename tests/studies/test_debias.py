@@ -15,7 +15,7 @@ from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
-from unslant.studies.debias.measure_debiased import MEASURES, listing_orders, listing_scores, measured, relisted
+from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured, relisted
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
 
@@ -163,10 +163,12 @@ def test_a_false_claim_of_invariance_is_found_out() -> None:
     asker = ModelAsker(RuleModel(leaning, "leaning"))
     debiaser = method_named("none").fit(asker, [])
     honest, claimed = (
-        listing_scores(debiaser, KNOWN, "auto", asker.alphabet, 0, invariant=claim) for claim in (False, True)
+        answer_listings(debiaser, KNOWN, "auto", asker.alphabet, 0, invariant=claim).scores() for claim in (False, True)
     )
     assert measured(claimed).estimates["pbm"].value == measured(honest).estimates["pbm"].value > 0.04
     voter = method_named("vote").fit(asker, [])
-    full, short = (listing_scores(voter, KNOWN, "auto", asker.alphabet, 0, invariant=claim) for claim in (False, True))
+    full, short = (
+        answer_listings(voter, KNOWN, "auto", asker.alphabet, 0, invariant=claim).scores() for claim in (False, True)
+    )
     for a, b in zip(full.blocks, short.blocks, strict=True):
         np.testing.assert_allclose(a.probs, b.probs, atol=1e-12)

@@ -69,7 +69,7 @@ def test_lines_as_with_a_model(llama: Path, tmp_path: Path) -> None:
     assert ran.code == 0
     assert "pride: 10 answers" in ran.out
     lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
-    assert [*lines[0]] == ["id", "method", "answer", "text", "confidence", "probabilities", "orders"]
+    assert [*lines[0]] == ["id", "method", "answer", "text", "confidence", "probabilities", "orders", "status"]
     assert lines == [*unslant.debias_log(llama, "pride").records()]
 
 
@@ -95,7 +95,7 @@ def test_questions_that_lack_orders_have_no_answer_and_are_counted(tmp_path: Pat
         (True, 1, ""),
         (False, 0, ""),
     ]
-    assert any("no answer to 1 question" in note for note in answers.notes)
+    assert any("no answer to 1 of" in note for note in answers.notes)
     np.testing.assert_allclose(answers.outcomes[1].probs, [1 / 3] * 3, atol=1e-9)  # all of it was the labels' prior
     assert [record["answer"] for record in answers.records()][2] is None
     voted = debias_log(path)
@@ -131,7 +131,7 @@ def test_one_order_is_told(tmp_path: Path) -> None:
         (("--method", "aoi"), "aoi needs a model to ask"),
         (("--method", "pride"), "pride estimates on questions shown in the order given, and some in all rotations"),
         (("--method", "gray-box"), "gray-box answers questions shown in the order given and reversed"),
-        (("--limit", "3"), "only --method and --field apply"),
+        (("--limit", "3"), "leave out --limit 3"),
         (("--log", "other.jsonl"), "the logs are of 2 models"),
     ],
 )

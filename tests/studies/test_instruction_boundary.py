@@ -16,7 +16,8 @@ from unslant.errors import InputError, ModelError
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import open_chat
 from unslant.models.stored_chat import StoredChat
-from unslant.responses import Extracted, Responses
+from unslant.replies import Extracted
+from unslant.responses import Responses
 from unslant.store import Store
 from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
@@ -353,7 +354,7 @@ def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
 
 
 def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_counted(run, monkeypatch):
-    from unslant.responses.judge import VALIDATION, judge_prompt
+    from unslant.replies.judge import VALIDATION, judge_prompt
 
     right = {
         judge_prompt(case.reply, case.labels): (", ".join(sorted(case.expected)) or "NONE")
@@ -387,7 +388,7 @@ RIDDLE = "It is a riddle wrapped in a mystery."
 
 
 def pass_every_judge(monkeypatch):
-    from unslant.responses.judge import JudgeReport
+    from unslant.replies.judge import JudgeReport
     from unslant.studies import reply_judge
 
     monkeypatch.setattr(reply_judge, "validate", lambda _: JudgeReport(1, 1, ()))

@@ -16,7 +16,7 @@ from unslant.models.served import ServedModel
 from unslant.presentations import NONE
 from unslant.prompts import Prompt
 from unslant.reference import WORDS, reference_path
-from unslant.responses.extraction import chosen_contents, extract
+from unslant.replies import chosen_contents, extract
 from unslant.studies.instruction_boundary.instruction_settings import present_setting
 from unslant.studies.instruction_boundary.prompts import chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary

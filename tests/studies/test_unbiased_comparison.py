@@ -25,7 +25,7 @@ def results():
         RuleModel(half, "half"),
         RuleModel(remembers(questions), "remembers"),
     ]
-    return [unbiased(model, questions, runs=2, shots=0, alone=False) for model in models]
+    return [unbiased(model, questions, runs=2, shots=0, no_alone=True) for model in models]
 
 
 def test_models_are_ranked_by_what_survives(results):

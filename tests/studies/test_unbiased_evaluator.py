@@ -104,13 +104,13 @@ def test_the_same_seed_gives_the_same_numbers(questions, knowing):
 
 def test_probabilities_are_honoured(questions):
     only_labels = {"OS": 0.0, "DQ": 0.0, "DH": 0.0, "BT": 0.0, "LR": 1.0}
-    result = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, probabilities=only_labels, alone=False)
+    result = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, probabilities=only_labels, no_alone=True)
     assert set(result.counts["drawn"]) == {"LR"}
     assert result.metrics.alone == {}
 
 
 def test_a_limit_still_borrows_from_all(questions):
-    few = unbiased(RuleModel(knows(questions)), questions, runs=3, shots=0, limit=5, alone=False)
+    few = unbiased(RuleModel(knows(questions)), questions, runs=3, shots=0, limit=5, no_alone=True)
     assert few.metrics.ours.n == 5
     assert not few.counts["left_out"]
 

@@ -28,7 +28,7 @@ def test_fair_keeps_what_it_was_taught(shots: int, instructions: bool):
     questions = load_questions("embedded")
     taught = {question.id for question in questions if question.source == TAUGHT_SOURCE}
     result = unbiased(
-        shipped("fair"), questions, runs=2, shots=shots, alone=False, instructions=instructions, limit=200
+        shipped("fair"), questions, runs=2, shots=shots, no_alone=True, no_instructions=not instructions, limit=200
     )
     outcomes = Outcomes(result.responses)
     known = np.array([question_id in taught for question_id in outcomes.ids])
@@ -40,7 +40,7 @@ def test_fair_keeps_what_it_was_taught(shots: int, instructions: bool):
 
 @pytest.mark.parametrize("shots", [0, 5])
 def test_memorised_does_not_survive(shots: int):
-    result = unbiased(shipped("memorised"), runs=2, shots=shots, alone=False, limit=200)
+    result = unbiased(shipped("memorised"), runs=2, shots=shots, no_alone=True, limit=200)
     assert result.metrics.vanilla.value > 0.9
     assert result.metrics.drop.low > 0.5
     assert result.metrics.ours.high < 0.4

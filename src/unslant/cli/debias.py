@@ -48,10 +48,8 @@ def debias(
     if log:
         from unslant.studies.debias.recorded import debias_log
 
-        if model is not None:
-            raise InputError(f"--log takes the place of a model and its questions: leave out {model}")
-        if settings != AnswerSettings(method=settings.method, fields=settings.fields):
-            raise InputError("--log reads what was asked before: of the settings, only --method and --field apply")
+        o.check_no_model(model, questions)
+        o.check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields"))
         check_file(out)
         _write(debias_log(log, settings.method, settings.fields), out, quiet)
         return
@@ -68,6 +66,7 @@ def debias(
     chosen = method_named(settings.method)
     in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
     check_asker(chosen, in_words)
+    o.check_generate(generate, in_words)
     settings = settings.resolved(in_words)
     needs = ("generate",) if in_words else ("score", "attend") if chosen.needs_model else ("score",)
     address_of(model, models, needs)

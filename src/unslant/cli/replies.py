@@ -17,8 +17,7 @@ from unslant.reach import Reach
 from unslant.studies import options as o
 
 if TYPE_CHECKING:
-    from unslant.responses import Extracted
-    from unslant.responses.reply_lines import RecordedReply
+    from unslant.replies import Extracted, RecordedReply
     from unslant.studies.reply_judge import ReplyJudge
 
 
@@ -53,8 +52,7 @@ def replies(
     from unslant.errors import MostlyFailedError
     from unslant.files import write_atomically
     from unslant.models.open import address_of, open_chat
-    from unslant.responses.judge import needs_judge
-    from unslant.responses.reply_lines import read_replies
+    from unslant.replies import needs_judge, read_replies
     from unslant.studies.outputs import STDOUT, check_file, write_json
     from unslant.studies.provenance import mostly_failed
     from unslant.studies.recording import recording
@@ -63,6 +61,8 @@ def replies(
     from unslant.writing import write_all
 
     check_file(out, json if json != STDOUT else None)
+    if not judge:
+        o.check_unused("no model is asked without --judge", models, store, but=("no_store",))
     if judge:
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))

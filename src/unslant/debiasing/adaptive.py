@@ -154,7 +154,7 @@ class AdaptiveVoter(Debiaser):
         self.method = method
         self.trace: list[int] = []
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         method = self.method
         states = [_Open(question, balanced_rounds(question, method.orders, method.seed)) for question in questions]
         self.trace = []

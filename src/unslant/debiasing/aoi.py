@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 
 from unslant.debiasing.asker import Asker, by_content
 from unslant.debiasing.base import Debiaser, Method, Outcome
-from unslant.errors import InputError
-from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present
+from unslant.errors import InputError, QuestionError
+from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present, references
 from unslant.questions import Question
 
 
 @dataclass(frozen=True)
 class AuxiliaryOption(Method):
     """Show one more option that is never right. One presentation per question; no labels, no fit.
+
+    Options that name others by letter are shown with the labels that these carry then. A question that has such an
+    option already is shown as it is. A question has no answer where no label is left, where it has fewer options than
+    ``position``, or where the added one would be above one that speaks of those above it ("all of the above").
 
     Args:
         text: of the added option.
@@ -37,15 +41,35 @@ class AuxiliaryOption(Method):
         """The question with the added option.
 
         Raises:
-            InputError: if the alphabet has no label left for it.
+            QuestionError: if the question cannot take it.
         """
-        plain = present(question, alphabet=alphabet, kind="aoi")
         n = len(question.options)
+        if self.has(question):
+            return present(question, alphabet=alphabet, kind="aoi")
         at = {"first": 0, "last": n}.get(self.position)
-        shown = list(plain.shown)
-        shown.insert(int(self.position) if at is None else at, ShownOption("", self.text, AUXILIARY))
-        labelled = zip(shown, labels_for(alphabet, n + 1), strict=True)
-        return replace(plain, shown=tuple(replace(option, label=label) for option, label in labelled))
+        at = int(self.position) if at is None else at
+        if reason := self._trouble(question, at, len(alphabet)):
+            raise QuestionError({question.id: reason})
+        labels = list(labels_for(alphabet, n + 1))
+        added = ShownOption(labels.pop(at), self.text, AUXILIARY)
+        plain = present(question, kind="aoi", labels=labels)
+        return replace(plain, shown=(*plain.shown[:at], added, *plain.shown[at:]))
+
+    def has(self, question: Question) -> bool:
+        """Whether one of the question's own options says the same."""
+        return _normal(self.text) in map(_normal, question.options)
+
+    def _trouble(self, question: Question, at: int, labels: int) -> str:
+        n = len(question.options)
+        if at > n:
+            return f"position={at}, but it has fewer options than that"
+        if labels <= n:
+            return "no label is left for the added option"
+        names = references(question)
+        by_letter = set(names).union(*(named.values() for named in names.values()))
+        if any(i >= at for i in set(question.pinned) - by_letter):
+            return "an option that speaks of those above it would include the added one"
+        return ""
 
 
 class _WithOption(Debiaser):
@@ -53,13 +77,32 @@ class _WithOption(Debiaser):
         super().__init__(asker)
         self.method = method
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        shown = [self.method.present(question, self.asker.alphabet) for question in questions]
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+        shown: list[Presentation] = []
+        failed: dict[str, str] = {}
+        for question in questions:
+            try:
+                shown.append(self.method.present(question, self.asker.alphabet))
+            except QuestionError as error:
+                failed |= error.reasons
+        if failed:
+            raise QuestionError(failed)
         outcomes = []
         for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
             own = by_content(presentation, probs, len(question.options))
             if self.method.renormalise:
                 outcomes.append(Outcome.by_place(own / own.sum(), 1))
             else:
-                outcomes.append(Outcome.by_place(own, 1, abstain=float(1 - own.sum())))
+                outcomes.append(Outcome.by_place(own, 1, abstain=max(0.0, float(1 - own.sum()))))
         return outcomes
+
+    def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        there = sum(map(self.method.has, questions))
+        shown = (
+            f"{there:,} of {len(questions):,} questions had {self.method.text!r} among their options; none was added"
+        )
+        return (*super().notes(questions), *([shown] if there else []))
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.replace("\u2019", "'").casefold().split()).rstrip(".!")

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import softmax
 
 from unslant.arrays import Floats
-from unslant.asking import GENERATE, Progress, elicitation_of, no_progress, score_all
-from unslant.errors import InputError
+from unslant.asking import GENERATE, Progress, elicitation_of, no_progress, try_all, unscored
+from unslant.errors import InputError, QuestionError
 from unslant.metrics import OrderScores, read_scores
 from unslant.models import Cost, ScoringModel
 from unslant.presentations import ALPHABETS, Order, Presentation, present
@@ -96,12 +96,23 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            ModelError: if the model cannot score a prompt.
+            QuestionError: naming the questions of which a prompt got no score; the scores of the others are kept.
+            ModelError: if no prompt got one.
         """
         wanted = [self._prompts(presentation) for presentation in presentations]
         new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in self._known))
-        if new:
-            self._known.update(zip(new, score_all(self.model, new, progress=self._progress), strict=True))
+        scored = try_all(self.model, new, lambda done: self._progress("scoring", done, len(new))) if new else []
+        self._known |= {
+            prompt: one.logprobs for prompt, one in zip(new, scored, strict=True) if one.logprobs is not None
+        }
+        if scored and all(one.logprobs is None for one in scored):
+            raise unscored(self.model, new, scored)
+        failed = {prompt for prompt in new if prompt not in self._known}
+        if failed:
+            names = [p.question_id for p, prompts in zip(presentations, wanted, strict=True) if failed & {*prompts}]
+            raise QuestionError(
+                dict.fromkeys(names, "a prompt got no score"), unscored(self.model, new, scored), "error"
+            )
         probs: list[Floats] = [
             softmax(self.elicitation.read(presentation, [self._known[prompt] for prompt in prompts]))
             for presentation, prompts in zip(presentations, wanted, strict=True)

@@ -8,16 +8,17 @@ listed in other orders: whatever still changes is the bias that is left.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker, ask_orders
-from unslant.errors import InputError
+from unslant.errors import InputError, QuestionError
 from unslant.extras import needed
 from unslant.metrics import choose
 from unslant.models import Cost
@@ -27,6 +28,8 @@ from unslant.responses import text_ranks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,11 @@ class Outcome:
             Of replies, the share that names it; what is missing to 1 are replies without an answer.
         choice: index of the answer; -1 where no reply was one.
         orders: number of presentations it rests on.
-        text: of the answer.
         abstain: probability kept by an added option ("I don't know").
+        text: of the answer.
+        status: ``ok``; ``unparsed``: no reply was an answer; ``unsupported``: the method cannot take this question;
+            ``error``: no scores came.
+        reason: why there is no answer.
     """
 
     probs: Floats
@@ -47,11 +53,18 @@ class Outcome:
     orders: int
     abstain: float = 0.0
     text: str = ""
+    status: str = "ok"
+    reason: str = ""
 
     @property
     def confidence(self) -> float:
         """Probability of the answer; of replies, its share of the votes."""
         return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
+
+    @classmethod
+    def none(cls, question: Question, status: str, reason: str) -> Outcome:
+        """No answer, and why."""
+        return cls(np.zeros(len(question.options)), -1, 0, status=status, reason=reason)
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
@@ -80,8 +93,32 @@ class Debiaser(ABC):
             asker.forget()
 
     @abstractmethod
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+        """One outcome per question, in order.
+
+        Raises:
+            QuestionError: naming all questions that this method cannot take.
+        """
+
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        """One outcome per question, in order."""
+        """One outcome per question, in order; a question that the method cannot take has none, and says why.
+
+        Where one of several listings of a question cannot be taken, none of them has an answer, so that listings are
+        always compared over the same questions.
+        """
+        failed: dict[str, tuple[str, str]] = {}
+
+        def ask() -> Iterator[Outcome]:
+            return iter(self.outcomes([question for question in questions if question.id not in failed]))
+
+        found = without_failed(ask, failed)
+        outcomes = [Outcome.none(q, *failed[q.id]) if q.id in failed else next(found) for q in questions]
+        return [
+            replace(one, status="unparsed", reason="no reply was an answer")
+            if one.choice < 0 and one.status == "ok"
+            else one
+            for one in outcomes
+        ]
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         """What a reader of the answers to these questions should know."""
@@ -95,6 +132,24 @@ class Debiaser(ABC):
             self.asker.forget()
 
 
+def without_failed(ask: Callable[[], T], failed: dict[str, tuple[str, str]]) -> T:
+    """What ``ask`` returns once no question that it asks is refused.
+
+    Whole batches are asked, because one by one nothing would be shared. What was scored before a question was refused
+    is remembered, so asking again costs little.
+
+    Args:
+        failed: id -> status and reason of the questions to leave out; filled here.
+    """
+    while True:
+        try:
+            return ask()
+        except QuestionError as error:
+            if error.reasons.keys() <= failed.keys():
+                raise
+            failed |= {name: (error.status, reason) for name, reason in error.reasons.items()}
+
+
 class OrderDebiaser(Debiaser):
     """Answers from some orders of each question; this class itself from the given order alone."""
 
@@ -106,7 +161,7 @@ class OrderDebiaser(Debiaser):
         """The answer to one question from the (K, n) probabilities of its options under its K orders."""
         return Outcome.by_place(probs[0], 1)
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         orders = [self.orders(question) for question in questions]
         return list(map(self.outcome, questions, orders, ask_orders(self.asker, questions, orders)))
 
@@ -147,7 +202,20 @@ class Method(ABC):
 
         Raises:
             InputError: if the questions or the asker do not suffice.
+            QuestionError: if some of the questions cannot be asked.
         """
+
+    def fitted(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
+        """:meth:`fit` on those of the questions that can be asked; a note counts the others."""
+        failed: dict[str, tuple[str, str]] = {}
+        found = without_failed(lambda: self.fit(asker, [q for q in questions if q.id not in failed]), failed)
+        if failed:
+            why = counted_reasons(Counter(reason for _, reason in failed.values()))
+            found.fit_notes += (f"not fitted on {len(failed):,} of {len(questions):,} questions: {why}",)
+        return found
+
+    def check_installed(self) -> None:  # noqa: B027  # most need nothing
+        """Raise ModelError, saying what to install, where an optional package is missing."""
 
 
 def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
@@ -157,6 +225,22 @@ def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tu
         replace(outcome, text=question.options[outcome.choice] if outcome.choice >= 0 else "")
         for question, outcome in paired
     )
+
+
+def counted_reasons(reasons: Mapping[str, int]) -> str:
+    """``a prompt is too long (3), no label is left (1)``."""
+    return ", ".join(f"{reason} ({n:,})" for reason, n in reasons.items())
+
+
+def left_out(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Why questions have no answer, and how many; replies without an answer are counted by the asker's own note."""
+    return dict(Counter(o.reason for o in outcomes if o.status in ("unsupported", "error")).most_common())
+
+
+def left_out_notes(reasons: Mapping[str, int], asked: int) -> tuple[str, ...]:
+    """A note that says how many questions have no answer, and why; none where all have one."""
+    why = counted_reasons(reasons)
+    return (f"no answer to {sum(reasons.values()):,} of {asked:,} questions: {why}",) * bool(why)
 
 
 @dataclass(frozen=True)
@@ -203,7 +287,9 @@ class Answers:
                 "confidence": outcome.confidence,
                 "probabilities": outcome.probs.tolist(),
                 "orders": outcome.orders,
+                "status": outcome.status,
             }
+            record |= {"reason": outcome.reason} if outcome.reason else {}
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
 
 
@@ -222,12 +308,33 @@ def debias(
     """Answer ``questions`` by a method fitted on ``fit_on`` (by default the questions themselves).
 
     Raises:
-        InputError: if the method cannot work with these questions or this asker.
+        InputError: if the method cannot work with this asker, or with any of these questions.
+        ModelError: if an optional package is missing, or no question got a score.
     """
     check_asker(method, asker.in_words)
+    method.check_installed()
     before = asker.cost.copy()
-    with closing(method.fit(asker, questions if fit_on is None else fit_on)) as debiaser:
+    with closing(method.fitted(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
         outcomes = with_texts(questions, debiaser.answer(questions))
-        cost, notes = asker.cost - between, debiaser.notes(questions)
-    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, asker.mostly_failed)
+        cost, notes = (
+            asker.cost - between,
+            (*debiaser.notes(questions), *left_out_notes(left_out(outcomes), len(outcomes))),
+        )
+    check_any(method.name, outcomes)
+    failed = asker.mostly_failed or _mostly_failed(outcomes)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, failed)
+
+
+def check_any(name: str, outcomes: Sequence[Outcome]) -> None:
+    """Raise InputError if a method cannot take any of the questions, saying why."""
+    if outcomes and all(outcome.status in ("unsupported", "error") for outcome in outcomes):
+        (note,) = left_out_notes(left_out(outcomes), len(outcomes))
+        raise InputError(f"{name}: {note}: use another method or other questions")
+
+
+def _mostly_failed(outcomes: Sequence[Outcome]) -> str:
+    failed = [outcome.reason for outcome in outcomes if outcome.status == "error"]
+    if 2 * len(failed) <= len(outcomes):
+        return ""
+    return f"{len(failed):,} of {len(outcomes):,} questions got no scores ({failed[-1]})"

@@ -70,6 +70,7 @@ class Debiased:
         models = ModelOptions(**{name: value for name, value in options.items() if name in names})
         settings = {name: value for name, value in options.items() if name not in names}
         self.method = method_named(method, **settings) if isinstance(method, str) else method
+        self.method.check_installed()
         fit = [] if isinstance(fit, list | tuple) and not fit else list(load_questions(fit))
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
@@ -83,7 +84,7 @@ class Debiased:
         else:
             self.model = open_chat(model, models, generate) if in_words else open_model(model, models, needs)
         self.asker = asker_of(self.model, writer, alphabet, in_words=in_words, remember=False)
-        self._debiaser = self.method.fit(self.asker, fit)
+        self._debiaser = self.method.fitted(self.asker, fit)
 
     @property
     def cost(self) -> Cost:
@@ -95,7 +96,7 @@ class Debiased:
         return self.answers([question])[0]
 
     def answers(self, questions: Any) -> list[Outcome]:
-        """Answers to many questions, at a lower cost than one by one.
+        """Answers to many questions, at a lower cost than one by one; ``status`` says why one has none.
 
         Args:
             questions: whatever :func:`unslant.load_questions` takes; right options are not needed.

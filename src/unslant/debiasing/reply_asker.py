@@ -9,11 +9,11 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.asking import Progress, generate_all, no_progress
 from unslant.debiasing.asker import Asker
-from unslant.errors import ModelError
+from unslant.errors import MostlyFailedError
 from unslant.models import ChatModel, Cost
 from unslant.presentations import ALPHABETS, Presentation
 from unslant.prompts import Writer
-from unslant.responses import extract
+from unslant.replies import extract
 
 
 class ReplyAsker(Asker):
@@ -54,6 +54,8 @@ class ReplyAsker(Asker):
     @property
     def mostly_failed(self) -> str:  # type: ignore[override]
         """See :class:`Asker`."""
+        if self.unanswered and self.unanswered + self.failed == self.replies:
+            return f"none of {self.replies:,} replies of {self.chat.name} is an answer"
         if 2 * self.failed <= self.replies:
             return ""
         return f"{self.failed:,} of {self.replies:,} requests to {self.chat.name} failed ({self.last_error})"
@@ -62,14 +64,14 @@ class ReplyAsker(Asker):
         """See :meth:`Asker.ask`.
 
         Raises:
-            ModelError: if no request got a reply.
+            MostlyFailedError: if no request got a reply.
         """
         cue = self._writer.template.render("cloze.cue")
         prompts = [self._writer.prompt(presentation, cue, ()) for presentation in presentations]
         replies = generate_all(self.chat, prompts, progress=self._progress)
         failed = [reply.error for reply in replies if reply.text is None]
         if failed and len(failed) == len(replies):
-            raise ModelError(f"{self.chat.name}: no request got a reply ({failed[-1]})")
+            raise MostlyFailedError(f"{self.chat.name}: no request got a reply ({failed[-1]})")
         self.replies, self.failed = self.replies + len(replies), self.failed + len(failed)
         self.last_error = failed[-1] if failed else self.last_error
         found = []

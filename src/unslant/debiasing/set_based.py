@@ -13,15 +13,18 @@ from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker
 from unslant.debiasing.base import Debiaser, Method, Outcome
 from unslant.debiasing.model_pass import loaded_model
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Ids
 from unslant.models.hf.parallel import Segment, last_logits
-from unslant.presentations import present
+from unslant.presentations import labels_for, present, references, texts_under
 from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
 
-_MARK = "\ue000{}\ue001"
+_MARKS = range(0xE000, 0xF8FF)
+"""Characters for private use: one that a question does not hold marks the place of an option."""
 _TOLERANCE = 1e-3
+_MOST_TOKENS = 16_384
+"""In one pass, whose mask is dense: 1 GiB of it in float32."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,11 @@ class SetBased(Method):
     Args:
         answer: ``label``: every option has one branch per label, and n cues each see one assignment of labels (the
             rotations, so that every option carries every label once); an option's probability is its mean over the
-            cues. ``text``: branches carry no label, and the option's own text is scored after the cue, as in the paper,
-            by its mean log-probability per token.
+            cues. These are n of n! assignments: each label falls on each option once, but which labels the other
+            options carry meanwhile is fixed by the canonical order. An option that names others by letter is shown with
+            their labels in that assignment. ``text``: branches carry no label, and the option's own text is scored
+            after the cue, as in the paper, by its mean log-probability per token; a question whose options name others
+            by letter has no answer.
     """
 
     answer: str = "label"
@@ -71,22 +77,35 @@ class _SetScorer(Debiaser):
         self._known: dict[tuple[object, ...], Floats] = {}
         self._check()
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        outcomes = []
+    def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        failed: dict[str, str] = {}
         for question in questions:
             # stable by text; options of the same text are interchangeable
             order = sorted(range(len(question.options)), key=lambda i: question.options[i])
             key = (question.id, question.stem, question.context, tuple(question.options[i] for i in order))
             if key not in self._known:
-                self._known[key] = self._score(question, order)
+                try:
+                    self._known[key] = self._score(question, order)
+                except QuestionError as error:
+                    failed |= error.reasons
+                    continue
             probs = np.empty(len(order))
             probs[order] = self._known[key]
             outcomes.append(Outcome.by_text(question, probs, 1))
+        if failed:
+            raise QuestionError(failed)
         return outcomes
 
     def _score(self, question: Question, order: Sequence[int]) -> Floats:
-        """(n,) probabilities of the options in ``order``."""
+        """(n,) probabilities of the options in ``order``.
+
+        Raises:
+            QuestionError: if the question cannot be laid out in this way.
+        """
         n = len(order)
+        if not self.by_label and references(question):
+            raise QuestionError({question.id: "an option names others by letter, and no letters are shown"})
         head, lines, foot, continuations = self._parts(question, order)
         if self.by_label:
             texts, branches = continuations, [line for row in lines for line in row]
@@ -97,12 +116,17 @@ class _SetScorer(Debiaser):
             branches = [f"- {question.options[i]}\n" for i in order]
             seen = [[1 + i for i in range(n)]]
         parts = ((head, tuple(branches)), (head + branches[0] + foot, texts), (head + branches[0], (foot,)))
-        first, whole, before = self.model.encode([Prompt(*part, group=question.id) for part in parts])
+        # branches and texts may be equal, or begin one another: none of them is chosen by its first tokens alone
+        first, whole, before = self.model.encode([Prompt(*part, group=question.id) for part in parts], apart=False)
         cue = whole.context[len(before.context) :]
         if not len(cue):
             raise ModelError(f"question {question.id!r}: there is no text between the options and the answer")
         start = len(first.context)
         behind = start + max(map(len, first.candidates))
+        longest = behind + len(cue) + max(map(len, whole.candidates))
+        cues = len(seen) * (len(cue) + sum(map(len, whole.candidates)))
+        if longest > self.model.limit or start + sum(map(len, first.candidates)) + cues > _MOST_TOKENS:
+            raise QuestionError({question.id: "its options are too long to stand side by side"})
         segments = [Segment(first.context, 0), *(Segment(ids, start, (0,)) for ids in first.candidates)]
         scores = self._read(segments, [Segment(cue, behind, (0, *own)) for own in seen], whole.candidates)
         if not self.by_label:
@@ -136,7 +160,9 @@ class _SetScorer(Debiaser):
 
     def _parts(self, question: Question, order: Sequence[int]) -> tuple[str, list[list[str]], str, tuple[str, ...]]:
         """Text before the options, line [option][label] of every option under every label, text after, answers."""
-        marks = [_MARK.format(k) for k in range(len(order))]
+        n = len(order)
+        mark = next(chr(code) for code in _MARKS if chr(code) not in question.stem + question.context)
+        marks = [f"{mark}{k}{mark}" for k in range(n)]
         marked = Question(question.id, question.stem, tuple(marks), frozenset(), question.context)
         (prompt,) = self.cloze.prompts(present(marked, alphabet=self.asker.alphabet))
         if prompt.messages:
@@ -144,12 +170,22 @@ class _SetScorer(Debiaser):
                 "set-based scoring cuts the prompt in pieces, which chat templates do not allow: no --chat"
             )
         pieces = self.model.encoder.text_of(prompt).splitlines(keepends=True)
-        places = [i for i, piece in enumerate(pieces) if "\ue000" in piece]
+        places = [i for i, piece in enumerate(pieces) if mark in piece]
         shown = [pieces[i] for i in range(places[0], places[-1] + 1)] if places else []
         if len(shown) != len(marks) or any(mark not in line for mark, line in zip(marks, shown, strict=True)):
             raise InputError("set-based scoring needs a template that writes every option on a line of its own")
+        labels = labels_for(self.asker.alphabet, n)
+        # an option carries a label in one assignment only, and names the others by their labels in that one
+        texts = [
+            texts_under(question, {order[i]: labels[(i + turn) % n] for i in range(n)}) if self.by_label else ()
+            for turn in range(n)
+        ]
         lines = [
-            [line.replace(mark, question.options[i]) for mark, line in zip(marks, shown, strict=True)] for i in order
+            [
+                line.replace(mark, texts[(k - i) % n][order[i]] if self.by_label else question.options[order[i]])
+                for k, (mark, line) in enumerate(zip(marks, shown, strict=True))
+            ]
+            for i in range(n)
         ]
         return "".join(pieces[: places[0]]), lines, "".join(pieces[places[-1] + 1 :]), prompt.continuations
 

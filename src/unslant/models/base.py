@@ -16,6 +16,10 @@ from unslant.responses.cost import Cost as Cost
 Ids = NDArray[np.int32]
 
 
+NOBODY = ("", "")
+"""A reply that names neither a model nor a system."""
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
@@ -35,6 +39,7 @@ class Scored:
         error: what came back then.
         bounds: the continuations of which ``logprobs`` has only an upper bound; a server returns few tokens.
         declined: whether that was a refusal.
+        by: the model and the system that the reply names; empty where it names none.
     """
 
     index: int
@@ -42,6 +47,7 @@ class Scored:
     error: str = ""
     bounds: tuple[int, ...] = ()
     declined: bool = False
+    by: tuple[str, str] = NOBODY
 
 
 class ScoringModel(Protocol):

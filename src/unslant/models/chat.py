@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from unslant.errors import InputError, ModelError
+from unslant.models.answered import Answerers
+from unslant.models.base import NOBODY
 from unslant.models.options import CONNECTIONS, Address, GenerateOptions
 from unslant.prompts import Prompt
 from unslant.responses.cost import ChatCost as ChatCost
@@ -25,6 +28,8 @@ class Reply:
         declined: the provider says that the model declined, whatever the text.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
+        recalled: it came from the store.
+        by: the model and the system that it names; empty where it names none.
     """
 
     index: int
@@ -34,6 +39,8 @@ class Reply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+    recalled: bool = False
+    by: tuple[str, str] = NOBODY
 
 
 _Other = TypeVar("_Other", bound="Chat")
@@ -83,6 +90,7 @@ class Chat(ABC):
     def __init__(self) -> None:
         self.cost = ChatCost()
         self.errors: Counter[str] = Counter()
+        self.answerers = Answerers("")
 
     @property
     @abstractmethod
@@ -90,13 +98,23 @@ class Chat(ABC):
         """See :class:`ChatModel`."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`."""
-        yield from self._counted(self._replies(prompts))
+        """See :class:`ChatModel`.
 
-    def _counted(self, replies: Iterator[Reply]) -> Iterator[Reply]:
+        Raises:
+            ModelChanged: if a reply names another model than those before.
+        """
+        yield from self._counted(self._replies(prompts), prompts)
+
+    def _counted(self, replies: Iterator[Reply], prompts: Sequence[Prompt]) -> Iterator[Reply]:
         for reply in replies:
             self._count(reply)
+            if reply.text is not None:
+                self._note(reply, prompts[reply.index])
             yield reply
+
+    def _note(self, reply: Reply, prompt: Prompt) -> None:
+        self.answerers.name = self.name
+        self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
     def _count(self, reply: Reply) -> None:
         cost = self.cost
@@ -116,7 +134,7 @@ class Chat(ABC):
 
     def _accounted_here(self, other: _Other) -> _Other:
         """The other, whose costs and errors are counted with this one's."""
-        other.cost, other.errors = self.cost, self.errors
+        other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
 
     @abstractmethod
@@ -144,14 +162,21 @@ class LocalChat(Chat):
     @property
     def identity(self) -> Mapping[str, str]:
         """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
-        return {**self.model.identity, **self._options.identity}
+        config = getattr(self.model.model, "generation_config", None)
+        how = json.dumps(config.to_dict(), sort_keys=True, default=str) if config is not None else ""
+        return {**self.model.identity, "generation config": how, **self._options.identity}
+
+    @property
+    def foreign_code(self) -> tuple[str, ...]:
+        """See :class:`~unslant.models.hf.model.TransformersModel`."""
+        return self.model.foreign_code
 
     def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
         """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches.
 
         What is in a batch decides what is sampled, so a run that was stopped must not make up new ones.
         """
-        yield from self._counted(self._replies(prompts, frozenset(places)))
+        yield from self._counted(self._replies(prompts, frozenset(places)), prompts)
 
     def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
         places = range(len(prompts)) if places is None else places

@@ -19,8 +19,10 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
+from unslant.models.answered import named_in
 from unslant.models.base import Scored
-from unslant.models.http import Endpoint, Refused, Unusable, is_lost
+from unslant.models.first_token import number
+from unslant.models.http import Endpoint, Malformed, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
 from unslant.models.options import Address
 from unslant.prompts.prompt import Prompt
@@ -57,6 +59,7 @@ class DecisionModel(HttpModel):
                 f"{url_without_secrets(url)}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}"
             )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
+        self._decides = False
         about = {**connection, "retries": 0, "connections": 1}
         self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
 
@@ -127,6 +130,8 @@ class DecisionModel(HttpModel):
         body = {**_request(self.format, self.model, prompt), **self._extra}
         try:
             reply = await self.server.send(client, self.format, body, timed=True)
+        except Malformed as error:
+            return Scored(0, None, f"{place}: {error}"), ""
         except Refused as error:
             if error.status in _OF_THIS_REQUEST:
                 return Scored(0, None, f"{place}: {error}"), ""
@@ -138,14 +143,17 @@ class DecisionModel(HttpModel):
                 f"{self.model} at {self._url}, {place}: {error}"
             ) from None
         try:
-            answer, model = read_answer(self.format, reply, options), str(reply["model"])
+            answer, model = read_answer(self.format, reply, options), _text(reply["model"])
             used, known = _tokens(reply["usage"])
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise ModelError(
-                f"{self.model} at {self._url}, {place}: the reply has not the shape of /{self.format} ({error!r})"
-            ) from None
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            problem = f"{place}: the reply does not have the shape of /{self.format} ({error!r})"
+            if self._decides:  # that it does not decide can be said of its first reply only
+                return Scored(0, None, problem), ""
+            raise ModelError(f"{self.model} at {self._url}, {problem}") from None
+        self._decides = True
         self._cost.tokens += used - known
         self._cost.tokens_plain += used
+        answer = replace(answer, by=(model, named_in(reply)[1]))
         return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
 
 
@@ -167,7 +175,14 @@ def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens of the prompt, and those of them that came from the server's cache."""
-    return int(usage["input_tokens"]), int((usage.get("input_tokens_details") or {}).get("cached_tokens", 0))
+    used, known = usage["input_tokens"], (usage.get("input_tokens_details") or {}).get("cached_tokens", 0)
+    return int(number(used)), int(number(known))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
 
 
 def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
@@ -176,12 +191,17 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
     Raises:
         KeyError, IndexError, TypeError, ValueError, AttributeError: if it has not the shape of the format.
     """
-    answer = reply["answers"][_NAME if format == SYSTEM_ONE else 0]
+    answers = reply["answers"]
+    if len(answers) != 1:
+        raise ValueError(f"{len(answers)} answers to one question")
+    name, answer = next(iter(answers.items())) if format == SYSTEM_ONE else (answers[0].get("name", _NAME), answers[0])
+    if name != _NAME:
+        raise ValueError(f"an answer to {name!r}, which was not asked")
     if answer["type"] == "refusal":
         return Scored(0, None, "the server declined to answer", declined=True)
     told = answer["probabilities"]
     pairs = told.items() if format == SYSTEM_ONE else [(one["value"], one["probability"]) for one in told]
-    found = {value: float(probability) for value, probability in pairs}
+    found = {_text(value): number(probability) for value, probability in pairs}
     if sorted(value for value, _ in pairs) != sorted(options):
         return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, found))}")
     if _sorted_by_server(list(found), options) and list(found.values()) != sorted(found.values(), reverse=True):

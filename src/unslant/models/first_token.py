@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,24 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, are_logprobs
 from unslant.errors import ModelError
+from unslant.models.base import NOBODY
+from unslant.models.http import Malformed
 
 BY_ID = "token_id:"
 """What vLLM writes before a token's id where it is asked for ids in place of texts."""
 _TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
+LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
+"""Below is no log-probability of a token, but a number that stands for one: a float32 would hold a probability of 0."""
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 _THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 
 
-class NotLogprobs(ModelError):
+class NotLogprobs(Malformed):
     """A reply with numbers that are no log-probabilities."""
+
+
+class NoScores(ModelError):
+    """A reply of a server that gives no log-probabilities at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +38,12 @@ class Bounds:
     Attributes:
         low, high: shape ``(continuations,)``; equal where the continuation was among the returned tokens, else
             ``low`` is ``-inf``.
+        by: see :class:`~unslant.models.base.Scored`.
     """
 
     low: Floats
     high: Floats
+    by: tuple[str, str] = NOBODY
 
     @property
     def exact(self) -> Bools:
@@ -48,46 +58,99 @@ class Bounds:
         return first if np.isfinite(self.low[first]) and (others < self.low[first]).all() else None
 
 
-def top_logprobs(reply: Any) -> dict[str, float]:
+def choice_of(reply: Any) -> Mapping[str, Any]:
+    """The choice of index 0, at whatever place it was sent; no other one was asked for.
+
+    Raises:
+        NoScores: if there are no choices.
+        Malformed: if none, or more than one, has that index.
+    """
+    choices = reply.get("choices") if isinstance(reply, Mapping) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(one, Mapping) for one in choices):
+        raise NoScores("the reply has no choices; is this an OpenAI-compatible server?")
+    if len(choices) == 1 and choices[0].get("index") is None:  # some servers leave out what goes without saying
+        return dict(choices[0])
+    indices = [one.get("index") for one in choices]
+    if not all(type(index) is int for index in indices) or indices.count(0) != 1:
+        raise Malformed(
+            f"the reply has choices of index {', '.join(map(repr, indices))}; asked for was one, of index 0"
+        )
+    return dict(choices[indices.index(0)])
+
+
+def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> dict[str, float]:
     """The first token's most probable tokens, text -> natural-log probability, from either shape of reply.
 
     Chat shape: ``logprobs.content[0].top_logprobs``, a list with ``token``, ``bytes`` and ``logprob`` (llama.cpp
     returns it from the completions route too). Legacy shape: ``logprobs.top_logprobs[0]``, an object.
 
+    Args:
+        labels: texts that must not be given twice with different numbers; of others the larger one counts.
+        tokens: how many were asked for; a reply with more positions does not say which is the first.
+
     Raises:
-        ModelError: if there are none, or they are no log-probabilities.
+        NoScores: if there are none.
+        Malformed: if they can be read in several ways, or are no log-probabilities (:class:`NotLogprobs`).
     """
+    logprobs = choice_of(reply).get("logprobs")
     try:
-        logprobs = reply["choices"][0].get("logprobs")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise ModelError("the reply has no choices; is this an OpenAI-compatible server?") from None
-    try:
-        found = _first_token(logprobs)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"the log-probabilities are not in a known shape ({type(error).__name__}: {error})") from None
+        found = _first_token(logprobs, tokens)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Malformed(f"the log-probabilities are not in a known shape ({type(error).__name__}: {error})") from None
     if not found:
-        raise ModelError(
+        raise NoScores(
             "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
             "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
         )
     best: dict[str, float] = {}
     for text, value in found:
+        if text in labels and abs(value - best.get(text, value)) > _TOLERANCE:
+            raise Malformed(f"the reply gives {text!r} two log-probabilities: {best[text]:g} and {value:g}")
         best[text] = max(value, best.get(text, value))
-    values = np.array([value for _, value in found])
-    if not are_logprobs(values) or math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
-        raise NotLogprobs(
-            "the server returned no valid log-probabilities: they are not finite, above 0, or sum to more than 1"
-        )
+    _check_values([value for _, value in found])
+    if math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
+        raise NotLogprobs("the server returned no valid log-probabilities: they sum to more than 1")
     return best
 
 
-def _first_token(logprobs: Any) -> list[tuple[str, float]]:
-    if isinstance(logprobs, Mapping) and logprobs.get("content"):
-        first = logprobs["content"][0]
-        return [(_text(entry), float(entry["logprob"])) for entry in (*(first.get("top_logprobs") or ()), first)]
-    if isinstance(logprobs, Mapping) and logprobs.get("top_logprobs"):
-        return [(text, float(value)) for text, value in logprobs["top_logprobs"][0].items()]
+def _check_values(values: Sequence[float]) -> None:
+    """Refuse what is no log-probability of a token.
+
+    Raises:
+        NotLogprobs: on numbers that are not finite, above 0, or stand for "very improbable" (-9999).
+    """
+    if not are_logprobs(np.array(values)):
+        raise NotLogprobs("the server returned no valid log-probabilities: they are not finite, or above 0")
+    if min(values) < LEAST:
+        raise NotLogprobs(f"the server returned {min(values):g} in place of a log-probability")
+
+
+def number(value: Any) -> float:
+    """A JSON number; text that spells one, and true, are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _first_token(logprobs: Any, tokens: int) -> list[tuple[str, float]]:
+    if not isinstance(logprobs, Mapping):
+        return []
+    if content := logprobs.get("content"):
+        _check_positions(content, tokens)
+        first = content[0]
+        return [(_text(entry), number(entry["logprob"])) for entry in (*(first.get("top_logprobs") or ()), first)]
+    if top := logprobs.get("top_logprobs"):
+        _check_positions(top, tokens)
+        for name in ("tokens", "token_logprobs", "text_offset"):
+            if (other := logprobs.get(name)) is not None and len(other) != len(top):
+                raise ValueError(f"{len(top)} positions in top_logprobs, {len(other)} in {name}")
+        return [(text, number(value)) for text, value in top[0].items()]
     return []
+
+
+def _check_positions(positions: Any, tokens: int) -> None:
+    if not isinstance(positions, list) or len(positions) > tokens:
+        raise ValueError(f"{len(positions)} positions for {tokens} tokens")
 
 
 def _text(entry: Mapping[str, Any]) -> str:
@@ -109,7 +172,7 @@ def label_bounds(top: Mapping[str, float], continuations: Sequence[str]) -> Boun
     return Bounds(low, high)
 
 
-def refuse_thoughts(reply: Any, first: str) -> None:
+def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
     """Refuse a model that is about to think: its first token says nothing of the answer.
 
     Args:
@@ -118,8 +181,7 @@ def refuse_thoughts(reply: Any, first: str) -> None:
     Raises:
         ModelError: with the option that may help.
     """
-    choice = reply["choices"][0]
-    message = choice.get("message") if isinstance(choice.get("message"), Mapping) else {}
+    message = said if isinstance(said := choice.get("message"), Mapping) else {}
     thought = next((str(message[key]) for key in ("reasoning_content", "reasoning") if message.get(key)), "")
     begun = [str(text).strip() for text in (first, choice.get("text"), message.get("content")) if text]
     thought = thought or next((text for text in begun if text.lower().startswith(_THOUGHTS)), "")
@@ -157,25 +219,33 @@ def echoed(reply: Any, label: str) -> float | None:
 
     Returns:
         Their sum; None where the reply holds none of the prompt's, or the label is no run of whole tokens.
+
+    Raises:
+        NoScores, Malformed: as :func:`top_logprobs`.
     """
-    try:
-        logprobs = reply["choices"][0]["logprobs"]
-        tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
-        generated = (reply.get("usage") or {}).get("completion_tokens", 1)
-    except (KeyError, IndexError, TypeError):
+    logprobs, usage = choice_of(reply).get("logprobs"), reply.get("usage") or {}
+    if not isinstance(logprobs, Mapping) or not logprobs.get("tokens") or not logprobs.get("token_logprobs"):
         return None
-    found, total, values_of = "", 0.0, {}
-    for token, value in reversed(list(zip(tokens, values, strict=True))[: len(tokens) - generated]):
+    tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
+    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
+        raise Malformed("the echoed prompt does not have one log-probability a token")
+    if (usage.get("completion_tokens", 1) if isinstance(usage, Mapping) else None) != 1:
+        raise Malformed("the echoed prompt is not followed by the one token that was asked for")
+    found, counted, own = "", [], None
+    for token, value in reversed(list(zip(tokens[:-1], values[:-1], strict=True))):
         if value is None or len(found) >= len(label):
             break
-        found, total = _spelled(str(token)) + found, total + float(value)
-        values_of[found] = total
-    total = values_of.get(label, values_of.get(label.lstrip(), math.nan))  # some decoders drop the space before a word
-    if math.isnan(total):
+        try:
+            counted.append(number(value))
+        except (TypeError, OverflowError) as error:
+            raise Malformed(f"the log-probabilities of the prompt are not in a known shape ({error})") from None
+        found = _spelled(str(token)) + found
+        if found in (label, label.lstrip()):  # some decoders drop the space before a word
+            own = list(counted)
+    if own is None:
         return None
-    if not are_logprobs(np.array([total])):
-        raise NotLogprobs("the server returned no valid log-probabilities of the prompt")
-    return total
+    _check_values(own)
+    return math.fsum(own)
 
 
 def _spelled(token: str) -> str:

@@ -45,6 +45,10 @@ class Refused(ModelError):
         self.status = status
 
 
+class Malformed(ModelError):
+    """The server answered with what can be read in several ways, or in none; asking again would bring the same."""
+
+
 class Unusable(ModelError):
     """Nobody answers, or in no usable way, however often it was asked."""
 
@@ -164,6 +168,8 @@ class Endpoint:
             raise Unusable(f"no usable reply within {self.deadline:g} s") from None
         except Refused as problem:
             raise Refused(self.redacted(str(problem)), problem.status) from None
+        except Malformed as problem:
+            raise Malformed(self.redacted(str(problem))) from None
         finally:
             self.waiting = ""
 
@@ -205,7 +211,7 @@ class Endpoint:
             if timed:
                 self.limit.answered(time.monotonic() - started)
             try:
-                return json.loads(data)
+                return json.loads(data, object_pairs_hook=_each_key_once)
             except (ValueError, RecursionError) as error:
                 if body is None:
                     raise Refused("the answer is no JSON", response.status_code) from None
@@ -226,6 +232,15 @@ class Endpoint:
         """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
         check_online(self.base_url)
         return as_they_come(items, ask, self.limit, self.client, runs)
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; of two values under one key none is better than the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise Malformed(f"the reply gives {next(key for key in keys if keys.count(key) > 1)!r} twice")
+    return found
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from unslant.errors import ModelError
+from unslant.models.answered import Watch
 from unslant.models.base import Cost, Scored, renders_prompts
 from unslant.models.concurrent import Server, from_several
 from unslant.models.http import CONNECTIONS, TIMEOUT, Endpoint, is_lost
@@ -32,6 +33,7 @@ class HttpModel(ABC):
     Attributes:
         server: how it is reached.
         who: what it said of itself when it was last asked.
+        watch: who answered so far.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class HttpModel(ABC):
         self.model, self._extra = model, dict(extra_body or {})
         self.server = Endpoint(base_url, secrets=texts_in(self._extra), **connection)
         self.who: dict[str, str] = {}
+        self.watch = Watch(model)
         self._cost = Cost()
 
     @property
@@ -61,6 +64,11 @@ class HttpModel(ABC):
     def identity(self) -> Mapping[str, str]:
         """The address, and what the server said of itself when it was last asked (:meth:`ask_identity`)."""
         return {**self.address, **self.who}
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """See :func:`unslant.models.base.facts_of`."""
+        return self.watch.facts
 
     @property
     def waiting(self) -> str:
@@ -106,8 +114,37 @@ class HttpModel(ABC):
         Raises:
             ModelError: see :meth:`asker`; if a request fails for good; it names the group.
         """
-        for index, answer in self.answers(prompts):
-            yield self.read(index, answer)
+        yield from _watched([self], prompts, self._cost, self.read, self.watch)
+
+    def ask_again(self, prompts: Sequence[Prompt]) -> list[Scored]:
+        """Scores of prompts that were asked before, which are compared and counted nowhere."""
+        return _asked_again([self], prompts, self.read)
+
+
+def _watched(
+    models: Sequence[HttpModel],
+    prompts: Sequence[Prompt],
+    cost: Cost,
+    read: Callable[[int, Any], Scored],
+    watch: Watch,
+) -> Iterator[Scored]:
+    """What each prompt got, from servers that must stay the same."""
+    for index, answer in asked(models, prompts, cost):
+        found = read(index, answer)
+        watch.scored(prompts[index], found)
+        yield found
+    watch.confirm(lambda again: _asked_again(models, again, read))
+
+
+def _asked_again(
+    models: Sequence[HttpModel], prompts: Sequence[Prompt], read: Callable[[int, Any], Scored]
+) -> list[Scored]:
+    before = [(one.cost, one.cost.copy()) for one in models]
+    try:
+        return [read(index, answer) for index, answer in asked(models, prompts, Cost())]
+    finally:
+        for cost, earlier in before:
+            cost.become(earlier)
 
 
 def asked(models: Sequence[HttpModel], prompts: Sequence[Prompt], cost: Cost) -> Iterator[tuple[int, Any]]:
@@ -139,6 +176,7 @@ class ServerGroup:
     def __init__(self, models: Sequence[HttpModel]) -> None:
         self._all = self._there = list(models)
         self._own = Cost()
+        self.watch = Watch(models[0].name)
         self._who: Mapping[str, str] = {}
         self._known = False
         self.renders_prompts = renders_prompts(models[0])
@@ -160,7 +198,7 @@ class ServerGroup:
     @property
     def facts(self) -> Mapping[str, object]:
         """See :func:`unslant.models.base.facts_of`."""
-        return getattr(self._there[0], "facts", {})
+        return {**self._there[0].facts, **self.watch.facts}
 
     @property
     def waiting(self) -> str:
@@ -201,8 +239,11 @@ class ServerGroup:
         """See :meth:`HttpModel.score`; a server that fails for good is left out with a warning, if others are left."""
         if not self._known:
             self.ask_identity()
-        for index, answer in asked(self._there, prompts, self._own):
-            yield self._there[0].read(index, answer)
+        yield from _watched(self._there, prompts, self._own, self._there[0].read, self.watch)
+
+    def ask_again(self, prompts: Sequence[Prompt]) -> list[Scored]:
+        """See :meth:`HttpModel.ask_again`."""
+        return _asked_again(self._there, prompts, self._there[0].read)
 
 
 def group_of(models: Sequence[HttpModel]) -> HttpModel | ServerGroup:

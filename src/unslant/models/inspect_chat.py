@@ -50,6 +50,7 @@ class InspectChat(Chat):
         from inspect_ai.model import GenerateConfig
 
         super().__init__()
+        _keep_system(model.api)
         self._model, self.name = model, name
         self._how = options = options or ModelOptions()
         self._secrets = options.secrets()
@@ -197,14 +198,36 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         following = last.exception() if last is not None else following.__cause__ or following.__context__
 
 
+def _keep_system(api: Any) -> None:
+    """Let a provider's output say which system answered, which inspect leaves in the record of the call."""
+    own = api.generate
+    if getattr(own, "keeps_system", False):
+        return
+
+    async def generate(*arguments: Any, **named: Any) -> Any:
+        found = await own(*arguments, **named)
+        output, call = found if isinstance(found, tuple) else (found, None)
+        said = getattr(call, "response", None)
+        if isinstance(said, Mapping) and (system := said.get("system_fingerprint")) and hasattr(output, "metadata"):
+            output.metadata = {**(output.metadata or {}), "system_fingerprint": system}
+        return found
+
+    generate.keeps_system = True  # type: ignore[attr-defined]
+    api.generate = generate
+
+
 def reply_of(output: Any) -> Reply:
     """The reply in what inspect's models return."""
     if not output.choices:  # a body without a reply, though the server said 200
         return Reply(0, None, "no choices in the reply")
+    if len(output.choices) > 1:  # asked for was one; which of them it is, nobody says
+        return Reply(0, None, f"{len(output.choices)} choices in the reply in place of one")
     used = output.usage
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
-    return Reply(0, output.completion, "", _declined(output), *counts)
+    system = (output.metadata or {}).get("system_fingerprint") or ""
+    reply = Reply(0, output.completion, "", _declined(output), *counts)
+    return replace(reply, by=(str(output.model or ""), str(system)))
 
 
 def _declined(output: Any) -> bool:

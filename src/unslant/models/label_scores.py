@@ -20,10 +20,12 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
+from unslant.models.answered import named_in
 from unslant.models.base import Cost
 from unslant.models.first_token import (
     BY_ID,
     Bounds,
+    choice_of,
     echoed,
     label_bounds,
     prompt_tokens,
@@ -38,12 +40,15 @@ TOPS = (100, 20, 5)
 """Most probable tokens asked for, unless a number is given: the first that the server does not refuse."""
 MORE = (1_000, 10_000)
 """... and then, where a label is not among them and the server gave as many as were asked for."""
+_LENGTHS = ("max_tokens", "max_completion_tokens")
 _WRONG_REQUEST = (400, 422)
 _TAIL = 16  # characters of a prompt's end, which decide about the tokens of a label behind it
 
 
 class LabelScores:
     """Scores labels by asking a server, and remembers what it has found out about it.
+
+    ``answered_by`` holds whom the last reply to a prompt named, until that is taken out.
 
     Args:
         model: name the server knows the model by.
@@ -68,6 +73,7 @@ class LabelScores:
         self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._by_id = self._echoes = True
+        self.answered_by: dict[Prompt, tuple[str, str]] = {}
         self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
 
     def check(self, prompts: Sequence[Prompt]) -> None:
@@ -113,7 +119,9 @@ class LabelScores:
         if len(known) == len(prompt.continuations) <= MOST_IDS and kind.by_id and self._by_id and not self.top:
             single = [own[0] for own in known]
             asked = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
-            found = self._read(await self._reply(client, prompt, len(single), asked))
+            found = self._read(
+                await self._reply(client, prompt, len(single), asked), [f"{BY_ID}{own}" for own in single]
+            )
             values = np.array([found.get(f"{BY_ID}{own}", np.nan) for own in single])
             if np.isfinite(values).all():
                 return Bounds(values, values)
@@ -136,18 +144,19 @@ class LabelScores:
                 more = ()
             else:
                 break
-        found = self._read(reply)
+        found = self._read(reply, prompt.continuations)
         bounds, self._tops[route] = label_bounds(found, prompt.continuations), ((size,), more)
         for larger in more:
             if bounds.exact.all() or len(found) < size // 2:  # texts of tokens may coincide
                 break
             try:
-                found, size = top_logprobs(await self._reply(client, prompt, larger, timed=False)), larger
+                reply = await self._reply(client, prompt, larger, timed=False)
             except Refused as refused:
                 if refused.status not in _WRONG_REQUEST:
                     raise
                 self._tops[route] = self._tops[route][0], more[: more.index(larger)]
                 break
+            found, size = top_logprobs(reply, prompt.continuations, self._tokens_asked), larger
             bounds = label_bounds(found, prompt.continuations)
         return bounds
 
@@ -163,7 +172,7 @@ class LabelScores:
                 if refused.status not in _WRONG_REQUEST:
                     raise
                 reply = None
-            value = echoed(reply, label)
+            value = None if reply is None else echoed(reply, label)
             if value is None:
                 self._echoes = False
                 return None
@@ -191,21 +200,28 @@ class LabelScores:
         else:
             body |= {"prompt": prompt.text, "logprobs": top}
         try:
-            return await self.endpoint.send(client, route, {**body, **(more or {}), **self._extra}, timed=timed)
+            reply = await self.endpoint.send(client, route, {**body, **(more or {}), **self._extra}, timed=timed)
         except Refused as refused:
             if not prompt.messages or self._one_token or "max_completion_tokens" not in str(refused):
                 raise
             self._one_token = {"max_completion_tokens": 1}
             return await self._reply(client, prompt, top, more, timed)
+        if isinstance(reply, Mapping):
+            self.answered_by[prompt] = named_in(reply)
+        return reply
 
-    def _read(self, reply: Any) -> dict[str, float]:
+    @property
+    def _tokens_asked(self) -> int:
+        return max(1, *(int(self._extra.get(key) or 1) for key in _LENGTHS), *self._one_token.values())
+
+    def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
         """The first token's log-probabilities, and what the reply says beside them.
 
         Raises:
             ModelError: if there are none, or the model is about to think.
         """
-        found = top_logprobs(reply)
-        refuse_thoughts(reply, max(found, key=found.__getitem__))
+        found = top_logprobs(reply, labels, self._tokens_asked)
+        refuse_thoughts(choice_of(reply), max(found, key=found.__getitem__))
         self._count(reply)
         return found
 

@@ -149,6 +149,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
         raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
     given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
     applies = backend.options - (_OF_SCORES if tuple(needs) == ("generate",) else frozenset())
+    if backend.open_weights and needs and "generate" not in needs:
+        applies -= {"connections"}  # the engine fills its batches by tokens
     useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
     if useless:
         raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,9 +19,9 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
-from unslant.models.base import Scored
-from unslant.models.first_token import Bounds, NotLogprobs
-from unslant.models.http import Refused, Unusable, is_lost
+from unslant.models.base import NOBODY, Scored
+from unslant.models.first_token import Bounds, NoScores
+from unslant.models.http import Malformed, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
 from unslant.models.label_scores import LabelScores
 from unslant.models.options import Address
@@ -62,6 +63,7 @@ class ServedModel(HttpModel):
         self.top = top
         self._kind = KINDS.get(server)
         self._scores: LabelScores | None = None
+        self._gave_scores = False
         self._max_completion_tokens = max_completion_tokens
 
     @property
@@ -71,12 +73,13 @@ class ServedModel(HttpModel):
     @property
     def facts(self) -> Mapping[str, object]:
         """See :func:`unslant.models.base.facts_of`."""
-        return {"server": self._kind.name} if self._kind else {}
+        return {**({"server": self._kind.name} if self._kind else {}), **super().facts}
 
     def ask_identity(self) -> None:
-        """Ask the server who it is: its list of models, llama.cpp's properties, the fingerprint of its system.
+        """Ask the server who it is: its list of models, llama.cpp's properties, the name that its replies give.
 
-        What a server does not tell is left out.
+        What a server does not tell is left out; so is the fingerprint of its system, of which it may have several (see
+        :mod:`unslant.models.answered`).
 
         Raises:
             ModelError: if it cannot be reached, or does not accept the key.
@@ -89,11 +92,11 @@ class ServedModel(HttpModel):
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
                 "used without asking with --offline"
             ) from None
-        prints = {str(reply.get("system_fingerprint") or "") for reply in replies if isinstance(reply, Mapping)} - {""}
+        names = {str(reply.get("model") or "") for reply in replies if isinstance(reply, Mapping)} - {"", self.model}
         told = {
             "models": _entry(models, self.model),
             "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
-            "system_fingerprint": sorted(prints),
+            "answered_as": sorted(names),
         }
         self.who = {name: _short(value) for name, value in told.items() if value}
 
@@ -110,6 +113,8 @@ class ServedModel(HttpModel):
             return None
         try:
             return await self.server.send(client, route, body and {"model": self.model, **body, **self._extra})
+        except Malformed:
+            return None  # which says nothing of who it is
         except Refused as refused:
             if refused.status in (401, 403, 429):
                 raise
@@ -149,7 +154,8 @@ class ServedModel(HttpModel):
         """
         if isinstance(answer, str):
             return Scored(index, None, answer)
-        return Scored(index, np.minimum(answer.high, 0.0), bounds=tuple(np.flatnonzero(~answer.exact).tolist()))
+        bounds = tuple(np.flatnonzero(~answer.exact).tolist())
+        return Scored(index, np.minimum(answer.high, 0.0), bounds=bounds, by=answer.by)
 
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Bounds | str]]:
         """See :class:`~unslant.models.http_model.HttpModel`.
@@ -166,12 +172,20 @@ class ServedModel(HttpModel):
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
             place = f"question {prompt.group!r}" if prompt.group else "a prompt"
             try:
-                return await scores.scored(client, prompt)
-            except NotLogprobs as error:
+                found = await scores.scored(client, prompt)
+            except Malformed as error:
                 return f"{place}: {error}"
+            except NoScores as error:
+                if self._gave_scores:  # that it gives none can be said of its first reply only
+                    return f"{place}: {error}"
+                raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
             except ModelError as error:
                 kind = Unusable if is_lost(error) else ModelError
                 raise kind(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
+            finally:
+                by = scores.answered_by.pop(prompt, NOBODY)
+            self._gave_scores = True
+            return replace(found, by=by)
 
         return ask
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats, are_logprobs
+from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
+from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, same_scores
 from unslant.models.base import (
     Cost,
     Encoded,
@@ -27,8 +29,8 @@ from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store
 from unslant.store.scores import digest
 
-ASKED_AGAIN = 8
-"""Stored prompts that a remote model is asked again, drawn at random; all, where there are no more."""
+PROBES = 4
+"""Stored prompts that a model in this process scores again before any is recalled: the longest, others at random."""
 
 _SECONDS_BETWEEN_WRITES = 0.5
 _MOST_SECONDS_BETWEEN_WRITES = 30.0
@@ -59,6 +61,7 @@ class StoredModel:
     Attributes:
         recalled: prompts that came from the store so far.
         taken_over: those of them that other calls had scored.
+        apart: why nothing is stored of the model or recalled: what acts on it in memory; empty otherwise.
         purpose: what it is asked for. Scores are shared among calls of one purpose only, so that the cost measured of
             each is its own. Most commands have the empty one.
     """
@@ -73,6 +76,7 @@ class StoredModel:
         self.recalled = 0
         self.taken_over = 0
         self.purpose = ""
+        self.apart = ""
 
     @property
     def name(self) -> str:
@@ -87,7 +91,8 @@ class StoredModel:
     @property
     def facts(self) -> dict[str, object]:
         """See :func:`unslant.models.base.facts_of`."""
-        return dict(getattr(self.model_asked, "facts", {})) | ({"offline": True} if self.offline else {})
+        own = ({"offline": True} if self.offline else {}) | ({"apart": self.apart} if self.apart else {})
+        return dict(getattr(self.model_asked, "facts", {})) | own
 
     @property
     def engine(self) -> str:
@@ -135,13 +140,28 @@ class StoredModel:
                         "run has used; they have been dropped: run the same command again"
                     )
                 found = self.store.open_pass(Kept, identity, keys, self.run)
-            yield from _Call(self, found).score(lambda missing: model.score([prompts[i] for i in missing]))
+            if watch := getattr(model, "watch", None):
+                for position, kept in sorted(found.stored().items()):
+                    watch.note(kept.by, prompts[position].group, stored=True)
+            try:
+                yield from _Call(self, found).score(lambda missing: model.score([prompts[i] for i in missing]))
+            except ModelChanged as change:  # what the other model gave was stored as this one's
+                self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
+                raise
+            return
+        if foreign := getattr(model, "foreign_code", ()):
+            yield from self._apart(
+                prompts, f"code that comes from no installed library acts on it: {', '.join(foreign[:3])}"
+            )
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
         keys = keys_of(identity, map(_token_bytes, encoded), self.purpose)
         seconds = time.perf_counter() - started
         found = self.store.open_pass(Kept, identity, keys, self.run)
+        if not self._agrees(found, encoded):
+            yield from self._apart(prompts, "it gives other scores than those that are stored of it")
+            return
         if is_resumable(model):
             call = _ResumableCall(self, found)
             model.cost.seconds += seconds
@@ -150,6 +170,26 @@ class StoredModel:
             yield from _Call(self, found).score(
                 lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
             )
+
+    def _agrees(self, found: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
+        """Whether a model in this process gives the scores that are stored, on the longest prompt and a few others."""
+        known = found.stored()
+        if not known or not hasattr(self.model_asked, "agrees"):  # replicas are loaded from files by unslant itself
+            return True
+        longest = max(known, key=lambda i: len(encoded[i].context))
+        others = sorted(set(known) - {longest})
+        drawn = np.random.default_rng().choice(others, min(PROBES - 1, len(others)), replace=False) if others else ()
+        probes = [longest, *map(int, drawn)]
+        return bool(self.model_asked.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes]))
+
+    def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
+        """Scores of a model of which nothing is stored or recalled, because of what acts on it in memory."""
+        self.apart = why
+        warnings.warn(f"{self.name}: {why}; its scores are neither stored nor recalled", stacklevel=3)
+        before, inner = self.cost.copy(), self.model_asked.cost.copy()
+        for scored in self.model_asked.score(prompts):
+            self.cost = before + (self.model_asked.cost - inner)
+            yield scored
 
     def _identified(self, asked: int) -> Mapping[str, str]:
         """Who the model is now, under the name by which the store knows it; ``asked`` prompts are put to it."""
@@ -161,7 +201,15 @@ class StoredModel:
             return found
         if is_remote(model):
             model.ask_identity()
-        return self.store.known_as(model.identity)
+        found, before = self.store.known_as(model.identity), self._identity or {}
+        if is_remote(model) and self.cost.prompts + self.recalled and found != before:
+            differ = sorted(key for key in {**found, **before} if found.get(key) != before.get(key))
+            raise ModelError(
+                f"{self.name}: after {self.cost.prompts + self.recalled:,} prompts "
+                f"({time.strftime('%H:%M:%S UTC', time.gmtime())}) the server says something else of its {differ[0]}: "
+                f"{found.get(differ[0], 'nothing')}, before {before.get(differ[0], 'nothing')}. {WHAT_TO_DO}"
+            )
+        return found
 
     def _not_stored(self, missing: int, asked: int) -> ModelError:
         return ModelError(
@@ -179,26 +227,18 @@ class StoredModel:
         if len(positions) > ASKED_AGAIN:
             chosen = np.random.default_rng().choice(len(positions), ASKED_AGAIN, replace=False)
             positions = [positions[i] for i in chosen]
-        answers = list(self.model_asked.score([prompts[i] for i in positions]))
+        ask = getattr(self.model_asked, "ask_again", self.model_asked.score)
+        answers = list(ask([prompts[i] for i in positions]))
         failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
+        pairs = [(known[positions[scored.index]], scored) for scored in answers if scored.logprobs is not None]
         return all(
-            same_scores(known[positions[scored.index]].logprobs, scored.logprobs)
-            for scored in answers
+            same_scores(kept.logprobs, scored.logprobs)
+            and (not (kept.by[0] and scored.by[0]) or kept.by[0] == scored.by[0])
+            for kept, scored in pairs
             if scored.logprobs is not None
         )
-
-
-def same_scores(stored: Floats, asked: Floats) -> bool:
-    """Whether one model may have given both, rounding apart.
-
-    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.1: servers that batch
-    requests in half precision reach a half of that, other weights exceed it on most prompts.
-    """
-    sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
-    apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
-    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.1)
 
 
 def unwrapped(model: Any) -> Any:
@@ -239,7 +279,7 @@ class _Call:
                 elif not are_logprobs(scored.logprobs):
                     yield Scored(position, None, f"not log-probabilities: {scored.logprobs.tolist()}")
                 else:
-                    self.rows.append((position, Kept(scored.logprobs, scored.bounds)))
+                    self.rows.append((position, Kept(scored.logprobs, scored.bounds, scored.by)))
                     self.count()
                     self.write_if_due()
                     yield replace(scored, index=position)
@@ -331,7 +371,7 @@ class _ResumableCall(_Call):
 
 
 def _recalled(position: int, kept: Kept) -> Scored:
-    return Scored(position, kept.logprobs, bounds=kept.bounds)
+    return Scored(position, kept.logprobs, bounds=kept.bounds, by=kept.by)
 
 
 def keys_of(identity: Mapping[str, str], contents: Iterator[bytes], purpose: str = "") -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ class StoredChat(Chat):
         self.model_asked, self.store, self.run = model, store, run
         self.offline = offline and not is_local(model)
         self._from_store: Counter[str] = Counter()
+        self.answerers = getattr(model, "answerers", self.answerers)  # so that it knows of those that are stored
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -58,13 +60,25 @@ class StoredChat(Chat):
     def recalled(self) -> int:
         return self._from_store.total()
 
+    def _note(self, reply: Reply, prompt: Prompt) -> None:
+        if reply.recalled:  # of the others the model asked has taken note, before they were stored
+            super()._note(reply, prompt)
+
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         identity = self.identity
+        if foreign := getattr(self.model_asked, "foreign_code", ()):
+            warnings.warn(
+                f"{self.name}: code that comes from no installed library acts on it: {', '.join(foreign[:3])}; its "
+                "replies are neither stored nor recalled",
+                stacklevel=3,
+            )
+            yield from self.model_asked.generate(prompts)
+            return
         found = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
         known = found.stored()
         for position, kept in known.items():
             self._from_store[self.name] += 1
-            yield Reply(position, kept.text, "", kept.declined, *kept.tokens)
+            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True, by=kept.by)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
             raise ModelError(
@@ -76,7 +90,7 @@ class StoredChat(Chat):
             if reply.text is not None:
                 tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
-                found.write([(position, KeptReply(reply.text, reply.declined, tokens))], done)
+                found.write([(position, KeptReply(reply.text, reply.declined, tokens, reply.by))], done)
             yield replace(reply, index=position)
 
     def _asked(self, prompts: Sequence[Prompt], missing: Sequence[int]) -> Iterator[tuple[int, Reply]]:

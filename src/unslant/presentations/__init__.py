@@ -15,7 +15,17 @@ from unslant.presentations.orders import (
     rotations,
     sampled_orders,
 )
-from unslant.presentations.presentation import AUXILIARY, FOREIGN, NONE, Asked, Presentation, ShownOption, present
+from unslant.presentations.presentation import (
+    AUXILIARY,
+    FOREIGN,
+    NONE,
+    Asked,
+    Presentation,
+    ShownOption,
+    present,
+    references,
+    texts_under,
+)
 from unslant.presentations.seeds import question_rng
 from unslant.presentations.sharing import balanced_orders, balanced_rounds, option_segments, sharing_orders
 from unslant.presentations.shots import ShotChooser
@@ -24,6 +34,6 @@ __all__ = [
     "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
     "ShownOption", "all_orders", "alphabetical", "auto_orders", "balanced_orders", "balanced_rounds", "canonical",
     "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "option_segments",
-    "orders_for", "parse_labels", "present", "question_rng", "reversed_order", "rotations",
-    "sampled_orders", "sharing_orders",
+    "orders_for", "parse_labels", "present", "question_rng", "references", "reversed_order", "rotations",
+    "sampled_orders", "sharing_orders", "texts_under",
 ]  # fmt: skip

@@ -145,7 +145,7 @@ def present(
     given = labels_for(alphabet, n) if labels is None else tuple(labels)
     if len(given) != n:
         raise ValueError(f"{len(given)} labels for the {n} options of question {question.id!r}")
-    texts = _texts(question, dict(zip(order, given, strict=True)))
+    texts = texts_under(question, dict(zip(order, given, strict=True)))
     shown = tuple(ShownOption(label, texts[content], content) for label, content in zip(given, order, strict=True))
     return Presentation(question.id, kind, question.stem, shown, question.answers, context=question.context)
 
@@ -157,7 +157,7 @@ def references(question: Question) -> dict[int, dict[str, int]]:
     return {i: names for i, names in found.items() if i in question.pinned}
 
 
-def _texts(question: Question, labels: Mapping[int, str]) -> tuple[str, ...]:
+def texts_under(question: Question, labels: Mapping[int, str]) -> tuple[str, ...]:
     """The options with the names of others as ``labels`` (content -> label) has them; as published where it can be."""
     texts = list(question.options)
     for i, names in references(question).items() if question.pinned else ():

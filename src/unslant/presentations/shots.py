@@ -8,10 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from unslant.errors import InputError
+from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import ALPHABETS
 from unslant.presentations.presentation import Presentation, present
 from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
+
+_OF_CONTROLS = "\0"
+"""Group of the examples that control questions are shown, where the others' are by subject."""
 
 
 class ShotChooser:
@@ -57,11 +61,14 @@ class ShotChooser:
         self._groups: dict[str, list[Question]] = defaultdict(list)
         for question in usable:
             self._groups[question.subject if by_subject else ""].append(question)
+        # the control question is of no subject: its examples may be of any
+        self._groups |= {_OF_CONTROLS: usable} if by_subject else {}
         self._lines: dict[str, list[Question]] = {}
 
     def _line(self, question: Question) -> Iterator[Question]:
         """All that it may be shown, in the order in which they are taken."""
-        group = question.subject if self.by_subject else ""
+        is_control = question.subject == CONTROL and question.id.startswith(f"{CONTROL}/")
+        group = "" if not self.by_subject else _OF_CONTROLS if is_control else question.subject
         if self.k and self.by_subject and not group:
             raise InputError(
                 f"--shots-by-subject: question {question.id!r} has no subject; name its column with "

@@ -25,6 +25,11 @@ class Totals:
     def __add__(self, other: Self) -> Self:
         return type(self)(*(a or b if isinstance(a, str) else a + b for a, b in self._pairs(other)))
 
+    def become(self, other: Self) -> None:
+        """Count what the other does."""
+        for f in fields(cast(Any, self)):
+            setattr(self, f.name, getattr(other, f.name))
+
     def copy(self) -> Self:
         return type(self)(*(value for value, _ in self._pairs(self)))
 

@@ -74,6 +74,26 @@ class SpecialTokens(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnsweredBy(Record):
+    """Replies that name one model and one system (``system_fingerprint``); ``first`` is the first's question, but for
+    those that came first of all."""
+
+    model: str
+    system_fingerprint: str
+    replies: Count
+    first: str = ""
+
+    @classmethod
+    def merge(cls, runs: Iterable[Sequence[AnsweredBy]]) -> tuple[AnsweredBy, ...]:
+        """Those of several runs."""
+        found: dict[tuple[str, str], AnsweredBy] = {}
+        for one in (one for run in runs for one in run):
+            before = found.get((one.model, one.system_fingerprint), replace(one, replies=0))
+            found[one.model, one.system_fingerprint] = replace(before, replies=before.replies + one.replies)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComposedCounts(Record):
     """Interventions of the unbiased evaluator: drawn, left out by reason, and not applicable, a count each."""
 
@@ -218,6 +238,9 @@ class Run(Record):
         order_costs: what the audit in other sets of orders costs, in ordinary runs.
         offline: every score came from the store, and no server was asked.
         incomplete: weights that the checkpoint did not have.
+        answered_by: the models and systems that a server's replies named.
+        unsteady: prompts asked again of which a server gave other scores each time.
+        apart: why nothing was stored of the model or recalled.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
         parameters: number of weights.
@@ -250,6 +273,9 @@ class Run(Record):
     requests: dict[str, ChatCost] = field(default_factory=dict)
     order_costs: dict[str, Number] = field(default_factory=dict)
     offline: bool = False
+    answered_by: tuple[AnsweredBy, ...] = ()
+    unsteady: Count = 0
+    apart: str = ""
     incomplete: str = ""
     quantization: str = ""
     half_precision: Agreement | None = None
@@ -334,6 +360,9 @@ class Run(Record):
             special_tokens=replace(spelled[0], questions=questions) if spelled else None,
             half_precision=Agreement.over(compared) if compared else None,
             offline=any(run.offline for run in runs),
+            answered_by=AnsweredBy.merge(run.answered_by for run in runs),
+            unsteady=sum(run.unsteady for run in runs),
+            apart=next((run.apart for run in runs if run.apart), ""),
             provenance=_merged([run.provenance for run in runs]),
         )
 

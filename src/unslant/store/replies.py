@@ -18,6 +18,7 @@ class KeptReply:
     Attributes:
         declined: the provider says that the model declined.
         tokens: of the prompt, of the reply, and those of the latter that were reasoning; None where not told.
+        by: the model and the system that the reply named.
     """
 
     table: ClassVar = "replies"
@@ -27,6 +28,7 @@ class KeptReply:
     text: str
     declined: bool = False
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+    by: tuple[str, str] = ("", "")
 
     def to_bytes(self) -> bytes:
         """JSON."""
@@ -36,4 +38,4 @@ class KeptReply:
     def from_bytes(cls, blob: bytes) -> KeptReply:
         """What :meth:`to_bytes` wrote."""
         found = json.loads(blob)
-        return cls(found["text"], found["declined"], tuple(found["tokens"]))
+        return cls(found["text"], found["declined"], tuple(found["tokens"]), tuple(found.get("by", ("", ""))))

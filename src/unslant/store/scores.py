@@ -36,7 +36,7 @@ _PASS_COLUMNS = columns("passes")
 
 @dataclass(frozen=True)
 class Kept:
-    """The scores of one prompt, and which of them are only upper bounds."""
+    """The scores of one prompt, which of them are only upper bounds, and the model and system that the reply named."""
 
     table: ClassVar = "scores"
     column: ClassVar = "logprobs"
@@ -44,23 +44,25 @@ class Kept:
 
     logprobs: Floats
     bounds: tuple[int, ...] = ()
+    by: tuple[str, str] = ("", "")
 
     def to_bytes(self) -> bytes:
-        """Eight bytes a score. If any is a bound, a tail follows: a bit a score, and last the length of the tail."""
+        """Eight bytes a score. If there is more to say, JSON follows, and last its length in two bytes."""
         blob = np.ascontiguousarray(self.logprobs, dtype="<f8").tobytes()
-        if not self.bounds:
+        more = ({"bounds": self.bounds} if self.bounds else {}) | ({"by": self.by} if any(self.by) else {})
+        if not more:
             return blob
-        marks = np.isin(np.arange(len(self.logprobs)), self.bounds)
-        bits = np.packbits(marks).tobytes()
-        bits += bytes((len(bits) + 1) % 8 == 0)  # so that the whole is no multiple of 8
-        return blob + bits + bytes([len(bits) + 1])
+        text = json.dumps(more).encode()
+        text += b" " * ((len(text) + 2) % 8 == 0)  # so that the whole is no multiple of 8
+        return blob + text + len(text).to_bytes(2, "little")
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Kept:
         """What :meth:`to_bytes` wrote."""
-        whole = len(blob) - (blob[-1] if len(blob) % 8 else 0)
-        marks = np.unpackbits(np.frombuffer(blob[whole:-1], np.uint8))
-        return cls(np.frombuffer(blob[:whole], dtype="<f8").copy(), tuple(np.flatnonzero(marks).tolist()))
+        whole = len(blob) - (int.from_bytes(blob[-2:], "little") + 2 if len(blob) % 8 else 0)
+        more = json.loads(blob[whole:-2]) if whole < len(blob) else {}
+        logprobs = np.frombuffer(blob[:whole], dtype="<f8").copy()
+        return cls(logprobs, tuple(more.get("bounds", ())), tuple(more.get("by", ("", ""))))
 
 
 # Both say what they are kept in (``table``, ``column``); ``independent``: what else the call asked does not matter.
@@ -286,6 +288,21 @@ def forget(database: Database, identity: Mapping[str, str]) -> None:
             for table in ("scores", "replies", "states"):
                 connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
             connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", (number,))
+            vouch(connection, "passes", "id = ?", number)
+
+
+def drop(database: Database, keys: Sequence[bytes]) -> None:
+    """Drop the scores of some prompts; see :meth:`unslant.store.Store.drop`."""
+    with database.transaction() as connection:
+        passes: set[int] = set()
+        for some in _pieces(sorted(set(keys)), _LOOKED_UP):
+            where = f"FROM scores WHERE prompt IN ({','.join('?' * len(some))})"
+            passes.update(number for (number,) in connection.execute(f"SELECT DISTINCT pass {where}", some))
+            connection.execute(f"DELETE {where}", some)
+        for number in passes:
+            connection.execute(
+                "UPDATE passes SET done = (SELECT count(*) FROM scores WHERE pass = ?) WHERE id = ?", (number, number)
+            )
             vouch(connection, "passes", "id = ?", number)
 
 

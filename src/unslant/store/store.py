@@ -50,6 +50,10 @@ class Store:
         """Drop every score and reply of a model, which has turned out to give others."""
         scores.forget(self._database, identity)
 
+    def drop(self, keys: Sequence[bytes]) -> None:
+        """Drop the scores of some prompts, whose keys hold the model's identity; they are asked for again."""
+        scores.drop(self._database, keys)
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

@@ -5,7 +5,7 @@ cyclopts from flags. cyclopts needs real annotations, so modules with settings m
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -74,10 +74,6 @@ def _temperatures(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
         raise InputError(f"--temperature: {error}; write 0.5, or several as 0,0.7,1") from None
 
 
-def _off(_: Any, tokens: Sequence[Token]) -> bool:
-    return not tokens
-
-
 if TYPE_CHECKING:
     Pairs = Mapping[str, str]
     Numbers = Mapping[str, float]
@@ -121,11 +117,6 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{name} {value!r}: give True or False")
     return value
-
-
-def switch_off(flag: str, help: str) -> Parameter:
-    """A field that is True unless ``flag`` is given."""
-    return Parameter(name=flag, help=help, converter=_off)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,11 +218,17 @@ class LoadOptions(FieldOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptOptions(LoadOptions):
-    """How prompts are written."""
+class TemplateOptions(LoadOptions):
+    """How questions are worded."""
 
     template: Annotated[str, Reach.PLACE] = "plain"
     """Prompt template: a name or the path of a .toml file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions(TemplateOptions):
+    """How prompts are written."""
+
     chat: bool = False
     """Use the tokenizer's chat template."""
 
@@ -279,6 +276,10 @@ class ScoredLabelOptions(LabelOptions):
     """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
 
 
+_OF_SHOTS = ("shots_from", "shots_by_subject")
+"""Options that say which worked examples are shown."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShotOptions(Options):
     """Worked examples."""
@@ -289,6 +290,11 @@ class ShotOptions(Options):
     """Worked examples before each question."""
     shots_from: Pool | None = None
     """Source of the worked examples; by default the question set itself (never the question asked)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.shots:
+            check_unused("no worked examples are shown (--shots 5 shows five)", self, only=_OF_SHOTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +344,10 @@ class ReportOptions:
     quiet: Annotated[bool, Parameter(name=("--quiet", "-q"))] = False
     """No progress, no summary."""
 
+    def __post_init__(self) -> None:
+        if self.quiet and self.details:
+            raise InputError("--quiet prints nothing: leave out --details")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(ReportOptions):
@@ -361,6 +371,8 @@ class StoreOptions:
     def __post_init__(self) -> None:
         if self.offline and self.no_store:
             raise InputError("--offline takes everything from the store: leave out --no-store")
+        if self.store and self.no_store:
+            raise InputError("--no-store stores nothing: leave out --store")
 
 
 def flags(title: str, place: int) -> Parameter:
@@ -368,6 +380,8 @@ def flags(title: str, place: int) -> Parameter:
     return Parameter(name="*", group=Group(title, sort_key=place))
 
 
+WITH_LOG = "--log reads what was asked before"
+"""Why an option has no effect there, for :func:`check_unused`."""
 OPTIONS = Group("Options", sort_key=1)
 SETTINGS = Parameter(name="*")
 Models = Annotated[ModelOptions, flags("Model", 2)]
@@ -421,10 +435,59 @@ def models_and_questions(
     return names, questions or EMBEDDED
 
 
+def check_no_model(model: str | None, questions: str | None, more: "Sequence[str]" = ()) -> None:
+    """Raise InputError if a model or questions are given where recorded responses are read."""
+    if given := [*filter(None, (model, questions)), *more]:
+        raise InputError(f"--log takes the place of a model and its questions: leave out {' and '.join(given)}")
+
+
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
     """A ``kind`` made of the fields it shares with ``settings``."""
     names = [f.name for f in dataclasses.fields(cast(Any, kind)) if hasattr(settings, f.name)]
     return kind(**{name: getattr(settings, name) for name in names} | changes)
+
+
+def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collection[str] | None = None) -> None:
+    """Refuse options that were given and would have no effect.
+
+    Args:
+        why: they have none, as the beginning of the message: ``--log reads what was asked before``.
+        groups: dataclasses of options; what differs from its default was given.
+        but: fields that do have an effect.
+        only: fields to look at; by default all.
+
+    Raises:
+        InputError: naming every such option and its value.
+    """
+    given = [
+        f"{_flag(f)} {_written(getattr(group, f.name))}".strip()
+        for group in groups
+        for f in dataclasses.fields(group)
+        if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
+    ]
+    if given:
+        raise InputError(f"{why}: leave out {' and '.join(given)}, which would have no effect")
+
+
+def _flag(f: "dataclasses.Field[Any]") -> str:
+    named = [found for one in get_args(f.type)[1:] if isinstance(one, Parameter) for found in (one.name or ())]
+    return named[0] if named else f"--{f.name.replace('_', '-')}"
+
+
+def _is_default(f: "dataclasses.Field[Any]", value: Any) -> bool:
+    return bool(value == f.default or (f.default == () and not value))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={one}" for key, one in value.items())
+    return "" if value is True else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def check_generate(generate: GenerateOptions, in_words: bool, switch: str = "--elicit generate") -> None:
+    """Refuse options of replies where labels are scored; ``switch`` would have replies read."""
+    if not in_words:
+        check_unused(f"labels are scored (for replies add {switch})", generate)
 
 
 class UnknownOptionError(InputError, TypeError):

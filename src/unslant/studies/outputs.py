@@ -17,7 +17,7 @@ from unslant.scale.options import ShardOptions
 from unslant.studies.baseline import Baseline
 from unslant.studies.conditions import conditions_of, failed_conditions
 from unslant.studies.options import OutputOptions, ReportOptions
-from unslant.studies.provenance import mostly_failed
+from unslant.studies.provenance import mostly_failed, unanswered
 from unslant.writing import print_whole, write_all
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     Raises:
         OutputError: naming every file that could not be written.
         InputError: if the baseline is of other questions or another study, or a condition names no number.
-        MostlyFailedError: if more than half of the requests to a model failed.
+        MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer.
         FailedConditionsError: if a condition of ``--fail-if`` holds.
 
     After all of these but the first everything is written, after InputError all but the differences.
@@ -110,8 +110,8 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     if refused:
         raise refused
     lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
-    if told := mostly_failed(result.run.requests):
-        raise MostlyFailedError("; ".join((told, *lines)))
+    if result.failure:
+        raise MostlyFailedError("; ".join((result.failure, *lines)))
     if lines:
         raise FailedConditionsError(lines)
 
@@ -144,7 +144,7 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
         asked = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
         print(f"shard {shard.index} of {shard.of}: {asked} in {options.responses}")
         print("when all shards are there: unslant merge OUT SHARDS...")
-    if told := mostly_failed(responses.run.requests):
+    if told := mostly_failed(responses.run.requests) or unanswered(responses):
         raise MostlyFailedError(told)
 
 

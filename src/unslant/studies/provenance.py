@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unslant.models import ChatCost, Cost
 from unslant.reports import Page
@@ -13,6 +13,9 @@ from unslant.reports.numbers import count, percent
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
 from unslant.responses.run import Agreement
+
+if TYPE_CHECKING:
+    from unslant.responses import Responses
 
 FEW = 0.05
 """Headlines tell any larger share of replies that are missing or are no answer."""
@@ -60,6 +63,28 @@ def mostly_failed(requests: Mapping[str, ChatCost]) -> str:
     )
 
 
+def unanswered(responses: Responses) -> str:
+    """That more than half of the responses have no score, or none is an answer, and why; empty if neither is so.
+
+    Every study gives a verdict only on at least half of what was asked. A score that was refused counts as failed; an
+    unreadable reply does not (it is not right), unless there is nothing else.
+    """
+    from unslant.responses.table import GENERATE
+
+    table, name = responses.table, responses.run.model or "the model"
+    counts = table.group_by(["status", "elicitation"]).aggregate([([], "count_all")]).to_pylist()
+    lost = {"error", "refused"}
+    failed = sum(
+        one["count_all"] for one in counts if one["status"] in ({"error"} if one["elicitation"] == GENERATE else lost)
+    )
+    if 2 * failed > len(table):
+        row = next(row for row in table.select(["status", "raw"]).to_pylist() if row["status"] in lost)
+        return f"{failed:,} of {count(len(table), 'response')} of {name} failed ({row['raw']})"
+    if counts and not any(one["status"] == "ok" for one in counts):
+        return f"none of {count(len(table), 'response')} of {name} is an answer"
+    return ""
+
+
 def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
     """What the replies of each model have cost, a line each."""
     lines = []
@@ -85,15 +110,33 @@ def with_caveats(page: Page, run: Run) -> Page:
     if run.incomplete:
         headline.append("the model lacks weights")
         notes.append(f"Random numbers stand in place of missing weights: {run.incomplete}.")
+    notes += _systems(run)
+    if run.apart:
+        notes.append(f"Nothing was stored or recalled: {run.apart}.")
     if run.half_precision:
         notes.append(_half_precision(run, run.half_precision))
     if spelled := run.special_tokens:
         became = "read as text" if spelled.read_as == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(spelled.questions), 'question')}; {became}.")
     words = f"{page.headline} ({'; '.join(headline)})" if headline else page.headline
-    if failed := mostly_failed(run.requests):
-        words = f"{failed}; what came: {words}"
     return replace(page, headline=words, notes=(*page.notes, *notes))
+
+
+def _systems(run: Run) -> list[str]:
+    """That a server named several systems, or gave a prompt another answer each time."""
+    found = []
+    systems = [one for one in run.answered_by if one.system_fingerprint]
+    if len(systems) > 1:
+        words = [
+            f"{one.system_fingerprint} ({count(one.replies, 'reply', 'replies')}"
+            + (f", the first to question {one.first!r})" if one.first else ")")
+            for one in systems
+        ]
+        again = "whether replies changed is not known" if run.requests else "prompts asked again got the same scores"
+        found.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
+    if run.unsteady:
+        found.append(f"{count(run.unsteady, 'prompt')} asked again got other scores each time: the server adds noise.")
+    return found
 
 
 def with_settings(page: Page, block: Mapping[str, Any]) -> Page:

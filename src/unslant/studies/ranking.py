@@ -46,6 +46,13 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     return found
 
 
+def ranking_of(path: Path | None, models: int) -> dict[str, float] | None:
+    """What ``--ranking`` names, if anything; InputError if there are not several models to rank."""
+    if path is not None and models < 2:
+        raise InputError("--ranking is compared with the order of several models: give several, or leave it out")
+    return load_ranking(path) if path else None
+
+
 def _object(path: Path) -> dict[str, float] | None:
     """The scores, if the file is one JSON object of numbers."""
     if path.suffix != ".json" or not path.is_file():

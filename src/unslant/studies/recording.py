@@ -228,7 +228,7 @@ class Recording:
             from unslant.reports.numbers import number
 
             page = found.page()
-            tile = page.tiles[0] if page.tiles else None
+            tile = page.tiles[0] if page.tiles and not found.failure else None
             found = f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
         with self._after_asking():
             self._store.runs.note_score(self._run, found)

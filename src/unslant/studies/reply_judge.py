@@ -1,4 +1,4 @@
-"""A second model that reads replies in which the patterns found no answer; see :mod:`unslant.responses.judge`."""
+"""A second model that reads replies in which the patterns found no answer; see :mod:`unslant.replies.judge`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from unslant.asking import Progress, generate_all, no_progress
 from unslant.models import ChatModel, GenerateOptions
 from unslant.prompts import Message, Prompt
-from unslant.responses import Extracted
-from unslant.responses.judge import MAX_TOKENS, VALIDATION, judge_prompt, read_judgement, validate
+from unslant.replies import MAX_TOKENS, VALIDATION, Extracted, judge_prompt, read_judgement, validate
 
 CERTAIN = GenerateOptions(temperature=0.0, max_tokens=MAX_TOKENS)
 """How a judge is asked."""

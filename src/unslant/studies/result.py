@@ -58,6 +58,8 @@ class StudyResult:
         from unslant.studies.provenance import caveats_of, with_caveats, with_settings
 
         page = with_caveats(self.described(), self.run)
+        if self.failure:
+            page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
         page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
         return with_settings(page, self.provenance) if self.is_documented else page
 
@@ -76,6 +78,16 @@ class StudyResult:
         from unslant.reports import text
 
         return text(self.page(), width, color, details)
+
+    @property
+    def failure(self) -> str:
+        """Of which models most requests failed, and why, so that no verdict is given; empty if of none."""
+        from unslant.studies.provenance import mostly_failed, unanswered
+
+        if self.parts:
+            return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
+        responses = getattr(self, "responses", None)
+        return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 
     @property
     def parts(self) -> Sequence[StudyResult]:

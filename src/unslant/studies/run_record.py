@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from unslant.models import ChatCost, ChatModel, Cost, facts_of
+from unslant.models.chat import Chat
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import Provenance
@@ -41,7 +42,8 @@ def run_of(
         provenance=Provenance.model_validate(made_with),
     )
     if isinstance(before, ChatCost):
-        return replace(run, requests=requests_of({name: (model, before)}), offline=facts.get("offline", False))
+        asked_here = requests_of({name: (model, before)})
+        return replace(run, requests=asked_here, offline=facts.get("offline", False), **answerers(model))
     if before is None:
         return run
     facts.pop("revision", None)  # in the provenance
@@ -50,6 +52,11 @@ def run_of(
         own = tuple(question_id for question_id in spelled.questions if question_id in asked)
         facts["special_tokens"] = replace(spelled, questions=own) if own else None
     return replace(run, **facts, cost=model.cost - before)
+
+
+def answerers(model: ChatModel) -> dict[str, Any]:
+    """Fields of a run that say who replied; see :class:`unslant.responses.run.AnsweredBy`."""
+    return dict(model.answerers.facts) if isinstance(model, Chat) else {}
 
 
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, ChatCost]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unslant.presentations.interventions import Composed, NotApplicable, apply, compose, pool_of, possible
 from unslant.presentations.interventions.equivalence import number
-from unslant.presentations.interventions.maths import answer_jitter, question_jitter, read_open
+from unslant.presentations.interventions.maths import answer_jitter, question_jitter
 from unslant.questions import MathQuestion
 
 HAY = "Ann has 16 sheep and buys 9 more. Each eats 6 kilos of hay. How many kilos do they eat in all?"
@@ -157,22 +157,3 @@ def test_numbers_are_read(text, value):
 @pytest.mark.parametrize("text", ["", "a dozen", "2:30", "1/0", "nan", "inf", "3 and 4"])
 def test_other_texts_are_no_numbers(text):
     assert number(text) is None
-
-
-@pytest.mark.parametrize(
-    ("reply", "answer", "read"),
-    [
-        ("They eat 25 * 6 kilos. Answer: 150", "150", ("ok", {0})),
-        ("Answer: **$1,080**.", "1080", ("ok", {0})),
-        ("So the answer is 3.50 dollars, not 4.", "3.5", ("ok", {0})),
-        (r"Thus \boxed{18}", "18", ("ok", {0})),
-        ("First 12, then 18", "18", ("ok", {0})),
-        ("#### 17", "18", ("ok", {1})),
-        ("-3", "-3", ("ok", {0})),
-        ("I do not know.", "18", ("unparsed", None)),
-        ("", "18", ("unparsed", None)),
-    ],
-)
-def test_open_answers_are_read(reply, answer, read):
-    status, chosen = read_open(reply, answer)
-    assert (status, None if chosen is None else set(chosen)) == read

@@ -11,6 +11,7 @@ from unslant.debiasing.lora1.adapter import Adapted
 from unslant.debiasing.lora1.settings import TrainSettings
 from unslant.debiasing.lora1.training import train
 from unslant.debiasing.model_pass import loaded_model
+from unslant.extras import needed
 from unslant.presentations import question_rng
 from unslant.questions import Question
 
@@ -35,6 +36,9 @@ class Lora1(Method):
     @property
     def needs_fit(self) -> bool:
         return not self.adapter
+
+    def check_installed(self) -> None:
+        needed("peft", "LoRA-1")
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         """See :func:`unslant.debiasing.lora1.training.train`."""

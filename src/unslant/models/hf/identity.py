@@ -14,15 +14,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from unslant.models.base import Cost, Encoded
 from unslant.models.hf.cut import is_cut, part, whole
 from unslant.models.hf.engine import PlainEngine
+from unslant.models.hf.foreign import Scan, cells
 from unslant.store.identity import fingerprint_text
 from unslant.version import __version__
 
@@ -31,12 +34,13 @@ NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.f
 threads and the processor decide their last bits."""
 
 _HASHED_AT_ONCE = 4
+_DEEPEST = 4  # within settings; objects may hold themselves
 _COLUMNS = 1024
 _ELEMENTS = {"cpu": 1 << 16, "cuda": 1 << 24}  # mixed at once: what stays in a processor's cache, or fills a GPU
 _KNOWN_CODE = frozenset(
     "torch transformers peft accelerate tokenizers huggingface_hub unslant builtins abc typing functools".split()
 )
-_VOLATILE = frozenset({"warnings_issued", "name_or_path"})
+_VOLATILE = frozenset({"warnings_issued", "name_or_path", "_parameters", "_buffers", "_modules", "_hf_hook"})
 
 
 class Identifier:
@@ -44,11 +48,15 @@ class Identifier:
 
     Args:
         told: what cannot be read off the objects, such as the model's name.
+
+    Attributes:
+        code: the code that acted on it when it was last asked.
     """
 
     def __init__(self, model: Any, tokenizer: Any, told: dict[str, str]) -> None:
         self._model, self._tokenizer, self._told = model, tokenizer, told
         self._weights = ("", "")  # quick checksum, and digest
+        self.code = Scan(model, tokenizer)
 
     def __call__(self, engine: str) -> dict[str, str]:
         """Digests, versions, and the fingerprint, which differs a little from process to process.
@@ -56,6 +64,7 @@ class Identifier:
         Costs one pass over a few tokens and a look at every weight; a digest of all weights when they have changed.
         """
         model = self._model
+        self.look()
         fingerprint = self._fingerprint()  # first: a short prompt brings rotary frequencies back to where they began
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, _weights_digest(model)
@@ -66,7 +75,8 @@ class Identifier:
             "config": _digest(model.config.to_dict()),
             "adapter config": _digest(adapters) if adapters else "",
             "modules": _modules_digest(model),
-            "code": _code_digest([*model.modules(), self._tokenizer]),
+            "code": _code_digest([*model.modules(), self._tokenizer]) + self.code.digest,
+            "numbers": _number_settings(model.device.type),
             "tokenizer": _tokenizer_digest(self._tokenizer),
             "dtype": str(model.dtype).removeprefix("torch."),
             "device": model.device.type,
@@ -75,6 +85,11 @@ class Identifier:
             "fingerprint": fingerprint,
             **{library: _version(library) for library in ("torch", "transformers", "peft")},
         }
+
+    def look(self) -> Scan:
+        """The code that acts on the model now."""
+        self.code = Scan(self._model, self._tokenizer)
+        return self.code
 
     def _fingerprint(self) -> str:
         probe = _fixed_prompts(int(self._model.get_input_embeddings().weight.shape[0]))
@@ -135,32 +150,48 @@ def _multipliers(device: torch.device) -> Tensor:
 
 
 def _modules_digest(model: Any) -> str:
-    """Settings that modules hold beside their tensors (scales, epsilons, switches, adapters in use), and hooks."""
+    """Settings that modules hold beside their registered tensors (scales, switches, private ones), and hooks."""
     return _digest([(name, type(module).__qualname__, _settings(module)) for name, module in model.named_modules()])
 
 
 def _settings(module: Any) -> dict[str, object]:
     found = {}
     for name, value in sorted(vars(module).items()):
-        private = name.startswith("_") and not name.endswith(("_hooks", "_adapter", "_adapters"))
-        if not private and name not in _VOLATILE and (plain := _plain(value)) is not None:
+        if name not in _VOLATILE and (plain := _plain(value)) is not None:
             found[name] = plain
     return found
 
 
-def _plain(value: object) -> object:
-    """``value`` if it is a setting, the name of a function, or None for anything else."""
+def _plain(value: object, depth: int = 0) -> object:
+    """``value`` if it is a setting, name and closure of a function, or None for anything else."""
     if isinstance(value, bool | int | float | str):
         return repr(value)
+    if isinstance(value, Tensor | np.ndarray):
+        array = value.detach().float().cpu().numpy() if isinstance(value, Tensor) else np.ascontiguousarray(value)
+        return [str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    if isinstance(value, PreTrainedConfig):
+        return _digest(value.to_dict())
+    inside = functools.partial(_plain, depth=depth + 1)
+    if depth < _DEEPEST and isinstance(value, FunctionType):
+        return [value.__qualname__, *map(inside, cells(value))]
+    if depth < _DEEPEST and isinstance(value, MethodType) and not isinstance(value.__self__, torch.nn.Module):
+        return [value.__qualname__, inside(getattr(value.__self__, "__dict__", {}))]
+    if depth < _DEEPEST and isinstance(value, functools.partial):
+        return [*map(inside, (value.func, value.args, value.keywords))]
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [inside(item) for item in value] if depth < _DEEPEST else len(value)
     if isinstance(value, set | frozenset):
-        return sorted(map(str, map(_plain, value)))  # iterated in another sequence by every process
+        return sorted(map(str, map(inside, value)))  # iterated in another sequence by every process
     if isinstance(value, dict):
-        return [(repr(key) if isinstance(key, str) else "", _plain(item)) for key, item in value.items()]
-    if isinstance(value, functools.partial):
-        return _plain(value.func)
+        items = value.items() if depth < _DEEPEST else ()
+        return [(repr(key) if isinstance(key, str) else "", inside(item)) for key, item in items]
     return getattr(value, "__qualname__", None)
+
+
+def _number_settings(device: str) -> str:
+    """What of torch's own settings changes how it computes."""
+    cast = f"{torch.get_autocast_dtype(device)}" if torch.is_autocast_enabled(device) else "none"
+    return f"autocast {cast}, matmul {torch.get_float32_matmul_precision()}"
 
 
 def _code_digest(objects: Sequence[object]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unslant.errors import ModelError
+from unslant.arrays import Floats
+from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Cost, Encoded, Journal, Scored
 from unslant.models.hf.checkpoint import layout_digest
 from unslant.models.hf.cut import is_cut
@@ -28,6 +29,7 @@ INT8_TOLERANCE = 1e-1
 """The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 
 _MIN_BUDGET = 16
+_SCALE = 5.0  # of scores of labels, where the self-check's are of random tokens
 _UNLIMITED = 1 << 30
 
 
@@ -75,7 +77,7 @@ class TransformersModel:
         self._identify = Identifier(model, tokenizer, told)
         self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
-        self._limit = _context_limit(model.config)
+        self.limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
@@ -111,6 +113,22 @@ class TransformersModel:
     def identity(self) -> Mapping[str, str]:
         """Who the model is now; see :mod:`unslant.models.hf.identity`."""
         return self._identify(self.engine)
+
+    @property
+    def foreign_code(self) -> tuple[str, ...]:
+        """See :mod:`unslant.models.hf.foreign`; as of the last look at :attr:`identity`."""
+        return self._identify.code.foreign
+
+    def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
+        """Whether the model as it is gives some prompts the scores that are known of them, the engines' rounding apart.
+
+        Each is run alone, plainly, and counted nowhere. The tolerance is that of the self-check.
+        """
+        engine = PlainEngine(self.model, 1)
+        found = dict(engine.score(encoded, Cost()))
+        apart = [float(np.abs(found[i] - scores).max()) for i, scores in enumerate(known)]
+        largest = max(_SCALE, *(float(np.abs(scores).max()) for scores in known))
+        return bool(max(apart) <= self._tolerance * largest)
 
     @property
     def facts(self) -> dict[str, object]:
@@ -157,7 +175,13 @@ class TransformersModel:
             yield from self._run(engine, prompts, encoded, members, journal)
 
     def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
-        """Which engine scores which prompts."""
+        """Which engine scores which prompts.
+
+        The tree runs many prompts in one sequence, so foreign code that counts positions would act elsewhere.
+        """
+        if self._identify.look().foreign:
+            yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
+            return
         long = {i for i, item in enumerate(encoded) if _length(item) > self._rotary_switch}
         yield self._engine, [i for i in range(len(encoded)) if i not in long]
         if long:
@@ -194,6 +218,11 @@ class TransformersModel:
                     if journal is not None:
                         journal.note(stretch, step.number, results, step.checkpoint)
                     yield from results
+            except NotImplementedError as error:  # found fit for the tree when it was loaded, and changed since
+                if engine is not self._engine or isinstance(engine, PlainEngine):
+                    raise
+                warnings.warn(f"{self.name}: scored without the prefix tree from here on ({error})", stacklevel=2)
+                engine = self._engine = PlainEngine(self.model, engine.token_budget)
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
@@ -209,13 +238,17 @@ class TransformersModel:
                     "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
                 )
 
-    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+    def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
         """Token ids of the prompts, checked against the model's context length.
 
+        Args:
+            apart: see :meth:`Encoder.encode`.
+
         Raises:
-            ModelError: naming the group of a prompt that is too long.
+            QuestionError: naming the groups of all prompts that are too long.
+            ModelError: see :meth:`Encoder.encode`.
         """
-        encoded = self.encoder.encode(prompts)
+        encoded = self.encoder.encode(prompts, apart=apart)
         self.sample += spread(encoded, PROMPTS - len(self.sample))
         rows = int(self.model.get_input_embeddings().weight.shape[0])
         for prompt, item in zip(prompts, encoded, strict=True):
@@ -224,11 +257,17 @@ class TransformersModel:
                     f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
                     "not belong together"
                 )
-            if _length(item) > self._limit:
-                raise ModelError(
-                    f"question {prompt.group!r}: its prompt has {_length(item)} tokens, the model takes {self._limit}; "
-                    "use fewer shots or leave the question out"
-                )
+        if too_long := {
+            prompt.group: _length(item)
+            for prompt, item in zip(prompts, encoded, strict=True)
+            if _length(item) > self.limit
+        }:
+            name, length = next(iter(too_long.items()))
+            raise QuestionError(
+                dict.fromkeys(too_long, f"its prompt is longer than the {self.limit:,} tokens that the model takes"),
+                f"question {name!r}: its prompt has {length} tokens, the model takes {self.limit}; use fewer shots or "
+                "leave the question out",
+            )
         return encoded
 
     def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
@@ -248,9 +287,7 @@ class TransformersModel:
 
     def _why_not(self, tree: TreeEngine) -> str:
         """Why the tree cannot serve this model, or an empty string."""
-        probe = _probe(
-            int(self.model.get_input_embeddings().weight.shape[0]), min(self._limit, self._rotary_switch, 64)
-        )
+        probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
         plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
         scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
         try:
@@ -263,12 +300,14 @@ class TransformersModel:
             return f"{type(error).__name__}: {error}".split("\n")[0]
         worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
         scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
-        tolerance = TOLERANCE.get(self.dtype, 6e-2)
-        if getattr(self.model, "is_loaded_in_8bit", False):
-            tolerance = max(tolerance, INT8_TOLERANCE)
-        if not worst <= tolerance * scale:
+        if not worst <= self._tolerance * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
+
+    @property
+    def _tolerance(self) -> float:
+        tolerance = TOLERANCE.get(self.dtype, 6e-2)
+        return max(tolerance, INT8_TOLERANCE) if getattr(self.model, "is_loaded_in_8bit", False) else tolerance
 
 
 def _packing(config: Any) -> str:

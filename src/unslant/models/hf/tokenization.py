@@ -118,17 +118,22 @@ class Encoder:
             raise ModelError(f"this model's chat template refuses the conversation: {first_line(error)}") from error
         return text + prompt.text
 
-    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
+    def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
         """Token ids of every prompt, in order.
 
+        Args:
+            apart: the continuations compete, so none may begin another: refuse such prompts.
+
         Raises:
-            ModelError: if a continuation is empty, leaves no token of context before it, or begins another one.
+            ModelError: if a continuation is empty, leaves no token of context before it, or (``apart``) begins another.
         """
         written = [self._written(prompt) for prompt in prompts]
         if self._by_line:
             usual = [(p, text) for p, (text, literal) in zip(prompts, written, strict=True) if not literal]
             self._by_line = self._lines_equal_whole([p for p, _ in usual], [text for _, text in usual])
         found = [self._encode_one(prompt, *text) for prompt, text in zip(prompts, written, strict=True)]
+        if not apart:
+            return found
         told_apart: set[tuple[bytes, ...]] = set()
         for prompt, item in zip(prompts, found, strict=True):
             tokens = tuple(ids.tobytes() for ids in item.candidates)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from unslant.reach import Reach
-from unslant.studies.options import Options, switch_off
+from unslant.studies.options import Options, check_unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +24,16 @@ class LmEvalSettings(Options):
     """Only the first N documents of each task, as lm-eval does."""
     apply_chat_template: bool = False
     """Write prompts with the tokenizer's chat template."""
-    fewshot_as_multiturn: Annotated[
-        bool, switch_off("--no-fewshot-as-multiturn", "In a chat, all worked examples in one turn, not one each.")
-    ] = True
-    """In a chat, a turn for each worked example, or all in one."""
+    no_fewshot_as_multiturn: bool = False
+    """In a chat, all worked examples in one turn, not one each."""
     system_instruction: str = ""
     """System message, or what begins the prompt."""
     fewshot_seed: int = 1234
     """Seed of the worked examples' draw; lm-eval's own default."""
     seed: int = 0
     """Seed of sampled orders."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.apply_chat_template:
+            check_unused("there is no chat (--apply-chat-template)", self, only=("no_fewshot_as_multiturn",))

@@ -104,7 +104,7 @@ class HarnessTask:
             num_fewshot=self.num_fewshot,
             system_instruction=self._settings.system_instruction or None,
             apply_chat_template=chat is not None,
-            fewshot_as_multiturn=chat is not None and self._settings.fewshot_as_multiturn,
+            fewshot_as_multiturn=chat is not None and not self._settings.no_fewshot_as_multiturn,
             chat_template=chat,
             gen_prefix=self.task.doc_to_prefix(doc),
         )

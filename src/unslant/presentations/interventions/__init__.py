@@ -13,7 +13,6 @@ from unslant.presentations.interventions.compose import (
     possible,
 )
 from unslant.presentations.interventions.equivalence import equivalent
-from unslant.presentations.interventions.maths import read_open
 from unslant.presentations.interventions.matrix import (
     KINDS,
     MATRIX,
@@ -29,5 +28,5 @@ from unslant.presentations.interventions.pool import Pool
 __all__ = [
     "BOAT", "KINDS", "MATRIX", "NAMES", "NEEDS", "ONLY", "PROBABILITIES", "VANILLA", "Composed", "NotApplicable",
     "Pool", "apply", "combinations", "compose", "conflict", "equivalent", "in_order", "open_question", "pool_of",
-    "possible", "read_open",
+    "possible",
 ]  # fmt: skip

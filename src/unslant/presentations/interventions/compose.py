@@ -180,7 +180,8 @@ def apply(
 def open_question(question: MathQuestion, kind: str = VANILLA) -> Composed | NotApplicable:
     """An open maths question as published: no options, the answer is a number in words.
 
-    The question of the pair has the answer as option 0 and everything else as option 1; see :func:`read_open`.
+    The question of the pair has the answer as option 0 and everything else as option 1; see
+    ``unslant.replies.read_open``.
     """
     problem = maths.obstacle(question)
     if problem:

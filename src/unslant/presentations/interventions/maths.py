@@ -20,7 +20,6 @@ _SHARES = ("0.1", "0.2", "0.25", "0.5")
 _NUMBER = re.compile(r"(?<![\w.,/:])\d+(?:\.\d+)?(?![\w/:%]|[.,]\d|(?:st|nd|rd|th)\b)")
 _IMPLIED = {Decimal(n) for n in (0, 1, 2, 3, 4, 5, 7, 10, 12, 24, 30, 31, 50, 52, 60, 100, 360, 365, 1000)}
 """Numbers that a solution may use without the question giving them: halves, days of the week, a dozen, percent."""
-_IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
 _ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]+)>>")
 _OPERATORS: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -90,20 +89,6 @@ def question_jitter(question: MathQuestion, rng: random.Random) -> Question:
             )
     below, above = _near(_value(question))
     return judging_item(as_choice, _like(rng.choice(below + above), question.answer), False)
-
-
-def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
-    """Status of a reply to an open question, and ``{0}`` if its number is the right one, ``{1}`` if not.
-
-    The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
-    """
-    said = re.split(r"(?i)answer(?:\s+is)?\s*:?\**|\\boxed\{|####", reply)
-    found = _IN_REPLY.search(said[-1]) if len(said) > 1 else None
-    texts = [found[0]] if found else _IN_REPLY.findall(reply)
-    value = number(texts[-1].rstrip(".,")) if texts else None
-    if value is None:
-        return "unparsed", None
-    return "ok", frozenset({0 if value == number(answer) else 1})
 
 
 def _value(question: MathQuestion) -> Decimal:

@@ -12,7 +12,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain
-from unslant.responses.read_choice import extract_labels
+from unslant.replies import extract_labels
 
 Order = tuple[int, ...]
 FILE = ("file", "sha256")

@@ -17,7 +17,7 @@ def annotation_sheet(
     out: Annotated[Path, Parameter(help="CSV file to write.")] = Path("annotation.csv"),
     items: Annotated[int, Parameter(help="Number of items.")] = 300,
     maths: Annotated[bool, Parameter(help="Questions are open maths questions with numbers as answers.")] = False,
-    settings: Annotated[o.PromptOptions, o.SETTINGS] = o.PromptOptions(),
+    settings: Annotated[o.TemplateOptions, o.SETTINGS] = o.TemplateOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Write composed questions and their expected answers to a sheet for people to check.

@@ -37,7 +37,7 @@ def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 
     if n < 1:
         raise InputError(f"{n} items: give 1 or more")
     layout = load_template(template)
-    planned = plan(LoadOptions().load(questions), UnbiasedSettings(runs=1, shots=0, alone=False, seed=seed))
+    planned = plan(LoadOptions().load(questions), UnbiasedSettings(runs=1, shots=0, no_alone=True, seed=seed))
     asked = [(question, presentation) for question, presentation in planned.asked if presentation.kind == BOAT]
     chosen = sorted(range(len(asked)), key=lambda i: _rank(asked[i], seed))[:n]
     rows = []

@@ -44,8 +44,9 @@ def audit(
     from unslant.models.open import gives_replies
 
     if log:
-        if settings.until is not None:
-            raise InputError("--until stops asking early, but with --log nothing is asked: leave it out")
+        if dry_run:
+            raise InputError("--dry-run estimates what asking takes, and --log asks nothing: leave out one of them")
+        o.check_unused(o.WITH_LOG, settings, models, generate, but=("fields",))
         shards.check_none("--log")
         from unslant.studies.audit.logs import audit_logs
         from unslant.studies.outputs import check_outputs, write_outputs
@@ -55,12 +56,10 @@ def audit(
         return
     in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
     chosen = settings.resolved(in_words)
-    if not in_words and generate != o.GenerateOptions():
-        raise InputError(
-            "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
-        )
+    o.check_generate(generate, in_words)
     if dry_run:
         shards.check_none("--dry-run")
+        o.check_unused("--dry-run asks nothing", outputs, but=("quiet",))
         from unslant.studies.audit.dry_run import estimate
 
         print("\n".join(estimate(model, questions, chosen, models, generate)))

@@ -13,8 +13,8 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import NoiseFloor, noise_floor
 from unslant.metrics.vote import vote
+from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses, Run
-from unslant.responses.confidence import stated_confidence
 from unslant.responses.table import GENERATE
 
 MOST_ORDERS = 24

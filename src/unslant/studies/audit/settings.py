@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
-from unslant.studies.options import ChooseShotsOptions, ElicitOptions, ScoredLabelOptions
+from unslant.studies.options import ChooseShotsOptions, ElicitOptions, ScoredLabelOptions, check_unused
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
 """Fields that say nothing where labels are scored."""
@@ -33,6 +33,10 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         super().__post_init__()
         if self.calibrate > 1:
             raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
+        if self.repeats == 1:
+            check_unused("no question is asked again (--repeats 3 asks three times)", self, only=("repeat_sample",))
+        if not self.adaptive:
+            check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
         if self.until is not None and not 0 < self.until < 0.5:
             raise InputError(f"until {self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
 

@@ -43,6 +43,7 @@ def base_rate(
     from unslant.studies.recording import run_study
 
     if log:
+        o.check_unused(o.WITH_LOG, settings, models, but=("fields", "seed"))
         shards.check_none("--log")
     if charts:
         shards.check_none("--charts")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from unslant.reach import Reach
-from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions, switch_off
+from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,5 @@ class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     """Prompt template: a name, or the path of a .toml file; base-rate is the paper's layout."""
     canary: str = "best"
     """Word scored after each label (counterfactual)."""
-    nvr: Annotated[
-        bool, switch_off("--no-nvr", "Skip the Nvr-X variants, and with them the cost of base rates and H4.")
-    ] = True
-    """Ask the Nvr-X variants; without them only the given order is asked, and H4 is not tested."""
+    no_nvr: bool = False
+    """Skip the Nvr-X variants, and with them the cost of base rates and H4: only the given order is asked."""

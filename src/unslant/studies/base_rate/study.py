@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from unslant.asking import Asked, Progress, ask, no_progress
-from unslant.errors import InputError
+from unslant.errors import InputError, MostlyFailedError
 from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
@@ -22,6 +22,7 @@ from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
 from unslant.studies.base_rate.settings import BaseRateSettings
 from unslant.studies.options import with_options
+from unslant.studies.provenance import unanswered
 from unslant.studies.run_record import run_of, with_run
 
 
@@ -39,13 +40,19 @@ def base_rate(
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
         questions: whatever :func:`unslant.load_questions` takes.
         settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
-            (``canary="best"``, ``nvr=False``, ...), or both.
+            (``canary="best"``, ``no_nvr=True``, ...), or both.
 
     Raises:
         InputError: if questions, labels, canary, template or a keyword are invalid.
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
-    return base_rate_recorded(base_rate_responses(model, questions, settings, progress=progress, **options))
+    responses = base_rate_responses(model, questions, settings, progress=progress, **options)
+    try:
+        return base_rate_recorded(responses)
+    except InputError as error:
+        if failure := unanswered(responses):  # it is the model that is at fault
+            raise MostlyFailedError(f"{failure}: {error}") from None
+        raise
 
 
 def base_rate_responses(
@@ -65,7 +72,7 @@ def base_rate_responses(
     chooser = chosen.chooser(found, alphabet)
     asked = [
         (question, presentation.with_shots(chooser.of(question)))
-        for question, presentation in base_rate_presentations(found.questions, alphabet, chosen.nvr, chosen.seed)
+        for question, presentation in base_rate_presentations(found.questions, alphabet, not chosen.no_nvr, chosen.seed)
     ]
     asker = opened(model)
     share = shards.share("base-rate", found, chosen.recorded(), elicitations, lambda: asked, progress)

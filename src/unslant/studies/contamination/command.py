@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any
 
 from unslant.studies import options as o
-from unslant.studies.contamination.settings import ContaminationSettings
+from unslant.studies.contamination.settings import ContaminationSettings, Training
 
 
 def contamination(
@@ -41,9 +42,13 @@ def contamination(
 
     check_outputs(outputs)
     if log:
+        o.check_unused(o.WITH_LOG, settings, models)
         if len(log) != 2:
             raise InputError(f"--log: give two files, of the clean and of the suspected model, not {len(log)}")
         return write_outputs(compare(*read_logs(log, UnbiasedResult)), outputs)
+    if settings.against is not None:
+        trained = {"save_model", *(f.name for f in fields(Training) if f.name != "seed")}
+        o.check_unused("with --against nothing is trained", settings, only=trained)
     check_folder(settings.save_model)
     needs = ("score", "train") if settings.against is None else ("score",)
     for name in (model, settings.against):

@@ -64,7 +64,7 @@ def contamination(
     """
     chosen = with_options(ContaminationSettings, settings, options)
     found = chosen.sampled(chosen.load(questions))
-    asked = part_of(chosen, UnbiasedSettings, alone=False, limit=None)
+    asked = part_of(chosen, UnbiasedSettings, no_alone=True, limit=None)
     measure = partial(unbiased, questions=found, settings=asked, progress=progress)
     opener = partial(load, model) if isinstance(model, str) else partial(opened, model, ("score", "train"))
     if chosen.against is not None:

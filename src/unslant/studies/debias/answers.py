@@ -48,6 +48,8 @@ def debias(
     chosen = chosen.resolved(in_words)
     if method.held_out and method.needs_fit and not chosen.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
+    if chosen.train is not None and not method.needs_fit:
+        raise InputError(f"{method.name} is not fitted: leave out --train {chosen.train}, which would have no effect")
     found = chosen.sampled(chosen.load(questions))
     fit_on = chosen.pool(chosen.train)
     writer, alphabet = chosen.writer(), parse_labels(chosen.labels)

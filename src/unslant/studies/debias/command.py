@@ -41,8 +41,9 @@ def debias(
     from unslant.studies.recording import recording
 
     check_outputs(outputs)
-    inside = any(method_named(text).needs_model for text in settings.methods)
     names = [name.strip() for name in models.split(",")]
+    # where some methods can do without the model's inside, the others become notes
+    inside = all(method_named(text).needs_model for text in settings.methods if text != "none")
     for name in names:
         address_of(name, options, ("score", "attend") if inside else ("score",))
     sets = [settings.load(name.strip()) for name in questions.split(",")]

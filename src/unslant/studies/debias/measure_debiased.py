@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
 from unslant.debiasing import Debiaser, Outcome
+from unslant.debiasing.base import left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.metrics.bootstrap import RESAMPLES, SHARE
@@ -52,7 +53,35 @@ def listing_orders(question: Question, orders: str, seed: int) -> list[tuple[str
     return named
 
 
-def listing_scores(
+@dataclass(frozen=True)
+class Listings:
+    """The debiased answers to questions in all their listings; aligned."""
+
+    questions: Sequence[Question]
+    named: Sequence[Sequence[tuple[str, Order]]]
+    outcomes: Sequence[Sequence[Outcome]]
+    alphabet: tuple[str, ...]
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Why questions have no answer, and how many."""
+        return left_out([next((o for o in own if o.choice < 0), own[0]) for own in self.outcomes])
+
+    @property
+    def answered(self) -> frozenset[str]:
+        """Ids of the questions that have an answer in every listing."""
+        paired = zip(self.questions, self.outcomes, strict=True)
+        return frozenset(question.id for question, own in paired if all(one.choice >= 0 for one in own))
+
+    def scores(self, ids: Collection[str] | None = None) -> OrderScores:
+        """The answers to questions of these ids (by default, to all that have any), as scores for the order metrics."""
+        ids = self.answered if ids is None else ids
+        kept = [q for q, question in enumerate(self.questions) if question.id in ids]
+        questions, named = [self.questions[q] for q in kept], [self.named[q] for q in kept]
+        return _order_scores(questions, named, [self.outcomes[q] for q in kept], self.alphabet)
+
+
+def answer_listings(
     debiaser: Debiaser,
     questions: Sequence[Question],
     orders: str,
@@ -60,8 +89,8 @@ def listing_scores(
     seed: int,
     *,
     invariant: bool = False,
-) -> OrderScores:
-    """The debiased answers to all listings, as scores for the order metrics.
+) -> Listings:
+    """Answer every question in all its listings.
 
     Args:
         invariant: whether the method claims that listings do not matter. Each question is then answered as given and in
@@ -72,7 +101,7 @@ def listing_scores(
     if outcomes is None:
         found = iter(debiaser.answer([relisted(q, o) for q, own in zip(questions, named, strict=True) for _, o in own]))
         outcomes = [[next(found) for _ in own] for own in named]
-    return _order_scores(questions, named, outcomes, alphabet)
+    return Listings(questions, named, outcomes, alphabet)
 
 
 def _order_scores(
@@ -108,10 +137,17 @@ def _agreed(
     given = debiaser.answer(questions)
     other = debiaser.answer([relisted(question, order) for question, order in zip(questions, drawn, strict=True)])
     for a, b, order in zip(given, other, drawn, strict=True):
-        if a.choice != order[b.choice] or np.abs(a.probs[list(order)] - b.probs).max() > _SAME:
+        if (a.choice < 0) != (b.choice < 0):
+            return None
+        if a.choice >= 0 and (a.choice != order[b.choice] or np.abs(a.probs[list(order)] - b.probs).max() > _SAME):
             return None
     return [
-        [replace(outcome, probs=outcome.probs[list(order)], choice=order.index(outcome.choice)) for _, order in own]
+        [
+            outcome
+            if outcome.choice < 0
+            else replace(outcome, probs=outcome.probs[list(order)], choice=order.index(outcome.choice))
+            for _, order in own
+        ]
         for outcome, own in zip(given, named, strict=True)
     ]
 

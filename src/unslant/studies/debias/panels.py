@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from unslant.debiasing.base import left_out_notes
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
 from unslant.reports.charts import Mark
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 _METHOD = Column("method")
+_ANSWERED = (Column("answered", explanation="questions with an answer in every listing, of those asked"),)
 MOST_TILES = 6
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
@@ -42,6 +44,7 @@ def page(result: DebiasResult) -> Page:
         tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
+            *map(str, result.missing),
             *_constructed(own),
             "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
         ),
@@ -118,7 +121,8 @@ def _told(found: Sequence[Estimate]) -> str:
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
-    measures = tuple(_row(e.method, e.measures) for e in entries)
+    measures = tuple((*_row(e.method, e.measures), *_answered(e, entries)) for e in entries)
+    some = any(entry.left_out for entry in entries)
     compared = [entry for entry in entries if entry.change]
     differences: tuple[tuple[Cell, ...], ...] = tuple(
         (e.method, *(e.change[key].difference for key in _PAIRED), *(e.change[key].p for key in _TESTED))
@@ -144,13 +148,14 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         "Every method answers the questions listed in many orders; remaining differences are bias.",
         charts=_measured(k, asked, entries),
         tables=(
-            Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES), measures),
+            Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES, *_ANSWERED[:some]), measures),
             Table(
                 f"debias-{k}-change",
                 f"Difference to the undebiased model, {asked}",
                 (_METHOD, *columns_of_differences),
                 differences,
-                "RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they changed at all.",
+                "RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they changed at all."
+                + " Each method is compared over the questions that both it and the undebiased model answered." * some,
             ),
             Table(
                 f"debias-{k}-relative",
@@ -186,6 +191,12 @@ def _shown(entry: Entry) -> str:
     return "undebiased" if entry.method == "none" else entry.method
 
 
+def _answered(entry: Entry, entries: Sequence[Entry]) -> tuple[Cell, ...]:
+    """``58 of 60``, where any of the methods left questions out."""
+    answered = entry.asked - sum(entry.left_out.values())
+    return (f"{answered:,} of {entry.asked:,}",) * any(one.left_out for one in entries)
+
+
 def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
     return method, *(values[key] for key in MEASURES)
 
@@ -199,7 +210,7 @@ def _constructed(entries: Sequence[Entry]) -> list[str]:
 
 
 def _notes(entry: Entry) -> list[str]:
-    notes = [f"{entry.method}: {note}" for note in entry.notes]
+    notes = [f"{entry.method}: {note}" for note in (*entry.notes, *left_out_notes(entry.left_out, entry.asked))]
     if entry.draws:
         parts = [
             f"{_NAMES[key]} {number(mean, METRICS[key])} ± {number(std, METRICS[key])}"

@@ -7,18 +7,15 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from unslant.debiasing import METHODS, Answers, Method, Outcome, method_named
 from unslant.debiasing.asker import RecordedAsker
-from unslant.debiasing.base import OrderDebiaser, check_asker, with_texts
+from unslant.debiasing.base import OrderDebiaser, check_asker, left_out, left_out_notes, with_texts
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
-from unslant.reports.numbers import count
 from unslant.responses import Responses
 from unslant.studies.audit.logs import audit_tables
 
@@ -59,7 +56,7 @@ def debias_log(
             f"{chosen.name} estimates on questions shown {_NEEDED[type(chosen)]}, and the logs have none; log them in "
             f"more orders, or ask a model: unslant debias MODEL QUESTIONS --method {chosen.name}"
         )
-    with closing(chosen.fit(asker, fit_on)) as debiaser:
+    with closing(chosen.fitted(asker, fit_on)) as debiaser:
         assert isinstance(debiaser, OrderDebiaser)  # all of FROM_LOGS are
         fit_cost = asker.cost.copy()
         answered = [q for q in questions if asker.recorded(q) and asker.has(q, debiaser.orders(q))]
@@ -70,12 +67,11 @@ def debias_log(
             f"{chosen.name} answers questions shown {_NEEDED[type(chosen)]}, and the logs have none; log them in more "
             f"orders, or ask a model: unslant debias MODEL QUESTIONS --method {chosen.name}"
         )
-    if missing := len(questions) - len(found):
-        notes.append(f"no answer to {count(missing, 'question')}: not shown, or not answered, {_NEEDED[type(chosen)]}")
     if isinstance(chosen, Vote) and all(outcome.orders < 2 for outcome in found.values()):
         notes.append("every question was shown in one order: the vote is the model's own answer")
-    nothing = {q.id: Outcome(np.zeros(len(q.options)), -1, 0) for q in questions if q.id not in found}
-    outcomes = [(found | nothing)[q.id] for q in questions]
+    why = f"not shown, or not answered, {_NEEDED[type(chosen)]}"
+    outcomes = [found.get(q.id) or Outcome.none(q, "unsupported", why) for q in questions]
+    notes += left_out_notes(left_out(outcomes), len(outcomes))
     if not table.questions:
         outcomes = [replace(outcome, text="") for outcome in outcomes]
     return Answers(chosen.name, questions, tuple(outcomes), fit_cost, asker.cost - fit_cost, tuple(notes))

@@ -42,9 +42,11 @@ class Entry(Jsonable):
         transferred: whether that is another set than the one measured.
         spent: tokens, presentations and seconds a question, and once for fitting.
         measures: :data:`MEASURES` and raw ``ckld``.
-        change: of :data:`MEASURES` from the undebiased model, on the same questions.
+        change: of :data:`MEASURES` from the undebiased model, over the questions that both answered.
         constructed: measures that are 0 by construction: the answer is the same however options are listed.
         chance: share of options that are right, mean over questions.
+        asked: number of questions.
+        left_out: why the method has no answer to some of these, and to how many; they are in no measure.
         draws: mean and standard deviation of measures over draws of the estimation questions (PriDe).
     """
 
@@ -58,8 +60,29 @@ class Entry(Jsonable):
     constructed: tuple[str, ...]
     spent: Spent
     chance: float = math.nan
+    asked: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Missing(Jsonable):
+    """A method without results.
+
+    Attributes:
+        questions: name of the set it was to be measured on, or fitted on; empty for all.
+        reason: why, such as a package that is not installed.
+    """
+
+    model: str
+    method: str
+    questions: str
+    reason: str
+
+    def __str__(self) -> str:
+        where = f" on {self.questions}" if self.questions else ""
+        return f"{self.method}: no results{where} ({self.model}): {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +104,7 @@ class DebiasResult(StudyResult):
         average: method -> measure -> mean relative change over models and sets, without transfer (P1 table 3).
         measured_on, trained_on: name of each set -> its questions.
         transfer: for each model, method and training set, the mean relative change over the other sets (P1 table 4).
+        missing: methods that could not be fitted or answered nothing, and why.
     """
 
     study = "debias"
@@ -91,6 +115,7 @@ class DebiasResult(StudyResult):
     measured_on: Mapping[str, int]
     trained_on: Mapping[str, int]
     run: Run = field()
+    missing: tuple[Missing, ...] = ()
 
     def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
         """The entry of a method fitted on the set it is measured on; KeyError if there is none."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
 from unslant.reach import Reach
-from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions, switch_off
+from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",
@@ -20,8 +20,8 @@ class DebiasSettings(ScoredLabelOptions, PromptOptions):
     """Methods separated by commas, with settings after colons; see unslant debias."""
     train: Pools = ()
     """Training questions, one file for each of QUESTIONS, separated by commas; by default half of each."""
-    transfer: Annotated[bool, switch_off("--no-transfer", "Skip measuring fitted methods on other sets.")] = True
-    """Measure fitted methods on the other sets too."""
+    no_transfer: bool = False
+    """Skip measuring fitted methods on other sets."""
     orders: str = "auto"
     """Orders in which questions are listed to measure the remaining bias; see unslant audit."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 from unslant.asking import Progress, elicitation_of, no_progress
 from unslant.debiasing import Debiaser, Method, method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.errors import InputError
-from unslant.metrics import OrderScores
+from unslant.debiasing.base import counted_reasons
+from unslant.errors import InputError, ModelError
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.models.stored import StoredModel
@@ -24,8 +25,15 @@ from unslant.presentations import parse_labels, question_rng
 from unslant.questions import EMBEDDED, Question
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
-from unslant.studies.debias.measure_debiased import MEASURES, Measured, changes, listing_scores, measured
-from unslant.studies.debias.result import DebiasResult, Entry, Spent, averages, transfers
+from unslant.studies.debias.measure_debiased import (
+    MEASURES,
+    Listings,
+    Measured,
+    answer_listings,
+    changes,
+    measured,
+)
+from unslant.studies.debias.result import DebiasResult, Entry, Missing, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
 from unslant.studies.options import with_options
 from unslant.studies.provenance_block import model_block, provenance
@@ -43,6 +51,10 @@ def debias_study(
 ) -> DebiasResult:
     """Measure every method on every model and set by its answers to the questions listed in many orders.
 
+    A method that cannot be fitted, or needs a package that is not installed, is among the ``missing`` of the result
+    with the reason; the others give their results. Questions that a method cannot take are counted in its entry, and it
+    is compared with the undebiased model over the questions that both answered.
+
     Methods that are trained or use right answers are fitted on ``train``; without it, on a random half of each set,
     with everything measured on the other half. PriDe and the calibrated gray-box estimate on the questions they answer.
     With several sets, fitted methods are also measured on the other sets.
@@ -55,12 +67,11 @@ def debias_study(
             ``train``: files or loaded sets, one for each of ``questions``.
 
     Raises:
-        InputError: on unknown methods, duplicate names, or a wrong number of training sets.
-        ModelError: if a method does not support a model.
+        InputError: on unknown methods, duplicate names, a wrong number of training sets, or if no method has results.
+        ModelError: if a model cannot be loaded or asked.
     """
     chosen = with_options(DebiasSettings, settings, options)
-    methods = {text: method_named(text) for text in chosen.methods if text != "none"}
-    needs = ("score", "attend") if any(method.needs_model for method in methods.values()) else ("score",)
+    methods, missing = _installed(chosen.methods)
     sets = chosen.load_each(questions)
     train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
     names = [found.name for found in sets]
@@ -70,21 +81,27 @@ def debias_study(
     if not train and any(method.held_out for method in methods.values()):
         halves = [_halves(found, chosen.seed) for found in test]
         training, test = [half for half, _ in halves], [half for _, half in halves]
+    if train and not any(method.held_out for method in methods.values()):
+        raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
     writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
     told = [chosen.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
     design = blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
     entries: list[Entry] = []
     asked: list[dict[str, Any]] = []
     for model in models if isinstance(models, list | tuple) else [models]:
-        loaded = opened(model, needs)
+        loaded = opened(model)
         asked.append(model_block(loaded.name, facts_of(loaded)))
         asker = partial(ModelAsker, loaded, elicitation_of(loaded, writer), alphabet, progress=progress)
-        entries += _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress).all(methods)
-    run = Run(
+        one = _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress)
+        entries += one.all(methods)
+        missing += one.missing
+    if missing and not any(entry.change for entry in entries):
+        raise InputError("; ".join(map(str, missing)))
+    made = Run(
         study="debias",
         models=tuple(sorted({entry.model for entry in entries})),
         questions=", ".join(names),
-        settings=json.loads(json.dumps(chosen.recorded("train", "transfer"))),
+        settings=json.loads(json.dumps(chosen.recorded("train", "no_transfer"))),
         provenance=Provenance.model_validate(provenance(asked, sets, chosen)),
     )
     return DebiasResult(
@@ -93,8 +110,26 @@ def debias_study(
         transfers([entry for entry in entries if entry.transferred]),
         {name: len(found) for name, found in zip(names, test, strict=True)},
         {name: len(found) for name, found in zip(names, training, strict=False)},
-        run,
+        made,
+        tuple(missing),
     )
+
+
+def _installed(names: Sequence[str]) -> tuple[dict[str, Method], list[Missing]]:
+    """The methods by name, without those that need a package that is not installed."""
+    methods: dict[str, Method] = {}
+    missing = []
+    for text in names:
+        if text == "none":
+            continue
+        try:
+            methods[text] = method_named(text)
+            methods[text].check_installed()
+        except ModelError as error:
+            methods.pop(text, None)
+            missing.append(Missing("all models", text, "", str(error)))
+            warnings.warn(f"{text} is left out: {error}", stacklevel=3)
+    return methods, missing
 
 
 def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[Question]]:
@@ -111,6 +146,8 @@ class _Run:
 
     Attributes:
         design: digest of all that decides what is asked, but for the methods.
+        missing: methods without results, so far.
+        undebiased: by set and questions, what methods are compared with.
     """
 
     asked: ScoringModel
@@ -122,6 +159,8 @@ class _Run:
     settings: DebiasSettings
     alphabet: tuple[str, ...]
     progress: Progress
+    missing: list[Missing] = field(default_factory=list)
+    undebiased: dict[tuple[int, frozenset[str]], Measured] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -142,7 +181,7 @@ class _Run:
 
     def all(self, methods: Mapping[str, Method]) -> list[Entry]:
         undebiased = [self._measured("none", method_named("none"), None, i, None) for i in range(len(self.names))]
-        entries, base = [entry for entry, _ in undebiased], [found for _, found in undebiased]
+        entries, base = [entry for entry, _ in undebiased if entry], [found for _, found in undebiased]
         for text, method in methods.items():
             self.progress(f"{self.model}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
@@ -150,28 +189,36 @@ class _Run:
             self.progress(f"{self.model}: {text}", 1, 1)
         return entries
 
-    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Measured]) -> list[Entry]:
+    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> list[Entry]:
         """Fit a method once, and measure it on every set it applies to."""
         asker = self.asker(text if source is None else f"{text} fitted on {self.names[source]}")
         fit_on: list[Question] = []
         if source is not None:
             fit_on = (self.training if method.held_out else self.test)[source]
         before, started = asker.cost.copy(), self.clock()
-        debiaser = method.fit(asker, fit_on)
+        try:
+            debiaser = method.fitted(asker, fit_on)
+        except (InputError, ModelError) as error:
+            self._miss(text, "" if source is None else self.names[source], str(error))
+            return []
         fitting = asker.cost - before, self.clock() - started
-        entries = []
+        entries: list[Entry] = []
         try:
             for target in range(len(self.names)):
-                if source is None or source == target or self.settings.transfer:
+                if source is None or source == target or not self.settings.no_transfer:
                     entry, _ = self._measured(
                         text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
                     )
-                    if text.partition(":")[0] == "pride" and source == target:
+                    if entry and text.partition(":")[0] == "pride" and source == target:
                         entry = replace(entry, draws=self._draws(method, asker, target))
-                    entries.append(entry)
+                    if entry:
+                        entries.append(entry)
         finally:
             debiaser.close()
         return entries
+
+    def _miss(self, text: str, questions: str, reason: str) -> None:
+        self.missing.append(Missing(self.model, text, questions, reason))
 
     def _measured(
         self,
@@ -179,24 +226,35 @@ class _Run:
         method: Method,
         source: int | None,
         target: int,
-        base: Measured | None,
+        base: Listings | None,
         *,
         asker: ModelAsker | None = None,
         debiaser: Debiaser | None = None,
         fitting: tuple[Cost, float] = (Cost(), 0.0),
-    ) -> tuple[Entry, Measured]:
+    ) -> tuple[Entry | None, Listings]:
+        """The entry of a method on a set, if it answered any question there, and its answers."""
         asker = asker or self.asker(f"{text} on {self.names[target]}")
-        debiaser = debiaser or method.fit(asker, [])
+        debiaser = debiaser or method.fitted(asker)
         questions = self.test[target]
         before, started = asker.cost.copy(), self.clock()
-        debiaser.answer(questions)
+        size = sum(one.choice >= 0 for one in debiaser.answer(questions))
         cost, seconds = asker.cost - before, self.clock() - started
         invariant = method.order_invariant
-        found = measured(self._listed(debiaser, target, invariant), invariant=invariant)
+        listings = self._listed(debiaser, target, invariant)
+        both = listings.answered if base is None else listings.answered & base.answered
+        if not both:
+            self._miss(text, self.names[target], counted_reasons(listings.left_out))
+            return None, listings
+        found = measured(listings.scores(), invariant=invariant)
+        change = {}
+        if base is not None:
+            paired = found if both == listings.answered else measured(listings.scores(both), invariant=invariant)
+            if (target, both) not in self.undebiased:
+                self.undebiased[target, both] = measured(base.scores(both))
+            change = changes(paired, self.undebiased[target, both])
         if source == target and not method.held_out:
             cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)
             seconds += fitting[1]
-        size = len(questions)
         entry = Entry(
             self.model,
             self.names[target],
@@ -204,27 +262,29 @@ class _Run:
             "" if source is None else self.names[source],
             source is not None and source != target,
             found.estimates,
-            changes(found, base) if base else {},
+            change,
             found.constructed,
             Spent(
                 cost.tokens / size, cost.prompts / size, seconds / size,
                 fitting[0].tokens, fitting[0].prompts, fitting[1],
             ),
             chance=found.chance,
+            asked=len(questions),
+            left_out=listings.left_out,
             notes=debiaser.notes(questions),
         )  # fmt: skip
-        return entry, found
+        return entry, listings
 
-    def _listed(self, debiaser: Debiaser, target: int, invariant: bool = False) -> OrderScores:
+    def _listed(self, debiaser: Debiaser, target: int, invariant: bool = False) -> Listings:
         orders, seed = self.settings.orders, self.settings.seed
-        return listing_scores(debiaser, self.test[target], orders, self.alphabet, seed, invariant=invariant)
+        return answer_listings(debiaser, self.test[target], orders, self.alphabet, seed, invariant=invariant)
 
     def _draws(self, method: Any, asker: ModelAsker, target: int) -> dict[str, tuple[float, float]]:
         """Mean and standard deviation of every measure over draws of the estimation questions."""
         rows = []
         for draw in range(PRIDE_DRAWS):
-            debiaser = replace(method, seed=method.seed + draw).fit(asker, self.test[target])
-            scores = self._listed(debiaser, target)
+            debiaser = replace(method, seed=method.seed + draw).fitted(asker, self.test[target])
+            scores = self._listed(debiaser, target).scores()
             rows.append({name: e.value for name, e in measured(scores, resamples=2).estimates.items()})
         values = {name: [row[name] for row in rows] for name in MEASURES}
         return {name: (float(np.mean(v)), float(np.std(v, ddof=1))) for name, v in values.items()}

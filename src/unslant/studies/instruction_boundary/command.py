@@ -47,14 +47,16 @@ def instruction_boundary(
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.instruction_boundary.study import instruction_boundary as run
     from unslant.studies.outputs import check_outputs
-    from unslant.studies.ranking import load_ranking
+    from unslant.studies.ranking import ranking_of
     from unslant.studies.recording import Recording, report_logs, run_models
 
-    compare = partial(compare_boundaries, ranking=load_ranking(ranking) if ranking else None)
+    names, asked = o.models_and_questions(model, questions, more, default="words")
+    compare = partial(compare_boundaries, ranking=ranking_of(ranking, len(log or names)))
     if log:
+        o.check_no_model(model, questions, more)
+        o.check_unused(o.WITH_LOG, settings, models, generate)
         return report_logs(log, BoundaryStudy, outputs, compare)
     check_outputs(outputs)
-    names, asked = o.models_and_questions(model, questions, more, default="words")
     own = options_of_each(names, models, ("generate",))
     found = load_boundary(asked, **settings.reading)
 

@@ -9,8 +9,8 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from unslant.responses import Extracted
-from unslant.responses.judge import (
+from unslant.replies import Extracted
+from unslant.replies.judge import (
     MAX_TOKENS,
     VALIDATION,
     JudgeReport,

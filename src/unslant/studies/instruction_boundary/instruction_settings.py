@@ -96,6 +96,8 @@ _JUDGING_FORMS = {
     "Unknown": "Unknown: the facts show neither.",
 }
 _FORMS = {"choice": _CHOICE_FORMS, "judging": _JUDGING_FORMS}
+FORMS = (*_CHOICE_FORMS, *_JUDGING_FORMS)
+"""Forms of a right answer, of both kinds of questions."""
 _LEFT_OUT = {"choice": "none", "judging": "Unknown"}
 _ALONE = "Give the answer alone."
 _STEPS = 'Show each step of your reasoning. Then give the answer on the last line, as "Answer: ...".'
@@ -123,14 +125,13 @@ def setting(name: str) -> Setting:
 
 
 def _few_shot(name: str) -> Setting:
-    forms = [form for known in _FORMS.values() for form in known]
     counts: dict[str, int] = {}
     for part in name.removeprefix(FEW_SHOT).split("+"):
         form, _, n = part.partition("=")
-        if form not in forms or form in counts or not n.isdecimal() or int(n) < 1:
+        if form not in FORMS or form in counts or not n.isdecimal() or int(n) < 1:
             raise InputError(
                 f"setting {name!r}, {part!r}: write each form once, with the number of its examples, as "
-                f"{FEW_SHOT}single=2+none=1; forms are {', '.join(forms)}"
+                f"{FEW_SHOT}single=2+none=1; forms are {', '.join(FORMS)}"
             )
         counts[form] = int(n)
     return Setting(name, "redundant", "worked examples of these forms", examples=tuple(counts.items()))
@@ -146,6 +147,11 @@ def form_of(question: AnyForm) -> str:
     if isinstance(question, JudgingQuestion):
         return question.verdict
     return "none" if not question.answers else "single" if len(question.answers) == 1 else "several"
+
+
+def forms_of(question: AnyForm) -> tuple[str, ...]:
+    """The forms that an answer to this kind of question can have."""
+    return tuple(_FORMS[kind_of(question)])
 
 
 def is_dense(question: AnyForm) -> bool:

@@ -10,6 +10,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
     SEED,
     SETTINGS,
     AnyForm,
+    forms_of,
     kind_of,
     present_setting,
     setting,
@@ -59,6 +60,9 @@ def plan(
         InputError: if a setting does not exist, it has no questions, or a question has more options than labels.
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
+    if left_out and left_out not in {form for question in mixed for form in forms_of(question)}:
+        held = " and ".join(dict.fromkeys(", ".join(forms_of(question)) for question in mixed))
+        raise InputError(f"left out form {left_out!r}: the questions have the forms {held}: give one of these")
     pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
     asked: list[Asked] = []
     for name in setting_names(names):

@@ -10,7 +10,8 @@ from typing import Any
 from unslant.asking import GENERATE
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, Question
-from unslant.responses import Response, Responses, chosen_contents, extract
+from unslant.replies import chosen_contents, extract
+from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
 from unslant.studies.result import RecordedResult
 

@@ -9,7 +9,8 @@ from unslant.asking import GENERATE
 from unslant.models import Reply
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion, Question
-from unslant.responses import Extracted, Response, chosen_contents, extract, text_ranks
+from unslant.replies import Extracted, chosen_contents, extract
+from unslant.responses import Response, text_ranks
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm
 from unslant.studies.instruction_boundary.metrics import JUDGED
 

@@ -1,15 +1,16 @@
 """How the instruction-boundary study asks."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from cyclopts import Parameter
 
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.models import GenerateOptions
 from unslant.reach import Reach
-from unslant.studies.instruction_boundary.instruction_settings import SEED
-from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures
+from unslant.studies.instruction_boundary.instruction_settings import FORMS, SEED, setting
+from unslant.studies.instruction_boundary.plan import setting_names
+from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
 
 TEMPERATURE = 0.5
 """Sampling temperature of P3."""
@@ -36,8 +37,8 @@ class BoundarySettings(FieldOptions, LabelOptions):
     """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
     polisher: Annotated[str | None, Reach.MODEL] = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
-    left_out: str = ""
-    """Form that missing-choices leaves out: single, several, none, True, False or Unknown."""
+    left_out: Literal["", "single", "several", "none", "True", "False", "Unknown"] = ""
+    """Form that missing-choices leaves out; by default none and Unknown."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,3 +46,10 @@ class BoundarySettings(FieldOptions, LabelOptions):
             GenerateOptions(temperature=temperature)
         if len(set(self.temperatures)) < len(self.temperatures):
             raise InputError(f"temperature {', '.join(f'{t:g}' for t in self.temperatures)}: give each once")
+        names = setting_names(self.names)
+        if self.left_out and self.left_out not in FORMS:
+            raise InputError(f"left_out {self.left_out!r}: {one_of(self.left_out, FORMS)}")
+        if "missing-choices" not in names:
+            check_unused("missing-choices is not asked (--settings missing-choices)", self, only=("left_out",))
+        if not any(setting(name).polish for name in names):
+            check_unused("prompt-polishing is not asked (--settings prompt-polishing)", self, only=("polisher",))

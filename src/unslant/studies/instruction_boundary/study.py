@@ -13,8 +13,8 @@ from unslant.models.open import address_of, open_chat, opened
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import EMBEDDED, Question
+from unslant.replies import needs_judge
 from unslant.responses import Response, Responses, Run
-from unslant.responses.judge import needs_judge
 from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
 from unslant.studies.instruction_boundary.plan import Asked, plan, setting_names
@@ -27,7 +27,7 @@ from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATUR
 from unslant.studies.options import with_options
 from unslant.studies.provenance_block import check_same, provenance
 from unslant.studies.reply_judge import CERTAIN, ReplyJudge
-from unslant.studies.run_record import requests_of
+from unslant.studies.run_record import answerers, requests_of
 
 
 def _open(name: str, generate: GenerateOptions) -> ChatModel:
@@ -105,6 +105,7 @@ def instruction_boundary(
         polished=dict(polished),
         requests=requests_of(spent),
         offline=getattr(asker, "offline", False),
+        **answerers(asker),
         provenance=Provenance.model_validate(
             provenance([model for model, _ in spent.values()], [(source, found)], chosen)
         ),

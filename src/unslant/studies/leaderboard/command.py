@@ -47,6 +47,7 @@ def leaderboard(
     if log:
         if more or questions:
             raise InputError("--log reads recorded audits: leave out --model and --questions")
+        o.check_unused(o.WITH_LOG, settings, models, generate, but=("fields",))
         from unslant.studies.audit.logs import recorded_audits
 
         return write_outputs(Leaderboard.of(recorded_audits(log, settings.fields)), outputs)
@@ -60,10 +61,7 @@ def leaderboard(
         address_of(name, own, ("generate",) if words else ("score",))
     check_names([address_of(name, own).model for name, own, _ in asked])
     ways = {words for *_, words in asked}
-    if True not in ways and generate != o.GenerateOptions():
-        raise InputError(
-            "--temperature and --max-tokens are about replies, but labels are scored: add --elicit generate"
-        )
+    o.check_generate(generate, True in ways)
     loaded = settings.load_each(questions or o.EMBEDDED)
     for words in ways:
         check_settings(loaded, settings.resolved(words), words)

@@ -49,7 +49,10 @@ def probe(
     if log:
         if names or len(log) > 1:
             raise InputError("give models, or --log with one file")
+        o.check_unused(o.WITH_LOG, settings, options, generate, but=("strengths", "seed"))
         return write_outputs(study.probe_recorded(log[0], accuracy, settings), outputs)
+    if accuracy is not None:
+        raise InputError("--accuracy goes with --log: the models' own accuracy is measured here; leave it out")
     if len(names) < 2:
         raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
     own = options_of_each(names, options, ("generate",))

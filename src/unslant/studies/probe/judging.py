@@ -106,7 +106,7 @@ def open_participant(
     """A model by name; see :mod:`unslant.models.open` and, for ``stored``, :func:`local_participant`."""
     if address_of(name, options, ("generate",)).scheme:
         return chat_participant(stored(open_chat(name, options, generate)), writer)
-    local: Any = open_model(name, options)
+    local: Any = open_model(name, options, ("score", "generate"))
     return local_participant(local, writer, generate, options.connections or CONNECTIONS, stored)
 
 

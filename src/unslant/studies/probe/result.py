@@ -52,6 +52,12 @@ class ProbeResult(StudyResult):
     models: Mapping[str, ModelBias]
     run: Run = field()
 
+    @property
+    def failure(self) -> str:
+        """See :class:`StudyResult`."""
+        silent = [name for name, row in zip(self.table.models, self.table.original, strict=True) if np.isnan(row).all()]
+        return super().failure or "; ".join(f"no reply of {name} holds a confidence" for name in silent)
+
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
         counted = {"questions_judged": len(self.table.ids), "confidences_missing": self.table.missing}

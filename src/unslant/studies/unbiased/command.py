@@ -40,22 +40,25 @@ def unbiased(
     from functools import partial
 
     from unslant.models.open import BACKENDS, address_of, options_of_each
-    from unslant.studies.ranking import load_ranking
+    from unslant.studies.ranking import ranking_of
     from unslant.studies.recording import report_logs, run_study
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
-    compare = partial(compare_models, external=load_ranking(ranking) if ranking else None)
+    names, asked = o.models_and_questions(model, questions, more)
+    compare = partial(compare_models, external=ranking_of(ranking, len(log or names)))
     if log:
+        o.check_no_model(model, questions, more)
+        o.check_unused(o.WITH_LOG, settings, models, generate)
         shards.check_none("--log")
         return report_logs(log, UnbiasedResult, outputs, compare)
 
     from unslant.studies.unbiased.study import unbiased as run
     from unslant.studies.unbiased.study import unbiased_responses
 
-    names, asked = o.models_and_questions(model, questions, more)
     schemes = [address_of(*one).scheme for one in zip(names, options_of_each(names, models), strict=True)]
     words = settings.generate or any("score" not in BACKENDS[scheme].can for scheme in schemes)
+    o.check_generate(generate, words, "--generate")
     # where one of several must be asked in a chat, all are
     chosen = replace(settings, generate=words, chat=settings.chat or (words and any(schemes)))
     replies, part = generate if words else None, (unbiased_responses, shards)

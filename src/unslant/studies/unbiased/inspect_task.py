@@ -41,7 +41,7 @@ def unbiased(
     runs: int = 5,
     shots: int = 5,
     shots_from: str | None = None,
-    alone: bool = True,
+    no_alone: bool = False,
     template: str = "plain",
     limit: int | None = None,
     seed: int = 0,
@@ -54,10 +54,10 @@ def unbiased(
     Args:
         questions: file or recipe, of open questions with numbers as answers if ``maths``.
         shots, shots_from: worked examples under the same interventions; by default from the set itself.
-        alone: ask every intervention by itself too.
+        no_alone: skip asking under each intervention by itself.
     """
     settings = UnbiasedSettings(
-        runs=runs, shots=shots, alone=alone, template=template, chat=True, limit=limit, seed=seed, generate=True
+        runs=runs, shots=shots, no_alone=no_alone, template=template, chat=True, limit=limit, seed=seed, generate=True
     )
     whole = settings.load(questions, maths)
     found, writer = settings.sampled(whole), settings.writer()

@@ -100,14 +100,14 @@ def plan(
                 drawn["+".join(composed.interventions) or "none"] += 1
                 for code, reason in composed.left_out.items():
                     left_out[code][reason] += 1
-        for codes in alone_of(question) if settings.alone else ():
+        for codes in alone_of(question) if not settings.no_alone else ():
             single = put(interventions=codes, kind=ONLY)
             if isinstance(single, Composed):
                 asked += single.items
     if not asked:
         reasons = "; ".join(f"{reason} ({n:,})" for reason, n in impossible.items())
         raise InputError(f"{questions.name}: the unbiased evaluator can ask no question: {reasons}")
-    if not settings.instructions:
+    if settings.no_instructions:
         asked = [(question, replace(presentation, instruction="")) for question, presentation in asked]
     return Plan(asked, drawn, impossible, left_out)
 

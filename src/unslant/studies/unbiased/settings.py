@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from cyclopts import Parameter
 
-from unslant.studies.options import Numbers, PromptOptions, ShotOptions, pairs, switch_off
+from unslant.studies.options import Numbers, PromptOptions, ShotOptions, pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +18,8 @@ class ComposeSettings(ShotOptions, PromptOptions):
     """Random draws of interventions for every question."""
     probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = ()  # type: ignore[assignment]
     """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
-    instructions: Annotated[
-        bool, switch_off("--no-instructions", "Leave out the first sentence, which says what to do.")
-    ] = True
-    """Begin with a sentence that says what to do; models that follow no instructions do not need it."""
+    no_instructions: bool = False
+    """Leave out the first sentence, which says what to do: models that follow no instructions do not need it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,5 +36,5 @@ class UnbiasedSettings(ComposeSettings):
     """Questions are open maths questions with numbers as answers."""
     generate: bool = False
     """Read generated replies instead of label probabilities; models that can only generate need no such flag."""
-    alone: Annotated[bool, switch_off("--no-alone", "Skip asking under each intervention by itself.")] = True
-    """Ask every intervention by itself too."""
+    no_alone: bool = False
+    """Skip asking under each intervention by itself."""

@@ -11,10 +11,10 @@ from unslant.models import ScoringModel
 from unslant.models.chat import ChatModel, is_local
 from unslant.models.open import opened
 from unslant.presentations import Presentation
-from unslant.presentations.interventions import read_open
 from unslant.presentations.interventions.matrix import check_probabilities
 from unslant.prompts import Cloze
 from unslant.questions import EMBEDDED, Question
+from unslant.replies import read_open
 from unslant.responses import Responses
 from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.options import with_options

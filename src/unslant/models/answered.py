@@ -1,0 +1,219 @@
+"""Who answers, and whether it is the same from the first reply of a run to its last.
+
+An address and a name say little about what is behind them. Two signs are looked at. Every reply names a model and may
+name a system (``system_fingerprint``); both are kept with its scores. And some prompts are asked again at the end.
+
+- *Another model named* is an error. The name need not be the one that was asked for (``gpt-4o`` answers as
+  ``gpt-4o-2024-08-06``), but it must stay the same; a reply that names none says nothing.
+- *Another system named* is a caveat in the result. OpenAI serves one model from several systems at a time and changes
+  them without changing weights, so an error would end most long runs for nothing; whether scores changed is asked.
+- *Other scores for the same prompt* are an error, unless they are noise: a prompt whose second answer differs from the
+  first is asked a third time, and only where the last two agree has something changed. One prompt of eight may be so.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.errors import ModelError, printable
+from unslant.models.base import NOBODY, Scored
+from unslant.models.http import Malformed
+from unslant.prompts.prompt import Prompt
+from unslant.responses.run import AnsweredBy
+
+ASKED_AGAIN = 8
+"""Prompts that a server is asked again, at most: a quarter of those of a call."""
+_FEWEST, _ANCHORS = 8, 2  # prompts of small calls are collected
+WHAT_TO_DO = (
+    "What was answered before is kept. Run the same command again: if the server is as it was, it asks for the rest, "
+    "else for everything"
+)
+
+
+class ModelChanged(ModelError):
+    """A server has become another model during a run.
+
+    Attributes:
+        since: the prompts answered since then, whose scores are the other model's.
+    """
+
+    def __init__(self, problem: str, since: Sequence[Prompt] = ()) -> None:
+        super().__init__(problem)
+        self.since = tuple(since)
+
+
+def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
+    """The model and the system that a reply names; empty where it names none.
+
+    Raises:
+        Malformed: if it names something else than a text.
+    """
+    found = [reply.get(key) for key in ("model", "system_fingerprint")]
+    for one in found:
+        if one is not None and not isinstance(one, str):
+            raise Malformed(f"the reply names {one!r} as its model or system")
+    return found[0] or "", found[1] or ""
+
+
+def same_scores(stored: Floats, asked: Floats) -> bool:
+    """Whether one model may have given both, rounding apart.
+
+    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.1: servers that batch
+    requests in half precision reach a half of that, other weights exceed it on most prompts.
+    """
+    sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
+    apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
+    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.1)
+
+
+class Answerers:
+    """The models and systems named by the replies of a run, those from the store among them.
+
+    Args:
+        name: of the model that is asked.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.replies: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def note(self, by: tuple[str, str], group: str = "", stored: bool = False) -> None:
+        """Count a reply.
+
+        Raises:
+            ModelChanged: if it names another model than those before.
+        """
+        before = next((model for model, _ in self.replies if model), "")
+        if by[0] and before and by[0] != before:
+            where = f", at question {group!r}" if group else ""
+            raise ModelChanged(
+                f"{self.name}: after {self.replies.total():,} replies{where} ({_clock(time.time())}), "
+                + ("a stored reply is of" if stored else "the server answers as")
+                + f" {printable(by[0])!r}; before, {printable(before)!r} answered. {WHAT_TO_DO}; or ask for "
+                f"one of them by that name"
+            )
+        self.replies[by] += 1
+        self._first.setdefault(by, group)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """``answered_by``: who answered how many; and the question where each but the first was met."""
+        named = [by for by in self.replies if by != NOBODY]
+        told = tuple(
+            AnsweredBy(
+                model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] if i else ""
+            )
+            for i, by in enumerate(named)
+        )
+        return {"answered_by": told} if told else {}
+
+
+class _Answer(NamedTuple):
+    number: int
+    when: float
+    prompt: Prompt
+    scores: Floats
+
+
+class Watch(Answerers):
+    """:class:`Answerers` of a server that scores: it also asks some prompts again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.unsteady = 0
+        self._log: list[_Answer] = []
+        self._anchors = 0
+
+    def scored(self, prompt: Prompt, found: Scored) -> None:
+        """Look at what a prompt got.
+
+        Raises:
+            ModelChanged: if another model answers.
+        """
+        if found.logprobs is not None:
+            self.note(found.by, prompt.group)
+            self._log.append(_Answer(self.replies.total(), time.time(), prompt, found.logprobs))
+
+    def confirm(self, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
+        """Ask some of the prompts answered since the last time again: the first few, and others at random.
+
+        The first of all stay among them, for a server may change between two calls.
+
+        Raises:
+            ModelChanged: if the server gives other scores now, with the prompt since when it does.
+        """
+        log = self._log
+        if len(log) - self._anchors < _FEWEST:
+            return
+        number = min(ASKED_AGAIN, len(log) // 4)
+        first = -(-number // 2)
+        others = np.random.default_rng().choice(np.arange(first, len(log)), number - first, replace=False)
+        places = [*range(first), *sorted(int(place) for place in others)]
+        try:
+            changed = self._changed(places, ask)
+            if len(changed) >= max(1, number // 4):
+                self._raise(max(changed), [place for place in places if place not in changed], ask)
+        except ModelChanged:
+            raise
+        except ModelError as error:
+            warnings.warn(
+                f"{self.name}: could not be asked again, to see that it is still the same: {error}", stacklevel=2
+            )
+        self._anchors = min(_ANCHORS, len(log))
+        now = time.time()
+        self._log = [one._replace(number=self.replies.total(), when=now) for one in log[: self._anchors]]
+
+    def _changed(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> list[int]:
+        """Those of the prompts that get other scores now, and again the same other ones."""
+        again = self._again(places, ask)
+        differ = [
+            place for place in places if place in again and not same_scores(self._log[place].scores, again[place])
+        ]
+        third = self._again(differ, ask)
+        changed = [place for place in differ if place in third and same_scores(again[place], third[place])]
+        self.unsteady += len(differ) - len(changed)
+        return changed
+
+    def _again(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, Floats]:
+        found = ask([self._log[place].prompt for place in places]) if places else ()
+        return {places[one.index]: one.logprobs for one in found if one.logprobs is not None}
+
+    def _raise(self, last: int, same: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
+        """Find the last prompt that the model before answered, by halves.
+
+        Args:
+            last: place of the last that is known to be its.
+            same: places whose scores the server still gives.
+        """
+        until = min((place for place in same if place > last), default=len(self._log))
+        while until - last > 1:
+            middle = (last + until) // 2
+            if self._changed([middle], ask):
+                last = middle
+            else:
+                until = middle
+        before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]
+        end = f", before question {rest[0].prompt.group!r} ({_clock(rest[0].when)})" if rest else ", before the end"
+        raise ModelChanged(
+            f"{self.name}: the server has become another model: it gives other scores now for prompts that it answered "
+            f"up to question {before.prompt.group!r} ({_clock(before.when)}, reply {before.number:,} of "
+            f"{self.replies.total():,}){end}. {WHAT_TO_DO}",
+            [one.prompt for one in rest],
+        )
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Also ``unsteady``: prompts asked again that got another answer each time, if any."""
+        return super().facts | ({"unsteady": self.unsteady} if self.unsteady else {})
+
+
+def _clock(when: float) -> str:
+    return time.strftime("%H:%M:%S UTC", time.gmtime(when))

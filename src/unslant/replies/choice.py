@@ -1,0 +1,399 @@
+"""Read which labels a reply chooses, or that no option is right.
+
+The reply is cleaned (:mod:`text`), every mention of an option becomes one character (:mod:`collapse`), and the
+mentions that are denied, hedged, supposed or asked about are masked (:mod:`reading`). Then the first rule that applies
+reads it:
+
+1. An explicit answer; the last one counts (:mod:`explicit`): ``answer field`` ("Answer: A", ``\\boxed{A}``,
+   JSON), ``cue`` ("the correct options are A and C"), ``choice`` ("I chose B"), ``called the answer`` ("which makes D
+   the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
+2. ``all but``: "all except B are correct".
+3. ``called right``: options called right, one by one or marked so ("A: correct", "C is right").
+   ``one by one``: options of which something is said that is denied of the others.
+4. ``line``: lines that are nothing but an answer.
+5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
+6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
+7. ``none stated``: a sentence that no option is right, or every option called wrong; ``all stated``: all are right.
+8. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
+9. ``option text``: the option whose text the first sentence to name one asserts.
+10. ``numbers``: "23 and 29 are prime", "150 minutes".
+11. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
+12. ``both``: "both of them do", where one option begins so.
+13. ``only mention``: the only label in a short reply.
+
+What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, whatever else might be made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from unslant.replies.collapse import NUMBERS, collapser
+from unslant.replies.cues import words
+from unslant.replies.explicit import BARE_LINE, explicit
+from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, REFUSAL, pattern
+from unslant.replies.mentions import (
+    AMBIGUOUS,
+    ANY,
+    BARE,
+    BOTH,
+    CONFLICT,
+    LABEL,
+    LABELLED,
+    MASKED,
+    ONE,
+    TEXT,
+    WORD,
+    WRONG,
+    characters,
+    kind_of,
+    mentions,
+    option_of,
+    options_of,
+)
+from unslant.replies.reading import CONCEDED, MARKED_LINE, NONE_STATED, Extracted, Reading, Unreadable
+from unslant.replies.text import before_next_question, clean
+
+Outcome = tuple[frozenset[int], str] | None
+"""The options chosen and the name of the rule; None if the rule does not apply."""
+
+_SHORT, _LONG = 200, 700
+"""Characters up to which a lone mention is trusted, and an option's text in a sentence."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_KINDS = {"text": characters(TEXT, WORD), "word": characters(WORD), "masked": characters(MASKED),
+          "wrong": characters(WRONG), "both_said": characters(BOTH)}  # fmt: skip
+_ALL_BUT = pattern(
+    r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
+    r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
+)
+"""Every option but these: "all except B are correct", "everything but B is wrong"."""
+_ANY_WRONG = pattern("{^any_wrong$}")
+_RIGHT = (
+    CALLED_RIGHT,
+    pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b)\w)"),  # said to fit
+    pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
+)
+_NOT_ANY_OF_THEM = pattern(r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:n't|\bnot){not_any_of_them}\b[^,;\n]*\Z")
+_NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
+_ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
+"""Replies that name no option and say that none is right, or all."""
+_OPENING = pattern(
+    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})(?:(?<={one}{one}) {are_have}\b"
+    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={both_said}) | {opening_reason}\b)",
+    parts=_KINDS,
+)
+_SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
+_HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
+_BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
+_STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
+_TRUE_FALSE = pattern("true|false")
+_SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
+_CONCLUDES = pattern(r"{concludes}\b")
+_CUT_OFF = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
+_COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
+_NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
+_EQUATION = re.compile(rf"[=≈] ?({_KINDS['text']}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+_ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+_ENDED = re.compile(rf"(?:\.|{ONE})\Z")
+_UNSURE = pattern("{^unsure$}")
+_REASONING = pattern("{^reasoning$}")
+_NEGATED = pattern(r"{^negated$}|n't\b")
+_DENIED_MENTION = pattern(r"\bnot [^.,]*?{masked}", parts=_KINDS)
+_CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
+_WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0, parts=_KINDS)
+_TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
+_NUMBERS = pattern(
+    r"{numbers_lead}{0,2}(?P<said>{word}(?:{joined}{word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z", parts=_KINDS
+)
+_IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
+_ASIDE = pattern(r"\b{aside}\Z")
+_TOO = pattern(r"{^too$}\W*\Z")
+_YES_NO = pattern(r"\W*({yes_or_no})\b")
+_BOTH = pattern(r"\A\W*{both}\W*\Z|{^both_are$}")
+_SUBJECT = pattern("{subject}", 0)
+_BOTH_TEXT = pattern(r"{both_text}\b")
+"""How an option begins that speaks of others."""
+
+
+def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
+    """The set of ``labels`` that a reply chooses.
+
+    Args:
+        labels: every label that is an answer, as shown; letters may come back in either case.
+        options: text under each of the first labels, so that an answer given as an option's text is understood.
+
+    Example:
+        >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
+        ['B']
+    """
+    text = clean(reply)
+    if not text:
+        return Extracted("unparsed", rule="empty")
+    short_field = re.match(r"A: [(\[]?(\w{1,4})[)\].]*(?:\n|\Z)", text)
+    text = f"Answer{text[1:]}" if short_field and short_field[1] in labels else text
+    reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
+    try:
+        outcome = next((outcome for rule in RULES if (outcome := rule(reading)) is not None), None)
+    except Unreadable as why:
+        return Extracted("unparsed", rule=str(why))
+    if outcome is not None:
+        chosen, rule = outcome
+        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
+    if REFUSAL.search(text):
+        return Extracted("refused", rule="refusal")
+    return Extracted("unparsed", rule="no answer found")
+
+
+def all_but(reading: Reading) -> Outcome:
+    """Every option but some: "all except B are correct", "everything but B is wrong"."""
+    match = _ALL_BUT.search(reading.plain)
+    if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
+        return None
+    named = options_of(mentions(match["said"], *range(MASKED + 1)))
+    wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
+    return named if wrong else frozenset(range(reading.n)) - named, "all but"
+
+
+def called_right(reading: Reading) -> Outcome:
+    """Options that are called right and nowhere wrong."""
+    right: frozenset[int] = frozenset()
+    for rule in _RIGHT:
+        for match in rule.finditer(reading.text, reading.retracted()):
+            right |= reading.chosen(match[match.lastgroup or 0])
+    if right & reading.asserted(WRONG):
+        raise Unreadable("contradiction")
+    return (right, "called right") if right else None
+
+
+def one_by_one(reading: Reading) -> Outcome:
+    """Options of which the same is said, where it is denied of others: "B is prime. A and C are not."."""
+    said = [
+        (options_of(mentions(match["said"])), match["what"].casefold()) for match in _SAID_OF.finditer(reading.text)
+    ]
+    right = frozenset().union(*(options for options, _ in said))
+    every = options_of(re.findall(ANY, reading.text))
+    denied = options_of(mentions(reading.text, MASKED))
+    if (
+        not right
+        or not denied
+        or mentions(reading.plain, TEXT, WORD)
+        or len({what for _, what in said}) > 1
+        or right | denied != every
+        or right & denied
+    ):
+        return None
+    return (right, "one by one") if len(reading.text) <= _SHORT else None
+
+
+def bare_lines(reading: Reading) -> Outcome:
+    """Lines that are nothing but an answer, where they agree."""
+    runs: list[list[tuple[int, str]]] = []
+    apart = True
+    headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
+    headings = headings if len(headings) > 1 else set()
+    for number, line in enumerate(reading.text.split("\n")):
+        match = None if number in headings else BARE_LINE.match(line)
+        if match is not None:
+            runs += [[]] if apart else []
+            runs[-1].append((number, match["slot"]))
+        apart = match is None and (apart or bool(line.strip()))
+    if not runs:
+        return None
+    answers = {frozenset().union(*(reading.chosen(said) for _, said in run)) for run in runs}
+    if any(_is_listing(reading, run) for run in runs):
+        raise Unreadable("options listed")
+    if len(answers) > 1:
+        raise Unreadable("contradiction")
+    (chosen,) = answers
+    if not reading.listed() <= chosen and (sum(map(len, runs)) > 1 or not reading.set_apart(chosen)):
+        raise Unreadable("options listed")
+    if len(runs) == 1 and reading.breaks_off_at_first(chosen):
+        raise Unreadable("cut off")
+    return chosen, "line"
+
+
+def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
+    """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
+    said = [one for _, line in run for one in mentions(line)]
+    shown = list(map(option_of, said))
+    if len(shown) < 2 or any(kind_of(one) not in (BOTH, TEXT) for one in said):
+        return False
+    in_order = shown == list(range(shown[0], shown[0] + len(shown))) and (shown[0] == 0 or len(shown) > 2)
+    adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
+    return len(set(shown)) == reading.n or (in_order and adjacent)
+
+
+def opening(reading: Reading) -> Outcome:
+    """The answer a reply opens with."""
+    match = _OPENING.match(reading.text)
+    named = mentions(match["said"]) if match else []
+    kinds = set(map(kind_of, named))
+    if match is None or kinds <= {TEXT, WORD}:
+        return None
+    chosen = reading.chosen(match["said"])
+    same_line = reading.text[match.end("said") :].split("\n")[0]
+    if (
+        not (reading.listed() <= chosen or reading.set_apart(chosen))
+        or not options_of(mentions(same_line, LABEL, BOTH)) <= chosen
+        or not options_of(_BEFORE_COLON.findall(same_line)) <= chosen
+        or HEDGED_MORE.match(reading.text, match.end("said") - 1)
+        or (len(chosen) == reading.n > 1 and kinds == {BOTH})
+    ):
+        raise Unreadable("options listed")
+    if reading.breaks_off_at_first(chosen):
+        raise Unreadable("cut off")
+    if kinds <= {BARE, AMBIGUOUS} and not reading.asserted(LABEL, BOTH, TEXT) <= chosen:
+        return None
+    return chosen, "opening"
+
+
+def statement_verdicts(reading: Reading) -> Outcome:
+    """The option that lists the verdicts which a reply gives on numbered statements."""
+    said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
+    listed = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
+    chosen = frozenset(i for i, verdicts in enumerate(listed) if len(verdicts) > 1 and verdicts == said)
+    return (chosen, "statement verdicts") if len(chosen) == 1 else None
+
+
+def none_stated(reading: Reading) -> Outcome:
+    """A sentence that no option is right, or every option called wrong."""
+    stated = (match.start() for match in NONE_STATED.finditer(reading.plain))
+    if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
+        return reading.none(), "none stated"
+    if len(reading.asserted(WRONG)) == reading.n > 1 and reading.complete():
+        return reading.none(), "none stated"
+    if len(reading.plain) <= _SHORT and not re.search(ANY, reading.plain):
+        if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
+            return reading.none(), "none stated"
+        every = _ALL_OF_THEM.match(reading.plain)
+        if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
+            return reading.chosen(""), "all stated"
+    return None
+
+
+def concluded(reading: Reading) -> Outcome:
+    """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
+    cue = _CUT_OFF.search(reading.text)
+    sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
+    last = _NOT_ANOTHER.sub("", sentences[-1])
+    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= _SHORT else None
+    if equation is not None and not re.search(LABELLED, reading.text):
+        return reading.chosen(equation[1]), "conclusion"
+    if cue is not None and len(options_of(mentions(reading.text, WORD))) > 1:
+        return None
+    draws = cue is not None or _CONCLUDES.match(last) is not None
+    for kinds in ((LABEL, BOTH), (TEXT,)) if draws else ():
+        said = mentions(last, *kinds)
+        if len(options_of(said)) == 1:
+            return reading.chosen(said[0]), "conclusion"
+    single = len(re.findall(ANY, last)) == 1
+    ended = _ENDED.search(last) is not None
+    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, WORD))
+    match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
+    return (reading.chosen(match[1]), "conclusion") if match else None
+
+
+def option_text(reading: Reading) -> Outcome:
+    """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
+    if len(reading.text) > _LONG or _UNSURE.search(reading.text):
+        return None
+    if reading.asserted(CONFLICT) or len(reading.listed()) > 1:
+        return None
+    late = False
+    if reading.asserted(TEXT, BOTH) and _TAKEN_BACK.search(reading.text):
+        raise Unreadable("retracted")
+    for whole in _SENTENCE_END.split(reading.text):
+        sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
+        said = mentions(sentence, TEXT, BOTH, LABEL)
+        if said and {kind_of(one) for one in said} != {LABEL}:
+            chosen = options_of(said)
+            elsewhere = reading.asserted(TEXT, BOTH, LABEL) != chosen or _REASONING.search(reading.text)
+            if (late and elsewhere) or len(chosen) == reading.n > 1 or not _asserts(reading, sentence, said):
+                return None
+            return chosen, "option text"
+        late = late or not re.search(ANY, sentence)
+    return None
+
+
+def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
+    """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
+    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]).rpartition(", but ")[2]
+    if _NEGATED.search(before):
+        return False
+    chosen = options_of(said)
+    if len(chosen) > 1:
+        together = _SUBJECT.search(sentence)
+        joined = together is not None and options_of(mentions(together.group())) == chosen
+        return (joined and not _ASIDE.search(before)) or _TOO.search(sentence) is not None
+    (option,) = chosen
+    others = reading.options.containing(reading.options.texts[option]) - chosen
+    part_of_other = any(not _BOTH_TEXT.match(reading.options.texts[other]) for other in others)
+    predicate = sentence.rstrip(" .!").endswith(said[-1])
+    return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
+
+
+def part_of_text(reading: Reading) -> Outcome:
+    """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
+    text, options = reading.text, reading.options
+    if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
+        return None
+    owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
+    word = _YES_NO.match(text)
+    owners = owners or (options.beginning(word[1]) if word else frozenset())
+    owners = owners or options.reordered(text)
+    owners = owners or frozenset().union(
+        *(options.containing(clause) for clause in re.split("[,;.] ", text.rstrip(".")))
+    )
+    if not owners and not (_NEGATED.search(text) or text.endswith("?")):
+        owners = options.distinguished(CONCEDED.sub("", text))
+    return (owners, "part of text") if len(owners) == 1 else None
+
+
+def numbers(reading: Reading) -> Outcome:
+    """Numbers that are options, where a short reply is no more than these, with a unit, or says what they are."""
+    match = _NUMBERS.match(reading.text)
+    chosen = options_of(mentions(match["said"])) if match else frozenset()
+    if not chosen or len(chosen) == reading.n or _NEGATED.search(reading.text):
+        return None
+    if options_of(re.findall(ANY, reading.text)) != chosen:
+        return None
+    return (chosen, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in chosen) else None
+
+
+def both(reading: Reading) -> Outcome:
+    """The one option that begins with "both", where a short reply says that both are."""
+    options = frozenset().union(*map(reading.options.beginning, words("both")))
+    said = _BOTH.search(reading.text)
+    return (options, "both") if said and len(options) == 1 and len(reading.text) <= _SHORT else None
+
+
+def only_mention(reading: Reading) -> Outcome:
+    """The only label in a short reply."""
+    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(CONFLICT, AMBIGUOUS):
+        return None
+    capitals = (i for i in reading.asserted(BARE) if reading.labels[i].isupper() and reading.labels[i] not in "AI")
+    named = reading.asserted(LABEL, BOTH) or frozenset(capitals)
+    every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != WORD)
+    if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
+        return None
+    return named, "only mention"
+
+
+RULES: tuple[Callable[[Reading], Outcome], ...] = (
+    explicit,
+    all_but,
+    called_right,
+    one_by_one,
+    bare_lines,
+    opening,
+    statement_verdicts,
+    none_stated,
+    concluded,
+    option_text,
+    numbers,
+    part_of_text,
+    both,
+    only_mention,
+)
+"""In the order in which they are tried."""

@@ -1,0 +1,288 @@
+"""Every mention of an option in a reply, in whatever form, collapsed to one character.
+
+"B. Paris", "option B", "(b)", "Paris (B)" and "the city of *Paris*" all speak of the option labelled B. In the
+collapsed text each is a single private character that says which option is meant and how it was written, so that the
+rules of the readers are grammar alone: no label is mistaken for a word, no option's text for a negation.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from unslant.replies.cues import words
+from unslant.replies.grammar import pattern
+from unslant.replies.mentions import AMBIGUOUS, BARE, BOTH, CONFLICT, LABEL, TEXT, WORD, mention
+from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
+from unslant.replies.text import option_text, plain
+
+NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
+_JOINING = words("joining")
+_AFTER_ANY_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("noun_after_label")])
+_AFTER_LABEL = {
+    "A": frozenset([*_JOINING, *words("verb_after_label")]),
+    **dict.fromkeys(("a", "I", "i"), frozenset(_JOINING)),
+}
+"""Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
+_LABEL_KEYWORD = pattern(r"(?<!\w){label_noun} ?[\"'(\[{<]{0,3}\Z")
+"""What says that a label follows."""
+_BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
+"""What says that the letter or number that follows is no label."""
+_ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
+_ORDINAL = pattern(
+    r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
+    r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
+    r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
+)
+"""Options named by their place: "the second option", "the last two"."""
+_NUMBER_GOES_ON = pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)")
+_ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
+"""What follows a common word that is meant as an option's text."""
+_NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
+""" "No option", where "No" is one."""
+_NO_BEFORE = pattern(r"\b{no_before}\Z")
+_NONE_TEXT = pattern("{none_text}")
+_NONE_GOES_ON = pattern("{of_those}?{is_right}?")
+_OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
+_INITIALS = re.compile(r"\. [A-Z]\. [A-Z][a-z]")
+"""A name goes on: "A. A. Milne"."""
+_LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
+_GAP = pattern(
+    r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?",
+    0,
+)
+_COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
+_GOES_ON = pattern(r" {asserts}\b", 0)
+_OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
+_LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:{label_behind} ?)?", 0)
+_NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
+_OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
+_SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
+_IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
+_LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
+"""More mentions in a row than there are labels; a reply stuck in a loop."""
+_WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
+
+
+class _Label(NamedTuple):
+    """A label in a reply: where it ends, and of which options; several where they are written together, as in "AC"."""
+
+    end: int
+    options: tuple[int, ...]
+    as_shown: bool = True
+
+
+class _Reply(NamedTuple):
+    text: str
+    tokens: list[Token]
+    starts: list[int]
+    labels: dict[int, _Label]
+    """By where they start."""
+
+
+@lru_cache(maxsize=512)
+def collapser(labels: tuple[str, ...], options: tuple[str, ...]) -> Collapser:
+    """The collapser of a presentation, made once."""
+    return Collapser(labels, options)
+
+
+def _unnumbered(texts: list[str]) -> list[str]:
+    """The texts without the numbers before them, where they are numbered from 0 or 1 on."""
+    parts = [_OWN_NUMBER.match(text) for text in texts]
+    numbers = [int(part[1]) for part in parts if part]
+    counted = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
+    return [part[2] for part in parts if part] if counted else texts
+
+
+class Collapser:
+    """Collapses replies to one presentation.
+
+    Args:
+        labels: every label that is an answer, as shown.
+        options: the text under each of the first labels.
+    """
+
+    def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
+        self.labels = tuple(labels)
+        shown_texts = [option_text(option) for option in options[: len(labels)]]
+        texts = shown_texts if any(label.isdigit() for label in labels) else _unnumbered(shown_texts)
+        self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
+        self.options = OptionTexts([" ".join(text.split()) for text in texts])
+        shown = [plain(label).strip() for label in labels]
+        folded = {label.casefold(): i for i, label in enumerate(shown)}
+        # Two labels that differ by case alone are told apart by it.
+        self._fold = len(folded) == len(shown)
+        self._index = folded if self._fold else {label: i for i, label in enumerate(shown)}
+        self._shown = frozenset(shown)
+        self._numbered = any(label.isdigit() for label in shown)
+        self._own_number: re.Pattern[str] | None = None
+        if texts != shown_texts:
+            numbers = (
+                rf"{re.escape(shown.removesuffix(own))}(?={re.escape(own)})"
+                for shown, own in zip(shown_texts, texts, strict=True)
+            )
+            self._own_number = re.compile(rf"(?<![\w.])(?:{'|'.join(numbers)})", re.IGNORECASE)
+        alternatives = [re.escape(label) for label in sorted(shown, key=len, reverse=True) if label]
+        letters = "".join(label for label in shown if len(label) == 1 and label.isascii() and label.isupper())
+        alternatives += [f"(?-i:[{letters}]{{2,}})"] if letters else []
+        # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
+        self._label = re.compile(
+            rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
+            re.IGNORECASE if self._fold else 0,
+        )
+
+    def collapse(self, text: str) -> str:
+        """``text`` with one character in place of every mention."""
+        for lines, line in self._broken:
+            text = text.replace(lines, line)
+        if self._own_number is not None:
+            text = self._own_number.sub("", text)
+        sequence = tokens(text)
+        reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)))
+        pieces, done = [], 0
+        for i, token in enumerate(sequence):
+            if token.start < done:
+                continue
+            written = self._mention(reply, i)
+            if written is not None:
+                start, end, characters = written
+                pieces += [text[done : max(done, start)], characters]
+                done = end
+        return _LONG_RUN.sub(r"\1", re.sub(r"\( ?\)| {2,}", " ", "".join([*pieces, text[done:]])))
+
+    def _labels(self, text: str) -> Iterator[tuple[int, _Label]]:
+        for match in self._label.finditer(text):
+            written = match.group()
+            option = self._index.get(written.casefold() if self._fold else written)
+            if option is not None and _INITIALS.match(text, match.end()):
+                option = option if self.options.written_out(text, match.end(), match.end() + 2, option) else None
+            if option is not None:
+                yield match.start(), _Label(match.end(), (option,), written in self._shown)
+            elif len(written) > 1 and list(written) == sorted(set(written)):
+                together = tuple(self._index[letter.casefold() if self._fold else letter] for letter in written)
+                yield match.start(), _Label(match.end(), together)
+        for option, (label, own) in enumerate(zip(self.labels, self.options.texts, strict=False)):
+            if own[:1].isdigit() and (start := text.find(f"{label}.{own}")) >= 0:
+                yield start, _Label(start + len(label), (option,))
+        for match in _ORDINAL.finditer(text):
+            yield match.start(), _Label(match.end(), self._placed(match))
+
+    def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
+        """Options named by their place."""
+        n = len(self.labels)
+        if match["many"]:
+            k = min(n, NUMBERS[match["many"].casefold()])
+            return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
+        place = (match["place"] or match["alone"]).casefold()
+        return tuple(i for i in [n - 1 if place in words("last") else _ORDINALS[place]] if i < n)
+
+    def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:
+        """The mention that starts at token ``i``: where it begins and ends, and its characters."""
+        text, token = reply.text, reply.tokens[i]
+        end, options = self.options.at(reply.tokens, i)
+        label = reply.labels.get(token.start)
+        words = end - i > 1 and not text[token.end : reply.starts[i + 1]].strip()
+        if label is not None and not (options and words):
+            return self._by_label(reply, token.start, label)
+        return self._by_text(reply, i, end, options[0]) if len(options) == 1 else None
+
+    def _by_label(self, reply: _Reply, start: int, label: _Label) -> tuple[int, int, str] | None:
+        """A label, with the option's text where that follows."""
+        text, before = reply.text, reply.text[max(0, start - 30) : start]
+        keyword = _LABEL_KEYWORD.search(before)
+        numbering = None if self._numbered else _NUMBERING.search(before)
+        opening = numbering or keyword or _OPENING.search(before)
+        left = start - len(before) + (opening.start() if opening else len(before))
+        if len(label.options) != 1:
+            return left, label.end, "".join(mention(option, BARE) for option in label.options)
+        (option,) = label.options
+        joined = self._with_text(reply, start, label.end, option)
+        if joined is not None:
+            return left, *joined
+        kind = self._label_kind(text, before, start, label, bool(keyword))
+        return None if kind is None else (left, end_of(text, label.end), mention(option, kind))
+
+    def _with_text(self, reply: _Reply, start: int, end: int, option: int) -> tuple[int, str] | None:
+        """Where the text ends that goes with a label, and the mention: of both, or of a label with another's text."""
+        text, starts = reply.text, reply.starts
+        gap = _GAP.match(text, end)
+        assert gap is not None
+        i = bisect_left(starts, gap.end())
+        named = i < len(starts) and starts[i] == gap.end()
+        if named and starts[i] in reply.labels and ("," in gap.group() or not gap.group().strip()):
+            return None  # the next of a list of labels, though it may be a text as well
+        exact = self.options.written_out(text, end, gap.end(), option)
+        own_end, _ = self.options.at(reply.tokens, i, option) if named else (i, ())
+        other_end, others = self.options.at(reply.tokens, i) if named else (i, ())
+        complete = bool(others) and _COMPLETE.match(text, reply.tokens[other_end - 1].end) is not None
+        asserted = bool(others) and _GOES_ON.match(text, reply.tokens[other_end - 1].end) is not None
+        own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
+        if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
+            return end_of(text, own_stop), mention(option, BOTH)
+        below, joined = "\n" in gap.group(), bool(gap.group().strip())
+        if below:
+            complete = complete and other_end > i and text.startswith(":", reply.tokens[other_end - 1].end)
+        elif not joined:
+            complete = complete and not _WORDY.fullmatch(text[start:end])
+        if others and reply.tokens[i].exact in words("copula_text"):
+            complete = asserted = False
+        if complete or (asserted and joined and not below):
+            return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)
+        part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
+        owners = self.options.containing(part.group()) if part else frozenset()
+        if part is not None and owners:
+            return part.end(), mention(option, BOTH if option in owners else CONFLICT)
+        if part is not None and not below and "," not in gap.group() and self.options.nearer(part.group(), option):
+            return part.end(), mention(option, CONFLICT)
+        return None
+
+    def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:
+        """How a label without a text is meant; None if it is a word, or a number of something else."""
+        written, after = text[start : label.end], text[label.end : label.end + 24]
+        bracketed = before[-1:] in ("(", "[", "{", "<") and after[:1] in (")", "]", "}", ">")
+        if keyword:
+            return LABEL
+        if not bracketed and after[:1] not in (")", "]", '"', "'"):
+            word = re.match(r" ([^\W\d_]{2,}|\w-)", after) if _WORDY.fullmatch(written) else None
+            if word and word[1].casefold() not in {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}:
+                return None
+            if _BEFORE_NO_LABEL.search(before):
+                return None
+        first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
+        capital = written.isupper() or (bracketed and len(written) > 1 and not written.isdigit())
+        if label.as_shown and (
+            (first and after[:1] in (".", ")", ":", "]", "}", ">"))
+            or (capital and (bracketed or (after[:1] == ")" and before[-1:] in (" ", "\n", ""))))
+        ):
+            return LABEL
+        owners = self.options.beginning(written) if written.isdigit() else frozenset()
+        return AMBIGUOUS if any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners) else BARE
+
+    def _by_text(self, reply: _Reply, i: int, end: int, option: int) -> tuple[int, int, str] | None:
+        """An option's text, with its label where that follows in brackets, or the label of another list before it."""
+        text, start, stop = reply.text, reply.tokens[i].start, reply.tokens[end - 1].end
+        before, telling = text[max(0, start - 12) : start], self.options.telling[option]
+        if not telling and (
+            _NUMBER_GOES_ON.match(text, stop)
+            or _NO_OPTION_AHEAD.match(text, start)
+            or _NO_BEFORE.search(before)
+            or re.search(r"[\d/^*+.-]\Z", before)
+            or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
+            or (stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop)))
+            or (text[start:stop].casefold() in words("word_of_judgement") and before[-3:] in ("is ", "re "))
+        ):
+            return None
+        opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
+        left = start - len(before) + (opening.start() if opening else len(before))
+        behind = _LABEL_BEHIND.match(text, stop)
+        label = reply.labels.get(behind.end()) if behind else None
+        if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
+            return left, label.end + 1, mention(label.options[0], BOTH if label.options == (option,) else CONFLICT)
+        if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
+            stop = more.end()
+        exact = self.options.written_out(text, start - 3, start, option)
+        return left, end_of(text, max(stop, exact or 0)), mention(option, TEXT if telling else WORD)

@@ -1,0 +1,80 @@
+"""Read the answer to a presentation out of a reply in words, and the confidence that the reply states."""
+
+from __future__ import annotations
+
+import re
+
+from unslant.presentations.interventions.equivalence import number
+from unslant.presentations.presentation import NONE, Presentation
+from unslant.replies.choice import extract_labels
+from unslant.replies.grammar import pattern
+from unslant.replies.reading import VERDICTS, Extracted
+from unslant.replies.text import shortened
+from unslant.replies.verdict import extract_verdict
+
+_BEFORE_NUMBER = pattern(r"{number_cue}\s{0,9}:?\*{0,2}|\\boxed\{|####")
+_IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
+_LONGEST_NUMBER = 100
+"""Characters of a number that is an answer; decimals of a million digits overflow."""
+_NUMBER = {
+    "number": r"(?P<number>(?<!\d)\d{1,9}(?!\d)(?:\.\d{1,9}(?!\d))?)\s{0,3}"
+    r"(?P<unit>%|{percent}\b|(?:/|{out_of})\s{0,3}(?:100|10)\b)?"
+}
+_STATED = (
+    pattern(r"\b{confidence}\b(?:\s{0,3}\([^()\n]{0,80}\))?[^\d\n]{0,30}?{number}", parts=_NUMBER),
+    pattern(r"{number}\s{0,3}{confident}\b", parts=_NUMBER),
+)
+
+
+def extract(reply: str, presentation: Presentation) -> Extracted:
+    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown."""
+    if presentation.labels == VERDICTS:
+        return extract_verdict(reply)
+    return extract_labels(reply, presentation.labels, [option.text for option in presentation.shown])
+
+
+def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:
+    """Content codes answered: ``{NONE}`` for "no option is right"; None if there is no answer."""
+    if extracted.status != "ok":
+        return None
+    return frozenset(presentation.content_of(label) for label in extracted.labels) or frozenset({NONE})
+
+
+def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
+    """Status of a reply to an open maths question, and ``{0}`` if its number is the right one, ``{1}`` if not.
+
+    The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
+
+    Example:
+        >>> read_open("25 * 6 = 150. Answer: 150 kilos", "150")
+        ('ok', frozenset({0}))
+    """
+    parts = _BEFORE_NUMBER.split(reply := shortened(reply))
+    stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
+    text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")
+    value = number(text.rstrip(".,")) if len(text) <= _LONGEST_NUMBER else None
+    if value is None:
+        return "unparsed", None
+    return "ok", frozenset({0 if value == number(answer) else 1})
+
+
+def stated_confidence(reply: str) -> float | None:
+    """The confidence stated last in a reply, 0 to 1; None if it states none, or a number that is no share.
+
+    A number without a unit is a share up to 1, and a percentage beyond.
+
+    Example:
+        >>> stated_confidence("B. I am 80% sure.")
+        0.8
+    """
+    reply = shortened(reply)
+    statements = [match for form in _STATED for match in form.finditer(reply)]
+    if not statements:
+        return None
+    last = max(statements, key=lambda match: match.start("number"))
+    number, unit = float(last["number"]), (last["unit"] or "").lower()
+    if unit:
+        number /= 10 if unit.endswith("10") else 100
+    elif number > 1:
+        number /= 100
+    return number if 0 <= number <= 1 else None

@@ -1,0 +1,110 @@
+"""A second model reads what the patterns could not: asked only about ``unparsed`` replies, validated before use.
+
+Its answers are counted apart (elicitation ``generate/judge``): a judge can change correctness (P3, appendix D.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unslant.replies.reading import VERDICTS, Extracted
+
+MAX_TOKENS = 64
+"""Longest judgement in tokens; a judge is asked at temperature 0."""
+PASS_MARK = 1.0
+"""Share of the validation cases a judge must get right before it is used (P3: all of them)."""
+
+
+def judge_prompt(reply: str, labels: Sequence[str]) -> str:
+    """What the judge is asked: to copy out the answer, not to answer."""
+    if tuple(labels) == VERDICTS:
+        allowed = "one word: True, False or Unknown (also where the reply says it cannot be determined)"
+    else:
+        allowed = (
+            f"the chosen labels among {', '.join(labels)}, separated by commas, "
+            "or NONE if the reply says that no option is right"
+        )
+    return (
+        "Below is somebody's reply to a question. Do not answer the question yourself and do not judge the reply. "
+        f"Say only what the reply's final answer is: {allowed}. "
+        "If the reply gives no answer, or hesitates between several without choosing, write UNCLEAR.\n\n"
+        f"<reply>\n{reply}\n</reply>\n\nFinal answer of the reply:"
+    )
+
+
+def read_judgement(judgement: str, labels: Sequence[str]) -> Extracted:
+    """The judge's own answer, which must keep to the form it was asked for; anything else leaves ``unparsed``."""
+    line = re.sub(r"[*`\"'.]", "", judgement).strip().splitlines()
+    said = line[0].strip() if line else ""
+    by_key = {label.lower(): label for label in labels}
+    if said.upper() == "NONE" and tuple(labels) != VERDICTS:
+        return Extracted("ok", frozenset(), "judge")
+    parts = [part.strip().lower() for part in said.split(",")]
+    known = all(part in by_key for part in parts)
+    if known and (tuple(labels) != VERDICTS or len(parts) == 1):
+        return Extracted("ok", frozenset(by_key[part] for part in parts), "judge")
+    return Extracted("unparsed", rule="judge found no answer")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCase:
+    """A reply whose reading is beyond doubt; ``expected`` is None where there is no answer in it."""
+
+    reply: str
+    labels: tuple[str, ...]
+    expected: frozenset[str] | None
+
+
+def _case(reply: str, expected: str | None, labels: str = "A B C D") -> JudgeCase:
+    return JudgeCase(reply, tuple(labels.split()), None if expected is None else frozenset(expected.split()))
+
+
+_VERDICTS = " ".join(VERDICTS)
+VALIDATION: tuple[JudgeCase, ...] = (
+    _case("My pick would have to be the second one listed, B.", "B"),
+    _case("It comes down to A together with D; the other two contradict the text.", "A D"),
+    _case("Having ruled out A, B and D, what remains is C.", "C"),
+    _case("Every one of the four contradicts the passage, so I would leave all of them unchosen.", ""),
+    _case("Nothing on this list fits what was asked.", ""),
+    _case("It might be A, it might be B; I really cannot decide.", None),
+    _case("The passage is about a lamp in a village.", None),
+    _case("", None),
+    _case("1 and 3 hold; 0 and 2 do not.", "1 3", "0 1 2 3"),
+    _case("Of the four I would take number 2 and no other.", "2", "0 1 2 3"),
+    _case("What the claim says is the opposite of what the facts say.", "False", _VERDICTS),
+    _case("The facts entail the claim step by step.", "True", _VERDICTS),
+    _case("The facts neither entail the claim nor rule it out.", "Unknown", _VERDICTS),
+    _case("Lamps can be red.", None, _VERDICTS),
+)
+"""Replies a judge must read right before its readings count."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """How a judge did on :data:`VALIDATION`. ``wrong`` names the replies it misread."""
+
+    right: int
+    n: int
+    wrong: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        return self.right >= PASS_MARK * self.n
+
+
+def validate(judgements: Sequence[str], cases: Sequence[JudgeCase] = VALIDATION) -> JudgeReport:
+    """Compare a judge's answers to the prompts of ``cases``, in their order, with what is right."""
+    wrong = []
+    for case, judgement in zip(cases, judgements, strict=True):
+        read = read_judgement(judgement, case.labels)
+        labels = read.labels if read.status == "ok" else None
+        if labels != case.expected:
+            wrong.append(case.reply)
+    return JudgeReport(len(cases) - len(wrong), len(cases), tuple(wrong))
+
+
+def needs_judge(extracted: Extracted) -> bool:
+    """Whether a judge may be asked: a reply came, it is no refusal, and the patterns found nothing."""
+    return extracted.status == "unparsed" and extracted.rule != "empty"

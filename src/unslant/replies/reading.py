@@ -1,0 +1,275 @@
+"""One reply, collapsed and masked, as the rules see it.
+
+A mask turns mentions that a reply does not assert into ones that say so, before any rule reads them: a mention may be
+denied ("not B", "B cannot be right"), hedged ("maybe B", "A or B"), supposed ("if B were true"), asked about ("B?"),
+conceded ("while B may seem right, ...") or reported ("at first I thought B").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unslant.questions.question import JudgingQuestion
+from unslant.replies.collapse import Collapser
+from unslant.replies.grammar import BEGIN_OF_LINE, RETRACTED, pattern
+from unslant.replies.mentions import (
+    AMBIGUOUS,
+    ANY,
+    BARE,
+    BOTH,
+    CONFLICT,
+    LABEL,
+    MASKED,
+    ONE,
+    TEXT,
+    WORD,
+    WRONG,
+    characters,
+    kind_of,
+    mention,
+    mentions,
+    option_of,
+    options_of,
+)
+
+VERDICTS = JudgingQuestion.VERDICTS
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What was read from a reply.
+
+    Attributes:
+        status: one of ``unslant.responses.STATUSES``; here ``ok`` (an answer), ``unparsed`` or ``refused``.
+        labels: the labels chosen; with ``ok``, empty means "no option is right".
+        rule: the rule it was read by, or why there is no answer, for the record.
+
+    Example:
+        >>> Extracted("ok", frozenset({"B"}), "last line").labels
+        frozenset({'B'})
+    """
+
+    status: str
+    labels: frozenset[str] = frozenset()
+    rule: str = ""
+
+
+class Unreadable(Exception):
+    """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options."""
+
+
+class Mask(NamedTuple):
+    """Mentions that a reply does not assert.
+
+    Attributes:
+        reason: why they are no answer.
+        pattern: matches them: its group, or all of it without one.
+        kind: what they become: called wrong, or not asserted.
+        which: characters of the mentions that are masked within a match.
+    """
+
+    reason: str
+    pattern: re.Pattern[str]
+    kind: int = MASKED
+    which: str = ONE
+
+    def apply(self, text: str) -> str:
+        """``text`` with these mentions masked."""
+
+        def mask(match: re.Match[str]) -> str:
+            start, end = (position - match.start() for position in match.span(match.lastgroup or 0))
+            masked = re.sub(
+                self.which, lambda one: mention(option_of(one.group()), self.kind), match.group()[start:end]
+            )
+            return match.group()[:start] + masked + match.group()[end:]
+
+        return self.pattern.sub(mask, text)
+
+
+NONE_STATED = pattern("{^none_stated}|{none_stated_within}|{^none_of_them}")
+"""Statements anywhere in a reply that no option is right."""
+QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
+CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
+REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? {but}\b|\Z)")
+MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
+_BE = {"be_verb": r"(?:{be_word}\b ?)"}
+MASKS = (
+    Mask('the options that "none of" is said of: "none of A, B and C"', NONE_STATED),
+    Mask(
+        'a line about an option that ends in "incorrect"',
+        pattern(MARKED_LINE + r"(?:{marked_incorrect}|[.:;-] (?:{this_is} )?{judged_wrong})[ .!]*$", BEGIN_OF_LINE),
+        WRONG,
+    ),
+    Mask(
+        "supposed and not said; a choice that somebody is forced to make is one",
+        pattern(
+            r"\b{if}\b(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} )?{one}(?=[.;\n]|\Z)"
+            r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
+            r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
+        ),
+    ),
+    Mask('asked about: "is it B?"', QUESTION),
+    Mask("thought before, or by others", REPORTED),
+    Mask("conceded before the point is made", CONCEDED),
+    Mask(
+        'called wrong before they are named: "the incorrect options are B, C and D"',
+        pattern(
+            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S)) ?(?:{option_adverb} )?"
+            r"{said}|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
+        ),
+        WRONG,
+    ),
+    Mask(
+        'called wrong: "B is wrong", "C cannot be right", "D: incorrect"',
+        pattern(
+            r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
+            r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
+            r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
+            r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
+            parts=_BE,
+        ),
+        WRONG,
+    ),
+    Mask(
+        'said not to be meant: "not B", "rather than A or C"',
+        pattern(r"(?:n't|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
+    ),
+    Mask(
+        'alternatives among which no choice is made: "A or B"',
+        pattern(
+            r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
+            r"|{one} ?{or_joint} ?{one}|\b{between}{subject}"
+        ),
+    ),
+    Mask('only considered: "maybe B"', pattern(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}")),
+    Mask('only considered: "B is plausible"', pattern("{said}[ ,]{0,2}{hedge_after}")),
+    Mask(
+        'labels of whose options something is denied: "B is not prime"',
+        pattern(r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)", parts=_BE),
+        which=characters(LABEL, BARE),
+    ),
+    Mask(
+        'texts of options of which something is denied: "Paris is not in Norway"',
+        pattern(
+            r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b"
+            r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
+            parts=_BE,
+        ),
+        which=characters(TEXT, WORD),
+    ),
+)
+"""In the order in which they are applied."""
+
+
+def masked(text: str) -> str:
+    """A collapsed reply with every mention that is called wrong, or not asserted, turned into one that says so."""
+    for mask in MASKS:
+        text = mask.apply(text)
+    return text
+
+
+_NONE = pattern("{is_none}")
+_ALL_TEXT, _NONE_TEXT = pattern("{all_text}"), pattern("{none_text}")
+_SO_TOO = pattern("({one}) {so_is} ({one})")
+"""What is said of one option, and then of another."""
+_OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
+_OPENED_LINE = re.compile(rf"^[ \"'(]{{0,4}}({ONE})")
+_ENDED = pattern(r"(?:[.!?)\]\"'⟧:;]|{any}|\b{yes_no_end})\Z")
+_JOINED_FIELDS = pattern("⟧ ?(?:,|{and}|&) ?⟦")
+_QUOTATION = pattern(r'"[^"\n{not_any}]{12,200}"')
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    """A quotation, of the question for example, says nothing; but "none of these" may be quoted."""
+    return match.group() if _NONE.match(match.group(), match.start() + 1) else '"…"'
+
+
+class Reading:
+    """One reply to one presentation.
+
+    Attributes:
+        options: the options' texts.
+        n: number of labels.
+        plain: the reply with every mention of an option as one character.
+        text: the same with the mentions masked that the reply does not assert.
+    """
+
+    def __init__(self, collapser: Collapser, reply: str) -> None:
+        self.labels = collapser.labels
+        self.options = collapser.options
+        self.n = len(collapser.labels)
+        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
+        self.plain = _QUOTATION.sub(_unquoted, collapsed)
+        self.text = masked(self.plain)
+
+    def chosen(self, said: str, *, as_label: bool = True) -> frozenset[int]:
+        """The options that an answer names: some, all or none.
+
+        Args:
+            as_label: whether what is one option's label and another's text counts as the label.
+
+        Raises:
+            Unreadable: if the answer names them in ways that contradict each other.
+        """
+        named = mentions(said)
+        if _NONE.match(said):
+            return self.options.beginning(said) or self.none()
+        if not named:
+            every = self._saying(_ALL_TEXT)
+            return every or frozenset(range(self.n))
+        kinds, chosen = set(map(kind_of, named)), options_of(named)
+        by_label = options_of(one for one in named if kind_of(one) in (LABEL, BARE, BOTH, AMBIGUOUS))
+        if CONFLICT in kinds:
+            raise Unreadable("label and text of different options")
+        if (AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
+            raise Unreadable("label or text")
+        return chosen
+
+    def none(self) -> frozenset[int]:
+        """What "none of these" chooses: the option that says so, if one does."""
+        return self._saying(_NONE_TEXT)
+
+    def _saying(self, pattern: re.Pattern[str]) -> frozenset[int]:
+        return frozenset(i for i, text in enumerate(self.options.texts) if pattern.fullmatch(text.rstrip(" .")))
+
+    def asserted(self, *kinds: int) -> frozenset[int]:
+        """Options mentioned in one of these ways."""
+        return options_of(mentions(self.text, *kinds))
+
+    def opening(self, line: str) -> str | None:
+        """The mention that a line opens with."""
+        match = _OPENED_LINE.match(line)
+        return match[1] if match else None
+
+    def listed(self) -> frozenset[int]:
+        """Options that open a line under their label."""
+        opened = (self.opening(line) for line in self.text.split("\n"))
+        return options_of(one for one in opened if one and kind_of(one) in (LABEL, BOTH, CONFLICT))
+
+    def set_apart(self, chosen: frozenset[int]) -> bool:
+        """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line stands
+        between, or they go back to an earlier option."""
+        opened = [
+            match and match[1]
+            for line in self.text.split("\n")
+            if line.strip()
+            for match in [_OPENED_BY_ANY.match(line)]
+        ]
+        if opened[0] is None or option_of(opened[0]) not in chosen:
+            return False
+        first = next((k for k, one in enumerate(opened) if one and option_of(one) not in chosen), None)
+        return first is None or None in opened[:first] or option_of(opened[first] or "") < max(chosen)
+
+    def retracted(self) -> int:
+        """Up to where the reply is taken back."""
+        return max((match.end() for match in RETRACTED.finditer(self.text)), default=0)
+
+    def complete(self) -> bool:
+        """Whether the reply ends as sentences and answers do."""
+        return _ENDED.search(self.text) is not None
+
+    def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
+        """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""
+        return chosen == {0} and len(self.text) > 100 and not self.complete()

@@ -1,0 +1,221 @@
+"""A reply as plain text: thinking cut off, markdown and LaTeX undone, explicit answer fields marked.
+
+A reply may be anything: a loop of one token, a file. So every step is linear in its length, what comes before the cut
+to :data:`LIMIT` is a single pass each, and every repetition in a pattern is bounded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from unslant.replies.grammar import pattern
+
+LIMIT = 16_000
+"""Characters of a reply outside its thinking that are read, about 4,000 tokens. Of a longer one, the first third and
+the last two thirds of these: replies answer at the end, and sometimes at the start."""
+_LONGEST_MARKS = 30
+"""Combining characters in a row that are kept, as in Unicode's stream-safe text: normalizing sorts each run of them, in
+time that grows with the square of its length."""
+FIELD, END_FIELD = "⟦", "⟧"
+"""Stand around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
+
+_THINKING = r"(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis|seed:think)"
+_THINKING_TAG = re.compile(rf"<\|?(/?){_THINKING}\|?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
+_FINAL_CHANNEL = re.compile(r"(?:<\|channel\|>|assistant)final(?:<\|message\|>|(?=[A-Z(*\[\s]))")
+_END_OF_TURN = re.compile(
+    r"<\|(?:im_end|im_start|eot_id|end|endoftext|end_of_text|return|start_header_id)\|>|</s>|<end_of_turn>|\[/?INST\]"
+)
+_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>|<s>|<start_of_turn>")
+_NEXT_QUESTION = pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]")
+
+_LINE_BREAK = re.compile(r"\r\n?|[\u2028\u2029\x85]")
+_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶", '\'\'"""""""""------:')
+_LATEX = (
+    (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
+    (
+        re.compile(
+            r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:rm|bf|it|sf|tt|bb|cal)|operatorname|emph|underline|bm|mbox|rm)"
+            r"\s?\{([^{}]{0,300})\}"
+        ),
+        r"\1",
+    ),
+    (re.compile(r"\\[dt]?frac\s?\{([^{}]{0,80})\}\s?\{([^{}]{0,80})\}"), r"\1/\2"),
+    (re.compile(r"\\(?:to|(?:long)?rightarrow|Rightarrow|implies)\b"), "→"),
+    (re.compile(r"\\times\b"), "×"),
+    (re.compile(r"\\(?:checkmark)\b"), "✓"),
+    (re.compile(r"\\[,;:! ]|\\\\|\\[\[\]]"), " "),
+    (re.compile(r"\\[()]|\$"), ""),
+    (re.compile(r"\\(?=[%#&_{}])"), ""),
+)
+_BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
+_TAG = re.compile(r"<(final_?answer|answer|final|choice|verdict|label)>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
+_NEXT_TAG = re.compile(r"</(final_?answer|answer|final|choice)>\s{0,5}(?:,|and)?\s{0,5}<\1>", re.IGNORECASE)
+_KEY = (
+    r"(?:(?:final|correct|my|chosen|selected|best)?[_ ]?(?:answers?|choices?|options?|labels?|letters?|selections?)"
+    r"|answer_\w{1,12}|selected|chosen|verdict|prediction|result|judge?ment|conclusion)"
+)
+_JSON_FIELD = re.compile(
+    rf"""["']{_KEY}["']\s{{0,5}}:\s{{0,5}}(?P<value>\[[^\[\]{{}}]{{0,2000}}\]|\{{[^{{}}:]{{0,400}}\}}|[^\n{{}}]{{0,400}}?)"""
+    r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))""",
+    re.IGNORECASE,
+)
+_JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
+_NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
+
+_RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
+_MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
+_CELL = re.compile(r"(?<!\|)\|(?!\|)")
+_EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
+_CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
+
+
+def clean(reply: str) -> str:
+    """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
+    text = plain(_json_as_lines(shortened(_last_turn(without_thinking(reply)))))
+    text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
+    text = _JSON_FIELD.sub(_json_field, text)
+    text = _JSON_KEY.sub(r"\n\1: ", text)
+    text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
+    return shortened(_tidy(_without_markdown(shortened(text))))
+
+
+def option_text(option: str) -> str:
+    """An option's text, written as :func:`clean` writes replies."""
+    return _tidy(_without_emphasis(plain(option)))
+
+
+def _tidy(text: str) -> str:
+    text = re.sub(r"\b(?:(i)\.\s?(e)|(e)\.\s?(g)|(vs|etc|approx))\.", lambda m: "".join(filter(None, m.groups())), text)
+    return re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
+
+
+def plain(text: str) -> str:
+    """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
+    if not text.isascii():
+        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
+        # Private characters stand for mentions (:mod:`mentions`), and half ones cannot be written to a file.
+        text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
+    text = _LINE_BREAK.sub("\n", text)
+    for command, replacement in _LATEX[:2]:
+        text = command.sub(replacement, text)
+    text = _BOXED.sub(rf" {FIELD}\1{END_FIELD} ", text)
+    for command, replacement in _LATEX[2:]:
+        text = command.sub(replacement, text)
+    return text
+
+
+def _with_few_marks(text: str) -> str:
+    if not any(map(unicodedata.combining, text)):
+        return text
+    runs = itertools.groupby(text, key=lambda character: unicodedata.combining(character) != 0)
+    return "".join("".join(itertools.islice(run, _LONGEST_MARKS)) if marks else "".join(run) for marks, run in runs)
+
+
+def without_thinking(reply: str) -> str:
+    """The reply outside its thinking tags. A tag never closed cuts what follows, one never opened what precedes."""
+    reply = reply[max((match.end() for match in _FINAL_CHANNEL.finditer(reply)), default=0) :]
+    said: list[str] = []
+    start = depth = 0
+    for tag in _THINKING_TAG.finditer(reply):
+        if "/" in tag.group():
+            said = said if depth else []
+            depth = max(0, depth - 1)
+        else:
+            said += [] if depth else [reply[start : tag.start()]]
+            depth += 1
+        start = tag.end()
+    return "\n".join([*said, "" if depth else reply[start:]])
+
+
+def before_next_question(text: str) -> str:
+    """The text before a question that the model went on to ask itself, as base models do."""
+    for match in _NEXT_QUESTION.finditer(text):
+        if text[: match.start()].strip():
+            return text[: match.start()]
+    return text
+
+
+def _last_turn(reply: str) -> str:
+    """The reply up to the token that ends it: the first one after anything was said."""
+    start = 0
+    for match in _END_OF_TURN.finditer(reply):
+        if _SPECIAL_TOKEN.sub("", reply[start : match.start()]).strip():
+            reply = reply[: match.start()]
+            break
+        start = match.end()
+    return _SPECIAL_TOKEN.sub(" ", _END_OF_TURN.sub(" ", reply))
+
+
+def shortened(text: str) -> str:
+    """Both ends of a text of more than :data:`LIMIT` characters.
+
+    Example:
+        >>> len(shortened("no answer " * 100_000 + "Answer: B")) - LIMIT
+        2
+    """
+    return text if len(text) <= LIMIT else text[: LIMIT // 3] + "\n\n" + text[LIMIT // 3 - LIMIT :]
+
+
+def _json_as_lines(text: str) -> str:
+    """The text with its JSON objects written as lines: ``key: value``, or the value as a field for the answer."""
+    for opening in itertools.islice(re.finditer(r"\{\s{0,20}\"", text), 3):
+        try:
+            record, end = json.JSONDecoder().raw_decode(text, opening.start())
+            lines = "\n".join(_json_lines(record))
+        except (ValueError, RecursionError):  # no JSON, or nested too deep for Python
+            continue
+        return f"{text[: opening.start()]}\n{lines}\n{text[end:]}"
+    return text
+
+
+def _json_lines(record: dict[str, Any]) -> Iterator[str]:
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from _json_lines(value)
+        elif re.fullmatch(_KEY, key, re.IGNORECASE):
+            values = value if isinstance(value, list) else [value]
+            yield (
+                f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}"
+                if value is not None
+                else f"{FIELD}none{END_FIELD}"
+            )
+        else:
+            yield f"{key}: {value}"
+
+
+def _json_field(match: re.Match[str]) -> str:
+    value = re.sub(r"\A[\[\"'\s]+|[\]\"'\s,]+\Z", "", match["value"]).replace('"', "")
+    return f"\n{FIELD}{_NOTHING.get(value, value)}{END_FIELD}\n"
+
+
+def _without_markdown(text: str) -> str:
+    text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
+    text = _without_emphasis(text)
+    text = _BULLET.sub("", text)
+    text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} ({'incorrect' if m[2] == ' ' else 'correct'})", text)
+    text = _MARKED_LINE.sub(r"\1\3 \2", text)
+    text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", " (correct) ", text)
+    return re.sub(rf"[{_WRONG_MARK}]\ufe0f?", " (incorrect) ", text)
+
+
+def _without_emphasis(text: str) -> str:
+    return _EMPHASIS.sub(_mark, text)
+
+
+def _row(line: str) -> str:
+    """A table's row as ``cell: cell: cell``; the rule below its head as nothing."""
+    cells = [cell.strip() for cell in _CELL.split(line.strip().strip("|"))]
+    return "" if all(re.fullmatch(r":?-*:?", cell) for cell in cells) else ": ".join(cells)
+
+
+def _mark(match: re.Match[str]) -> str:
+    """Nothing for emphasis; a star that is a bullet or a product stays."""
+    before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
+    product = match.group() in ("*", "**") and before.isalnum() and after.isalnum()
+    return match.group() if product or (match.group() == "*" and after == " " and not before.strip()) else ""

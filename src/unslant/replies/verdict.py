@@ -1,0 +1,228 @@
+"""Read the verdict of a reply to a judging question: ``True``, ``False`` or ``Unknown``.
+
+Every phrase that says a verdict becomes one character, as mentions of options do; what is supposed, asked, reported or
+said of a premise is masked. Then, as for choices, the first rule that applies reads the reply:
+
+1. ``answer field`` ("Answer: True", ``\\boxed{}``, JSON) and ``cue`` ("the answer is False"); the last one counts;
+2. ``last line``: the last line or sentence, if it is nothing but a verdict;
+3. ``conclusion``: "therefore the statement is false";
+4. ``opening``: the verdict a reply opens with, and ``statement``: "the statement is not true", if they agree;
+5. ``reason``: what is said of the statement's grounds only ("the text does not say").
+
+Several verdicts of which none is final, and talk that is no verdict, are ``unparsed``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, RETRACTED, pattern
+from unslant.replies.mentions import BARE, LABEL, WORD, characters, mention, mentions, option_of, options_of
+from unslant.replies.reading import CONCEDED, QUESTION, REPORTED, VERDICTS, Extracted, Unreadable
+from unslant.replies.text import FIELD, before_next_question, clean
+
+TRUE, FALSE, UNKNOWN = range(3)
+"""As ordered in :data:`VERDICTS`."""
+SAID, YES_NO, GROUNDS = LABEL, BARE, WORD
+"""How a verdict is given: by its word; by yes or no; by what the premises do to the statement."""
+_PHRASES: tuple[tuple[int | None, int, str], ...] = (
+    (UNKNOWN, GROUNDS, "{unknown_either}"),
+    (UNKNOWN, SAID, "{unknown}"),
+    (UNKNOWN, GROUNDS, "{unknown_grounds}"),
+    (FALSE, GROUNDS, "{not_the_answer}"),
+    (None, SAID, "{no_verdict}"),
+    (FALSE, SAID, "{false_not}|{^false$}"),
+    (FALSE, GROUNDS, "{^false_grounds$}"),
+    (FALSE, YES_NO, "{^no$}"),
+    (TRUE, SAID, "{^true$}"),
+    (TRUE, GROUNDS, "{true_grounds}"),
+    (TRUE, YES_NO, "{^yes$}"),
+)
+"""Verdict, how it is given, and its phrases; no verdict for phrases that leave it open, quote it or are about another
+thing. The first in this order that matches at a place is the one meant there."""
+_PHRASE = pattern("|".join(f"({phrases})" for _, _, phrases in _PHRASES))
+
+_PARTS = {
+    "verdict": characters(SAID, YES_NO, GROUNDS),
+    "not_verdict": characters(SAID, YES_NO, GROUNDS)[1:-1],
+    "word": characters(SAID, YES_NO),
+    "said_word": characters(SAID),
+    "grounds": characters(GROUNDS),
+    "the_statement": r"(?:(?:{this}(?: {statement_adjective}){0,4} )?{statement})",
+    "is_said": r"(?:{verdict_be}|:|=)",
+    "adverbs": r"(?:{verdict_adverb} ){0,4}",
+    "verdict_slot": r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:{slot_filler} ){0,3}[\"'(\[]{0,2}(?P<said>{verdict})",
+}
+_MASKS = (
+    pattern(
+        r"\b{if}\b[^.;!?\n]{0,240}\b{then}\b[^.;!?\n]{0,160}"
+        r"|{^verdict_condition$}[^.;!?\n]{0,240}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
+    ),
+    QUESTION,
+    REPORTED,
+    CONCEDED,
+)
+_ANY, _WORD = re.compile(_PARTS["verdict"]), re.compile(_PARTS["word"])
+_PREMISE = pattern(
+    r"\b{numbered} ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: {is_are})?[^.\n]{0,20}{verdict}|\b{premise}{verdict}",
+    parts=_PARTS,
+)
+"""Verdicts on something else than the statement."""
+_ANSWERS = (
+    (
+        "answer field",
+        pattern(r"(?:{field_cue}|{begin}[ (]{0,3}{verdict_field} ?[:=-]){verdict_slot}", BEGIN_OF_LINE, _PARTS),
+    ),
+    (
+        "cue",
+        pattern(
+            r"(?:\b{verdict_noun}(?:{to_what}[^.:;\n{not_verdict}]{0,80})?,? {verdict_is}{verdict_thus}?"
+            r"|{^verdict_cue}){verdict_slot}",
+            BEGIN_OF_LINE,
+            _PARTS,
+        ),
+    ),
+)
+_SECOND = pattern(" ?, ?{said_word}", parts=_PARTS)
+_BARE_LINE = pattern(
+    r"^[ \"'(\[⟦]{0,4}(?:{verdict_lead}[ ,:]{1,3}){0,5}[\"'(\[]{0,2}(?P<said>{word})(?:[ ,]{0,2}(?P<twice>{word}))?"
+    r"[ .!)\]\"'⟧;:]{0,5}$",
+    parts=_PARTS,
+)
+_VERDICT_LINE = pattern(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?[:.]", re.MULTILINE, _PARTS)
+_CONCLUDED = pattern(
+    r"\b{verdict_concluded}\b,?[^.;\n{not_verdict}]{0,160}?(?:{is_said}|\b{concluded_of})[ \"'(]{1,3}{adverbs}[\"'(]?"
+    r"(?P<said>{verdict})|→ ?(?P<arrow>{verdict})|\b{the_statement} {is_then} (?P<then>{verdict})",
+    parts=_PARTS,
+)
+_OPENING = pattern(
+    r"[ \"'(\[]{0,4}(?:{verdict_opening}[ ,:]{1,2}){0,4}(?P<said>{word})[\"')\]]{0,2}"
+    r"(?= ?(?:[.,;:!\n-]|\Z|\b{because}\b))",
+    parts=_PARTS,
+)
+_AT_ONCE = pattern(r" ?: ?({said_word})", parts=_PARTS)
+_SURE = pattern(r"[ ,]{1,2}{i_am_sure}\b")
+_STATED = pattern(
+    r"\b{the_statement}(?: [^.,;:\n{not_verdict}]{0,60}?)? ?{is_said}[ \"'(]{0,3}{adverbs}[\"'(]?(?P<said>{verdict})"
+    r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
+    parts=_PARTS,
+)
+_FEW, _SHORT, _LONG = 20, 100, 400
+"""Characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false, as unknown."""
+
+
+def extract_verdict(reply: str) -> Extracted:
+    """The verdict of a reply to a judging question, as one of ``True``, ``False``, ``Unknown``.
+
+    Example:
+        >>> extract_verdict("So the statement cannot be determined.").labels
+        frozenset({'Unknown'})
+    """
+    text = clean(reply)
+    if not text:
+        return Extracted("unparsed", rule="empty")
+    collapsed = collapse_verdicts(before_next_question(text))
+    for mask in _MASKS:
+        collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
+    collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
+    try:
+        outcome = next((outcome for rule in RULES if (outcome := rule(collapsed)) is not None), None)
+    except Unreadable as why:
+        return Extracted("unparsed", rule=str(why))
+    if outcome is not None:
+        verdict, rule = outcome
+        return Extracted("ok", frozenset({VERDICTS[verdict]}), rule)
+    if REFUSAL.search(text):
+        return Extracted("refused", rule="refusal")
+    return Extracted("unparsed", rule="no answer found")
+
+
+def collapse_verdicts(text: str) -> str:
+    """``text`` with one character in place of every phrase that says a verdict."""
+
+    def collapsed(match: re.Match[str]) -> str:
+        verdict, kind, _ = _PHRASES[(match.lastindex or 1) - 1]
+        return "…" if verdict is None else mention(verdict, kind)
+
+    return _PHRASE.sub(collapsed, text)
+
+
+Outcome = tuple[int, str] | None
+"""A verdict and the name of the rule; None if the rule does not apply."""
+
+
+def explicit(text: str) -> Outcome:
+    """The last verdict that is said to be the answer."""
+    claims = sorted((m.start("said"), rule, m) for rule, pattern in _ANSWERS for m in pattern.finditer(text))
+    if not claims:
+        return None
+    marked = options_of(match["said"] for _, _, match in claims if match.group().lstrip().startswith(FIELD))
+    _, rule, last = claims[-1]
+    if len(marked) > 1 or _SECOND.match(text, last.end()):
+        raise Unreadable("contradiction")
+    return option_of(last["said"]), rule
+
+
+def last_line(text: str) -> Outcome:
+    """The last line, or the last sentence in it, if it is nothing but a verdict."""
+    if len(options_of(_VERDICT_LINE.findall(text))) > 1:
+        raise Unreadable("contradiction")
+    line = text.rstrip().split("\n")[-1]
+    match = _BARE_LINE.match(line)
+    if match is None:
+        match = _BARE_LINE.match(re.split(r"[.!?:;] ", line)[-1])
+        if match is None or (not RETRACTED.search(text) and _before(text) - {option_of(match["said"])}):
+            return None
+    if match["twice"] and option_of(match["twice"]) != option_of(match["said"]):
+        raise Unreadable("contradiction")
+    return option_of(match["said"]), "last line"
+
+
+def _before(text: str) -> frozenset[int]:
+    """The verdicts that a reply opens with or gives on the statement before the last sentence."""
+    opening = _OPENING.match(text)
+    stated = (match[match.lastgroup or 0] for match in _STATED.finditer(text))
+    return options_of([*stated, *([opening["said"]] if opening else [])])
+
+
+def conclusion(text: str) -> Outcome:
+    """The last verdict that is drawn as a conclusion."""
+    last = max(_CONCLUDED.finditer(text), key=re.Match.start, default=None)
+    return (option_of(last[last.lastgroup or 0]), "conclusion") if last else None
+
+
+def stated(text: str) -> Outcome:
+    """The verdict a reply opens with, or those on the statement, if they agree."""
+    first = text.split("\n")[0]
+    if len(first) <= _FEW and len(options_of(mentions(first, SAID))) > 1:
+        raise Unreadable("contradiction")
+    verdicts = options_of(match[match.lastgroup or 0] for match in _STATED.finditer(text))
+    opening = _OPENING.match(text)
+    if opening is None:
+        if len(verdicts) > 1:
+            raise Unreadable("contradiction")
+        by_grounds = verdicts == {UNKNOWN} and mention(UNKNOWN, SAID) not in text
+        return (next(iter(verdicts)), "statement") if verdicts and not (by_grounds and len(text) > _LONG) else None
+    last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
+    verdicts |= {option_of(last["said"])} if last else set()
+    verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
+    if _SURE.match(text, opening.end()):
+        return None
+    at_once = _AT_ONCE.match(text, opening.end())
+    verdicts |= {option_of(at_once[1])} if at_once else set()
+    open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
+    if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
+        raise Unreadable("contradiction")
+    return verdict, "opening"
+
+
+def reason(text: str) -> Outcome:
+    """The one verdict that what is said amounts to."""
+    verdicts = options_of(mentions(text, SAID, GROUNDS))
+    if len(verdicts) != 1 or len(text) > (_LONG if verdicts == {UNKNOWN} else _SHORT):
+        return None
+    return next(iter(verdicts)), "reason"
+
+
+RULES = (explicit, last_line, conclusion, stated, reason)
+"""In the order in which they are tried."""

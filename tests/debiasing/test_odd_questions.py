@@ -1,0 +1,278 @@
+"""Questions that a method has trouble with are answered, or counted with a reason; they never end a run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unslant
+from benchmarks.reliability import Options
+from benchmarks.reliability.methods import attack, odd_question, stale_in, stale_references
+from tests.command_line import unslant as run
+from tests.debiasing.conftest import make_questions
+from tests.fakes import RuleModel
+from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing.aoi import AuxiliaryOption
+from unslant.debiasing.asker import ModelAsker
+from unslant.errors import InputError, ModelError, QuestionError
+from unslant.models.base import Scored
+from unslant.models.hf.model import TransformersModel
+from unslant.presentations import ALPHABETS
+from unslant.prompts import Prompt
+from unslant.questions import Question, QuestionSet
+from unslant.studies.debias.study import debias_study
+
+EQUAL = Question("equal", "Which?", ("oak", "ash", "oak", "elm"), frozenset({1}))
+BEGINS = Question("begins", "Which?", ("oak", "oak and ash", "12", "12 km"), frozenset({1}))
+BY_LETTER = Question("letters", "Which?", ("oak", "ash", "elm", "Both A and B"), frozenset({3}), pinned=(0, 1, 3))
+ABOVE = Question("above", "Which?", ("oak", "ash", "elm", "All of the above"), frozenset({3}), pinned=(3,))
+UNSURE = Question("unsure", "Which?", ("oak", "ash", "I don\u2019t know."), frozenset({0}))
+LONG = Question("long", "Which? " + "very long " * 600, ("oak", "ash"), frozenset({0}))
+QUESTIONS = make_questions([4] * 6)
+
+
+@pytest.mark.parametrize("method", ["set-based", "set-based-text"])
+def test_equal_options_and_options_that_begin_others_are_answered(method: str, tiny: TransformersModel) -> None:
+    answers = debias(method_named(method), ModelAsker(tiny), [EQUAL, BEGINS])
+    assert [outcome.status for outcome in answers.outcomes] == ["ok", "ok"]
+    if method == "set-based-text":  # nothing tells them apart
+        assert answers.outcomes[0].probs[0] == pytest.approx(answers.outcomes[0].probs[2], abs=1e-6)
+
+
+def test_branches_name_other_options_by_the_labels_they_carry(tiny: TransformersModel) -> None:
+    seen: list[Prompt] = []
+    encode = tiny.encode
+    tiny.encode = lambda prompts, **how: (seen.extend(prompts), encode(prompts, **how))[1]  # type: ignore[method-assign]
+    debias(method_named("set-based"), ModelAsker(tiny), [BY_LETTER])
+    branches = next(prompt.continuations for prompt in seen if len(prompt.continuations) == 16)
+    order = sorted(range(4), key=lambda i: BY_LETTER.options[i])
+    for k, line in enumerate(branches):
+        option, label = divmod(k, 4)
+        turn = (label - option) % 4  # the assignment in which this option carries this label
+        label_of = {content: "ABCD"[(place + turn) % 4] for place, content in enumerate(order)}
+        text = BY_LETTER.options[order[option]]
+        named = f"Both {label_of[0]} and {label_of[1]}" if text.startswith("Both") else text
+        assert line == f"{'ABCD'[label]}. {named}\n"
+
+
+def test_what_set_based_cannot_take_is_counted(tiny: TransformersModel) -> None:
+    asked = [*QUESTIONS, BY_LETTER, LONG]
+    answers = debias(method_named("set-based-text"), ModelAsker(tiny), asked)
+    assert [o.status for o in answers.outcomes] == ["ok"] * 6 + ["unsupported"] * 2
+    (note,) = answers.notes
+    assert note.startswith("no answer to 2 of 8 questions: ")
+    assert "names others by letter" in note
+    assert "longer than the 512 tokens" in note
+    alone = debias(method_named("set-based-text"), ModelAsker(tiny), QUESTIONS)
+    for outcome, other in zip(answers.outcomes, alone.outcomes, strict=False):
+        np.testing.assert_allclose(outcome.probs, other.probs, atol=1e-6)
+
+
+@pytest.mark.parametrize("position", ["first", "1", "2", "last"])
+def test_aoi_renames_references(position: str) -> None:
+    shown = AuxiliaryOption(position=position).present(BY_LETTER, ALPHABETS["A"])
+    assert list(stale_in(BY_LETTER, shown)) == []
+    expected = {"first": "Both B and C", "1": "Both A and C"}.get(position, "Both A and B")
+    assert expected in [option.text for option in shown.shown]
+    assert sorted(shown.contents) == [-2, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("question", "settings", "alphabet", "reason"),
+    [
+        (QUESTIONS[0], {"position": "99"}, "ABCDEFGH", "position=99, but it has fewer options"),
+        (QUESTIONS[0], {}, "ABCD", "no label is left"),
+        (ABOVE, {"position": "first"}, "ABCDEFGH", "speaks of those above it"),
+    ],
+)
+def test_what_aoi_cannot_take(question: Question, settings: dict[str, str], alphabet: str, reason: str) -> None:
+    with pytest.raises(QuestionError, match=reason) as raised:
+        AuxiliaryOption(**settings).present(question, tuple(alphabet))
+    assert raised.value.reasons.keys() == {question.id}
+
+
+def test_aoi_adds_no_second_way_out() -> None:
+    asker = ModelAsker(RuleModel(lambda stem, labels, texts: [1.0] * len(texts)))
+    answers = debias(method_named("aoi"), asker, [*QUESTIONS, UNSURE])
+    assert '1 of 7 questions had "I don\'t know" among their options; none was added' in answers.notes
+    assert len(answers.outcomes[-1].probs) == 3
+    shown = AuxiliaryOption().present(UNSURE, ALPHABETS["A"])
+    assert [option.text for option in shown.shown] == list(UNSURE.options)
+
+
+class Refusing(RuleModel):
+    """Gives no score to prompts that hold a word, and counts what it was asked."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(lambda stem, labels, texts: [1.0 + (text > "k") for text in texts], "refusing")
+        self.word = word
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for one in super().score(prompts):
+            refused = self.word in prompts[one.index].text
+            yield Scored(one.index, None, "refused") if refused else one
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if not method_named(name).needs_model])
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_prompt_without_score_costs_one_question(method: str, remember: bool) -> None:
+    model = Refusing("number 3?")
+    asker = ModelAsker(model, remember=remember)
+    answers = debias(method_named(method), asker, QUESTIONS)
+    assert [o.status for o in answers.outcomes] == ["ok"] * 3 + ["error"] + ["ok"] * 2
+    assert answers.outcomes[3].reason == "a prompt got no score"
+    assert answers.mostly_failed == ""
+    alone = debias(method_named(method), ModelAsker(RuleModel(model.rule)), [q for q in QUESTIONS if q.id != "q003"])
+    for outcome, other in zip([*answers.outcomes[:3], *answers.outcomes[4:]], alone.outcomes, strict=True):
+        assert outcome.choice == other.choice
+    with pytest.raises(ModelError, match="prompts got no scores"):
+        debias(method_named(method), ModelAsker(Refusing("number")), QUESTIONS)
+
+
+def test_nothing_is_asked_twice_because_another_question_failed() -> None:
+    model = Refusing("number 3?")
+    debias(method_named("vote"), ModelAsker(model, remember=False), QUESTIONS)
+    texts = [prompt.text for prompt in model.seen]
+    assert len(texts) == len(set(texts)) == 6 * 24
+
+
+def test_most_questions_without_score() -> None:
+    asked = [*QUESTIONS[:1], *(Question(f"x{i}", "bad?", ("a", "b"), frozenset({0})) for i in range(4))]
+    answers = debias(method_named("none"), ModelAsker(Refusing("bad")), asked)
+    assert answers.mostly_failed == "4 of 5 questions got no scores (a prompt got no score)"
+
+
+def test_all_questions_unsupported_is_an_error_that_says_why() -> None:
+    asker = ModelAsker(RuleModel(lambda stem, labels, texts: [1.0] * len(texts)))
+    with pytest.raises(InputError, match="aoi: no answer to 6 of 6 questions: position=99"):
+        debias(method_named("aoi:position=99"), asker, QUESTIONS)
+
+
+def test_a_question_error_crosses_processes() -> None:
+    error = QuestionError({"q": "too long"}, "question 'q': its prompt has 9 tokens", "error")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.reasons, again.status, str(again)) == (error.reasons, "error", str(error))
+
+
+def test_one_answer_at_a_time_says_why_there_is_none() -> None:
+    with unslant.Debiased("prefers-a", "aoi:position=3") as model:
+        outcome = model.answer({"question": "Which is a fruit?", "options": ["hammer", "apple"]})
+        assert (outcome.status, outcome.choice, outcome.text) == ("unsupported", -1, "")
+        assert "position=3" in outcome.reason
+        assert model.answer({"question": "Which is a fruit?", "options": ["hammer", "apple", "chair"]}).status == "ok"
+
+
+def test_the_command_counts_and_writes_them(tmp_path: Path) -> None:
+    rows = [{"question": q.stem, "options": q.options, "answer": 0} for q in (*QUESTIONS, UNSURE)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out.jsonl"
+    ran = run("debias", "fair", tmp_path / "q.jsonl", "--method", "aoi:text=X:position=4", "--out", out, "--no-store")
+    assert ran.code == 0, ran.err
+    assert "note: no answer to 1 of 7 questions: position=4, but it has fewer options than that (1)" in ran.out
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["status"] for line in lines] == ["ok"] * 6 + ["unsupported"]
+    assert lines[-1]["answer"] is None
+    assert lines[-1]["reason"] == "position=4, but it has fewer options than that"
+
+
+KNOWN = make_questions([4] * 12)
+
+
+def leaning(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+    return [(3.0 if text > "h" else 1.0) * (4.0 if i == 0 else 1.0) for i, text in enumerate(texts)]
+
+
+def test_a_study_counts_them_and_compares_over_what_both_answered() -> None:
+    three = make_questions([3] * 8, seed=3)
+    short = [Question(f"s{q.id}", q.stem, q.options, q.answers) for q in three]
+    both = QuestionSet.of([*KNOWN, *short], "both")
+    model = RuleModel(leaning, "leaning")
+    methods = ("aoi:position=4", "vote", "aoi:position=99")
+    result = debias_study([model], [both], methods=methods, orders="cyclic")
+    entry = result.entry("aoi:position=4")
+    assert (entry.asked, entry.left_out) == (20, {"position=4, but it has fewer options than that": 8})
+    assert {entry.measures[key].n for key in ("pbm", "accuracy")} == {12}
+    assert {entry.change[key].difference.n for key in ("pbm", "accuracy")} == {12}
+    alone = debias_study([model], [QuestionSet.of(KNOWN, "known")], methods=methods[:1], orders="cyclic")
+    for key, change in alone.entry("aoi:position=4").change.items():  # nothing of the other questions is in it
+        assert entry.change[key].difference.value == pytest.approx(change.difference.value)
+    assert result.entry("vote").measures["pbm"].n == 20
+    (missing,) = result.missing
+    assert (missing.method, missing.questions) == ("aoi:position=99", "both")
+    text = " ".join(result.summary(details=True).split())
+    assert "12 of 20" in text
+    assert "aoi:position=4: no answer to 8 of 20 questions" in text
+    assert "Each method is compared over the questions that both it and the undebiased model answered" in text
+    assert "aoi:position=99: no results on both (leaning): position=99, but it has fewer options than that (20)" in text
+
+
+def test_a_method_that_cannot_be_fitted_becomes_a_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def unfitted(self: Any, asker: Any, questions: Any = ()) -> Any:
+        raise InputError("nothing to fit on")
+
+    monkeypatch.setattr("unslant.debiasing.pride.Pride.fit", unfitted)
+    both = QuestionSet.of(KNOWN, "known")
+    result = debias_study([RuleModel(leaning, "leaning")], [both], methods=("pride", "bnp", "vote"), orders="cyclic")
+    assert [entry.method for entry in result.entries] == ["none", "vote"]
+    assert [(one.method, one.reason.partition(":")[0]) for one in result.missing] == [
+        ("pride", "nothing to fit on"),
+        ("bnp", "BNP works inside the model"),
+    ]
+    result.to_json(tmp_path / "found.json")
+    assert [one["method"] for one in json.loads((tmp_path / "found.json").read_text())["missing"]] == ["pride", "bnp"]
+    page = " ".join(result.page().notes)
+    assert "pride: no results on known (leaning): nothing to fit on" in page
+    with pytest.raises(InputError, match="nothing to fit on"):
+        debias_study([RuleModel(leaning, "leaning")], [both], methods=("pride",), orders="cyclic")
+
+
+def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    import unslant.debiasing.lora1.method as lora1
+
+    def absent(module: str, what: str) -> None:
+        raise ModelError(f"{what} needs {module}: pip install 'unslant[train]'")
+
+    monkeypatch.setattr(lora1, "needed", absent)
+    model = RuleModel(leaning, "leaning")
+    asked_first: list[int] = []
+    with pytest.warns(UserWarning, match="lora-1 is left out: LoRA-1 needs peft") as caught:
+        result = debias_study(
+            [model],
+            [QuestionSet.of(KNOWN, "known")],
+            methods=("vote", "lora-1"),
+            orders="cyclic",
+            progress=lambda *_: asked_first.append(len(caught)),
+        )
+    assert asked_first[0] == 1
+    assert [one.method for one in result.missing] == ["lora-1"]
+    assert "vote" in {entry.method for entry in result.entries}
+
+
+@pytest.mark.parametrize("method", ["none", "vote", "pride", "aoi", "aoi:position=first"])
+def test_the_attack(method: str) -> None:
+    row = attack(method, Options(cases=500, seed=3))
+    assert (row.attempts, row.failures, row.examples) == (60, 0, [])
+
+
+def test_the_attack_on_references() -> None:
+    row = stale_references(Options(cases=300, seed=3))
+    assert (row.attempts, row.failures, row.examples) == (30, 0, [])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["set-based", "set-based-text"])
+def test_the_attack_inside_a_model(method: str) -> None:
+    assert attack(method, Options(cases=4000, seed=3)).examples == []
+
+
+def test_odd_questions_are_of_many_kinds() -> None:
+    questions = [odd_question(random.Random(i), str(i)) for i in range(100)]
+    assert any(len(set(q.options)) < len(q.options) for q in questions)
+    assert any(len(q.pinned) > 1 for q in questions)

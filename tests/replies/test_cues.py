@@ -1,0 +1,45 @@
+"""Cues are data: every class of every language is used, and a new phrase or language is read by the rules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from unslant.replies import cues
+from unslant.replies.grammar import pattern
+
+ROOM = Path(cues.__file__).parent
+CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
+
+
+def test_every_class_is_used():
+    data = [str(phrases) for language in cues.languages().values() for phrases in language.values()]
+    used = set(re.findall(r"\{\^?([a-z_]+)\$?\}", "".join([CODE, *data]))) | set(re.findall(r'words\("(\w+)"\)', CODE))
+    used |= {"ordinal", "ordinal_figure", "spaces_between_words"}
+    defined = {name for language in cues.languages().values() for name in language}
+    assert defined - used == set()
+
+
+def test_an_unknown_class_is_an_error():
+    with pytest.raises(KeyError, match="no_such_class"):
+        pattern("{no_such_class}")
+
+
+def test_words_begin_and_end_where_a_language_writes_spaces():
+    negation = pattern("{^denied$}")
+    assert negation.search("it is never so")
+    assert not negation.search("it is nevertheless so")
+    assert negation.search("答案不是甲")
+
+
+def test_a_new_language_is_a_file(monkeypatch):
+    more = {**cues.languages(), "it.toml": {"cue": "risposta_corretta_è", "and": "e_anche"}}
+    monkeypatch.setattr(cues, "languages", lambda: more)
+    cues._phrases.cache_clear()
+    try:
+        assert pattern("{sentence_cue}").search("la risposta corretta è")
+        assert "e anche" in cues.words("and")
+    finally:
+        cues._phrases.cache_clear()

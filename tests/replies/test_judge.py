@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from unslant.replies import (
+    VALIDATION,
+    VERDICTS,
+    Extracted,
+    extract_labels,
+    judge_prompt,
+    needs_judge,
+    read_judgement,
+    validate,
+)
+
+LABELS = ("A", "B", "C")
+
+
+def perfect(case):
+    if case.expected is None:
+        return "UNCLEAR"
+    return ", ".join(sorted(case.expected)) or "NONE"
+
+
+def test_a_judge_that_reads_all_cases_right_passes():
+    report = validate([perfect(case) for case in VALIDATION])
+    assert report.passed
+    assert report.n == len(VALIDATION) >= 14
+
+
+def test_one_misreading_fails_the_judge():
+    judgements = [perfect(case) for case in VALIDATION]
+    judgements[3] = "A"
+    report = validate(judgements)
+    assert not report.passed
+    assert report.wrong == (VALIDATION[3].reply,)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "labels", "status", "expected"),
+    [
+        ("A, C", LABELS, "ok", {"A", "C"}),
+        ("**b**.", LABELS, "ok", {"B"}),
+        ("NONE", LABELS, "ok", set()),
+        ("UNCLEAR", LABELS, "unparsed", set()),
+        ("I think the answer is A", LABELS, "unparsed", set()),
+        ("D", LABELS, "unparsed", set()),
+        ("", LABELS, "unparsed", set()),
+        ("unknown", VERDICTS, "ok", {"Unknown"}),
+        ("NONE", VERDICTS, "unparsed", set()),
+        ("True, False", VERDICTS, "unparsed", set()),
+    ],
+)
+def test_a_judge_must_keep_to_the_form(judgement, labels, status, expected):
+    read = read_judgement(judgement, labels)
+    assert (read.status, read.labels) == (status, frozenset(expected))
+
+
+def test_the_prompt_shows_the_reply_and_the_labels():
+    prompt = judge_prompt("Some reply.", LABELS)
+    assert "Some reply." in prompt
+    assert "A, B, C" in prompt
+
+
+def test_only_unparsed_replies_are_judged():
+    assert needs_judge(extract_labels("A or B", LABELS))
+    assert not needs_judge(extract_labels("A", LABELS))
+    assert not needs_judge(extract_labels("", LABELS))
+    assert not needs_judge(Extracted("refused", rule="refusal"))
