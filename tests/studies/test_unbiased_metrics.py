@@ -6,12 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from unslant.responses.earlier import fields_of
 
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses.table import Response, Responses
 from unslant.studies.unbiased.metrics import boat_metrics, correct
+
+
+def fields_of(name):
+    """Kind, run and item of ``vanilla``, ``boat:RUN``, ``boat:RUN:ITEM`` and ``only:INTERVENTION``."""
+    kind, *parts = name.split(":")
+    run = int(parts.pop(0)) if kind == "boat" else 0
+    return kind, run, ":".join(parts)
 
 
 def row(question_id, presentation, right, *, none=None, n=4, interventions=(), subject="", status="ok"):
