@@ -26,7 +26,7 @@ from training.world import question_sets
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
-from unslant.reports.panels import Describes
+from unslant.reports.panels import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.provenance import Provenance
@@ -224,3 +224,9 @@ def _made_once(name: str, make: Callable[[], Describes]) -> Callable[[], Describ
 
 
 RESULTS = {name: _made_once(name, make) for name, make in RESULTS.items()}
+
+
+@cache
+def page_of(name: str) -> Page:
+    """The page of a result, worked out once a process; the tests of pages, language and notebooks all look at it."""
+    return RESULTS[name]().page()
