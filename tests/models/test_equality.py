@@ -93,7 +93,7 @@ def test_both_engines_equal_every_candidate_run_alone(zoo_model: ZooFolder, name
     assert_equal(score(model, prompts), alone(model, prompts))
 
 
-@pytest.mark.parametrize("name", ["llama-chat", "phi3"])
+@pytest.mark.parametrize("name", ["llama-chat", pytest.param("phi3", marks=pytest.mark.thorough)])
 def test_chats(zoo_model: ZooFolder, name):
     model = load(zoo_model(name, small=name == "llama-chat"), token_budget=200)
     prompts = [

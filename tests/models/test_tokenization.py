@@ -31,7 +31,16 @@ _encoders: dict[str, Encoder] = {}
 _tokenizer = cache(AutoTokenizer.from_pretrained)
 
 
-@pytest.fixture(params=[variant(name) for name in ONE_OF_EACH_TOKENIZER])
+QUICK = ("gpt2", "llama", "qwen2")
+"""A tokenizer of bytes, one of sentences, and one that cuts by another pattern; the others are thorough."""
+
+
+@pytest.fixture(
+    params=[
+        name if name in QUICK else pytest.param(name, marks=variant(name).marks or [pytest.mark.thorough])
+        for name in ONE_OF_EACH_TOKENIZER
+    ]
+)
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
         _encoders[request.param] = Encoder(_tokenizer(zoo_model(request.param)), "allow")
