@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from unslant.arrays import jsonable
 from unslant.errors import InputError, OutputError, first_line, shown
 
 MAX_BYTES = 1 << 30
@@ -282,6 +281,8 @@ def _under(key: str) -> str:
 
 def dump_json(value: object, indent: int | None = 2) -> str:
     """JSON, with a line end; numbers that JSON does not have are ``null`` (``nan``), ``"inf"`` and ``"-inf"``."""
+    from unslant.arrays import jsonable  # NumPy, which the command line does without
+
     return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 

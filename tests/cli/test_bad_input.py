@@ -96,10 +96,10 @@ def test_the_store_may_be_in_the_folder_where_the_outputs_are_made(tmp_path: Pat
 def test_an_output_that_cannot_be_written_is_code_5_and_the_others_are_there(
     unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: object, path: Path) -> None:
+    def full(value: object, path: Path) -> None:
         raise OutputError(f"{path}: cannot be written: no space left on device")
 
-    monkeypatch.setattr("unslant.studies.result.StudyResult.to_json", full)
+    monkeypatch.setattr("unslant.studies.outputs.write_json", full)
     names = {name: tmp_path / name for name in ("n.json", "r.html", "r.parquet")}
     found = unslant("audit", "fair", "--limit", 3, "--orders", "given", "--no-store", "--json", names["n.json"],
                     "--html", names["r.html"], "--responses", names["r.parquet"])  # fmt: skip

@@ -98,8 +98,8 @@ class HarnessEncoder:
             return [prompt]
         return [replace(prompt, continuations=(text,)) for text in prompt.continuations]
 
-    def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
-        """Token ids of every prompt, in order.
+    def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
+        """Token ids of every prompt, in order; continuations that begin one another are scored as lm-eval scores them.
 
         Raises:
             ModelError: if a continuation has no token of its own, or more than the model takes.
