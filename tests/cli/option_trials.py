@@ -262,6 +262,7 @@ def files() -> Path:
     write("other.jsonl", rows(8, "bush"))
     write("more.jsonl", rows(24, "bush"))
     write("numbered.jsonl", [{**row, "answer": str(1 + i % 3)} for i, row in enumerate(rows(8, "tree"))])
+    write("last.jsonl", [{**row, "answer": str(1 + i % 4)} for i, row in enumerate(rows(8, "tree"))])
     write("bad.jsonl", [*rows(8, "tree"), {"question": "no options?"}])
     write("maths.jsonl", [{"question": f"What is {i} + {i}?", "answer": str(2 * i)} for i in range(2, 10)])
     answers = [[0], [], [1, 2], [3], [0], [], [1, 2], [2]]
@@ -356,7 +357,9 @@ def without_effect(command: str, option: str) -> str:
     }
     if row.shows == "refused":
         ran = run([*words, *own], **how)
-        refused = (ran.code, ran.opened) == (2, []) and option in ran.err.splitlines()[-1]
+        said = ran.err.splitlines()[-1]
+        named = option in said or (option == "--base-url" and re.search("local models only|is a served model", said))
+        refused = (ran.code, ran.opened) == (2, []) and named
         return "" if refused else f"not refused: {ran}"
     if "base." in row.words and not other:
         first, _ = typed(LOGGED.get(command, command) if option == "--log" else command, Row("", ""))
@@ -381,4 +384,6 @@ def without_effect(command: str, option: str) -> str:
         return f"{words}: {base}"
     if row.shows not in ("opened", "passed") and ran.code != 0:
         return f"{words} {own}: {ran}"
+    if option in table.MODEL and not ran.opened:
+        return f"{words} {own} opens no model: {ran}"
     return "" if getattr(base, row.shows) != getattr(ran, row.shows) else f"{words} {own} changes nothing: {ran}"

@@ -48,11 +48,18 @@ def _opened(base: str, server: str) -> dict[str, Row]:
 
 
 _JUDGED = "replies recorded.jsonl --out out.jsonl --judge"
-_LOCAL = {
-    name: row._replace(shows="refused", context="") if "MODEL=" in row.context or name == "--base-url" else row
-    for name, row in MODEL.items()
-}
-"""Of commands for local models only."""
+
+
+def _local(base: str) -> dict[str, Row]:
+    """Rows of the model options for a command that takes local models only."""
+    return {
+        name: row._replace(shows="refused", context="")
+        if "MODEL=" in row.context or name == "--base-url"
+        else row._replace(context=f"{base} {row.context}".strip())
+        for name, row in MODEL.items()
+    }
+
+
 _TRAIN = "train fair q.jsonl --out adapter --epochs 1 --questions-per-epoch 2 --max-orders 3"
 _LM_EVAL = "lm-eval own_letters --include-path tasks --model prefers-a --orders reverse --no-store"
 _FEWSHOT = "lm-eval own_fewshot --include-path tasks --model prefers-a --orders given --no-store"
@@ -185,8 +192,8 @@ OTHERS = {
         {**REPORTS, "--ranking": Row("--ranking ranking.csv", "text")},
         (
             *(
-                f"study unbiased http://127.0.0.1:9/v1#{model} q.jsonl -q --no-store --responses {name}.parquet --runs 1 "
-                "--shots 0"
+                f"study unbiased http://127.0.0.1:9/v1#{model} q.jsonl -q --no-store --runs 1 --shots 0 "
+                f"--responses {name}.parquet"
                 for model, name in (("m", "base"), ("other", "second"))
             ),
             "study unbiased-compare second.parquet base.parquet --json base.json -q",
@@ -195,7 +202,11 @@ OTHERS = {
     "train": Other(
         _TRAIN,
         {
-            **_LOCAL,
+            **_local(_TRAIN),
+            **{
+                name: MODEL[name]._replace(shows="refused", context="")
+                for name in ("--ray", "--ray-actors", "--ray-gpus")
+            },
             "--out": Row("--out other", "files"),
             **{
                 name: Row(f"{name} {value}", "contents")
@@ -219,7 +230,7 @@ OTHERS = {
                 }.items()
             },
             "--field": Row("--field question=alt", "contents"),
-            "--answer-base": Row("--answer-base 1", "contents", _TRAIN.replace("q.jsonl", "numbered.jsonl")),
+            "--answer-base": Row("--answer-base 1", "code", _TRAIN.replace("q.jsonl", "last.jsonl")),
             "--answer-kind": LOAD["--answer-kind"]._replace(context=_TRAIN.replace("q.jsonl", "numbered.jsonl")),
             "--skip-bad": LOAD["--skip-bad"]._replace(context=_TRAIN.replace("q.jsonl", "bad.jsonl")),
             "--chat": Row("--chat", "contents"),
@@ -234,7 +245,7 @@ OTHERS = {
     "lm-eval": Other(
         _LM_EVAL,
         {
-            **_LOCAL,
+            **_local(_LM_EVAL),
             **OUTPUTS,
             "--model": Row("--model fair", "text"),
             "--samples": Row("--samples found.jsonl", "files"),
