@@ -17,7 +17,7 @@ from tests.cli.option_trials import OPTIONS, ROWS, without_effect
 from unslant.cli import app
 
 SECONDS = ("--figures", "--html", "--out", "--tables", "--charts", "--log", "--train", "--no-transfer")
-"""Options that take seconds; ``make test`` tries the others of the audit, and of each other command its own and two of
+"""Options that take seconds; ``make test`` tries the others of the audit, and of each other command its own and one of
 models."""
 SLOW = ("train", "lm-eval")
 """Commands whose options, but those of models, take seconds."""
@@ -33,7 +33,7 @@ def quick(command: str, option: str) -> bool:
         if command in elsewhere.OTHERS
         else table.OWN.get(command, {})
     )
-    return option not in SECONDS and (command == "audit" or option in {"--dtype", "--retries", *own})
+    return option not in SECONDS and (command == "audit" or option in {"--retries", *own})
 
 
 def test_every_option_has_a_row_or_a_test() -> None:
