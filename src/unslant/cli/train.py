@@ -42,7 +42,7 @@ def train(
         opener = record.loader(partial(open_model, model, models), settings.sampled(found))
         log = run(opener, found, out, settings, progress=record.progress)
         record.note_score(log)
-    if quiet:
-        return
-    print(*found.report.caveats, log.summary(), sep="\n")
-    print(f"adapter in {out}: use it with --adapter {out}")
+    if not quiet:
+        print(*found.report.caveats, log.summary(), sep="\n")
+        print(f"adapter in {out}: use it with --adapter {out}")
+    record.check_kept()
