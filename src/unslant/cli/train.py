@@ -35,6 +35,7 @@ def train(
     from unslant.studies.recording import recording
 
     check_folder(out)
+    o.check_unused("only a local model can be trained", store, only=("offline",))
     address_of(model, models, ("score", "train"))
     found = settings.load(questions)
     with recording(store, quiet) as record:
