@@ -131,8 +131,8 @@ def from_several(
         runs: indices of items that one server is asked one after the other; by default every item is independent.
     """
     loop, call = _loop(), _Call(items, servers, runs)
-    running = asyncio.run_coroutine_threadsafe(call.run(), loop)
-    try:
+    try:  # from here on, since Ctrl-C may come before the first answer is waited for
+        running = asyncio.run_coroutine_threadsafe(call.run(), loop)
         while (received := _result(call.receive(), loop)) is not None:
             if isinstance(received, Exception):  # warned of here, where the caller's filters and line numbers apply
                 warnings.warn(f"{received}; the other servers go on without it", stacklevel=2)
