@@ -22,8 +22,8 @@ from unslant.studies.audit.panels_published import length_panel, one_order, publ
 from unslant.studies.audit.panels_replies import noise_lead, replies_panel
 from unslant.studies.audit.panels_until import partial, until_headline, until_panel
 from unslant.studies.audit.untold import untold
-from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, settings_rows
+from unslant.studies.shortcut_panel import shortcut_panel
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult

@@ -18,12 +18,12 @@ from unslant.metrics import (
 )
 from unslant.metrics.length_bias import LengthBias
 from unslant.metrics.order_curve import OrderCurve, order_curve
+from unslant.metrics.shortcuts import Shortcut
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
 from unslant.studies.audit.replies import Replies, replies_of
 from unslant.studies.audit.until import with_anytime
-from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.result import RecordedResult
 
 
