@@ -15,6 +15,7 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.notes import few_labels, notes
+from unslant.studies.audit.paired import SCORES
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_orders import order_curve_panel
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
 
 MOST_ORDERS = 24
-SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MANY_FAILED = 0.05
 """Share of responses without an answer above which the headline tells of it."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
