@@ -10,7 +10,7 @@ import pytest
 from scipy.special import softmax
 
 import unslant
-from tests.models.test_equality import score
+from tests.models.scoring import score
 from tests.serving import llama_server
 from unslant.presentations import orders_for, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-PARTS = tuple("numbers served store methods long_replies readers writers outputs hostile ambiguous scale".split())
+PARTS = tuple(
+    "numbers served store methods switches long_replies readers writers outputs hostile ambiguous scale".split()
+)
 """Modules of this package."""
 APART = ("readers", "scale")
 """Those that work in processes of their own, and so at the same time as the others; they end the table."""

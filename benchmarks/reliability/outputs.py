@@ -9,12 +9,13 @@ from pathlib import Path
 
 from benchmarks.reliability import Options, Row
 from tests.cli.attacked_outputs import COMMANDS, attacked
+from tests.cli.killed_work import KILLED, killed_work
 from tests.studies.killed_study import kill_and_resume
 
-ATTEMPTS = 10
+ATTEMPTS = 2
 """Kills, and full disks, of each command."""
-KILLS = 10
-"""Kills of each study of replies."""
+KILLS = 2
+"""Kills of each study of replies, and of each command at any moment of its work."""
 SHORT = "--limit 4"
 STUDIES = (
     f"audit URL#m embedded --elicit generate {SHORT}",
@@ -29,6 +30,7 @@ def rows(options: Options) -> Iterator[Row]:
     parts: tuple[tuple[str, Callable[[Options], Row]], ...] = (
         ("every output of every command", every_output),
         ("replies killed and resumed, byte for byte", killed_replies),
+        ("commands killed at any moment", killed_commands),
     )
     for name, run in parts:
         if options.wants("outputs", name):
@@ -38,12 +40,11 @@ def rows(options: Options) -> Iterator[Row]:
 def every_output(options: Options) -> Row:
     """Each command with all its outputs: killed after so many bytes, on a full disk, with standard output full."""
     row = Row("outputs", "every output of every command")
-    for name in COMMANDS:
-        with tempfile.TemporaryDirectory() as folder:
-            for one in attacked([name], Path(folder), options.seed, ATTEMPTS):
-                row.attempts += one["tried"]
-                for wrong in one["wrong"]:
-                    row.fail(f"{name}: {wrong}")
+    with tempfile.TemporaryDirectory() as folder:
+        for one in attacked(list(COMMANDS), Path(folder), options.seed, ATTEMPTS):
+            row.attempts += one["tried"]
+            for wrong in one["wrong"]:
+                row.fail(f"{one['command']}: {wrong}")
     row.note = f"{len(COMMANDS)} commands, {ATTEMPTS} kills and {ATTEMPTS} full disks each"
     return row
 
@@ -61,4 +62,16 @@ def killed_replies(options: Options) -> Row:
                 except AssertionError as error:
                     row.fail(f"{words}: {error}")
     row.note = f"{len(STUDIES)} commands, JSON, HTML and Parquet"
+    return row
+
+
+def killed_commands(options: Options) -> Row:
+    """A command killed after a random time leaves old files or new ones, and ends as if nothing had happened."""
+    row = Row("outputs", "commands killed at any moment")
+    with tempfile.TemporaryDirectory() as folder:
+        for one in killed_work(list(KILLED), Path(folder), options.seed, KILLS):
+            row.attempts += one["tried"]
+            for wrong in one["wrong"]:
+                row.fail(f"{one['command']}: {wrong}")
+    row.note = f"{', '.join(KILLED)}; then repeated"
     return row

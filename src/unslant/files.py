@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
+import hashlib
 import io
 import json
 import os
+import re
 import secrets
+import shutil
 import stat
 import sys
 import zlib
@@ -29,8 +33,6 @@ MAX_VALUES = 20_000_000
 """Most values that become Python objects: of one JSON text, of one file of questions."""
 MAX_CELLS = 500_000_000
 """Most cells of a table that stays in Arrow's memory."""
-SCRATCH = ".unslant-"
-"""How the names of files begin that are still being written."""
 
 
 # Reading
@@ -339,11 +341,50 @@ class _RawFile(io.FileIO):
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
     """A name beside ``target`` for a file that is gone afterwards, unless it was renamed."""
-    scratch = target.parent / f"{SCRATCH}{secrets.token_hex(8)}.tmp"
+    scratch = target.parent / f"{scratch_prefix(target.parent)}{secrets.token_hex(8)}.tmp"
     try:
         yield scratch
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def scratch_prefix(folder: Path) -> str:
+    """How this process begins the names of files and folders that it is still writing.
+
+    Those that killed processes left in ``folder`` are deleted, if they ran on this machine since it was started.
+    """
+    where = _process_numbers()
+    if where:
+        with suppress(OSError):
+            for entry in list(os.scandir(folder)):
+                left = re.fullmatch(rf"\.unslant-{where}-([0-9]{{1,9}})-[a-z0-9_]+\.tmp", entry.name)
+                if left and _has_ended(int(left[1])):
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        with suppress(OSError):
+                            os.unlink(entry.path)
+    return f".unslant-{where or 'x'}-{os.getpid()}-"
+
+
+@functools.cache
+def _process_numbers() -> str:
+    """Identifies where a process number means one process: a machine since its start, and a container on it."""
+    try:
+        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+        return hashlib.blake2b(f"{started}{os.readlink('/proc/self/ns/pid')}".encode(), digest_size=6).hexdigest()
+    except (OSError, ValueError):  # not Linux
+        return ""
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's
+        return False
+    return False
 
 
 def make_folder(path: str | Path) -> Path:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from unslant.errors import OutputError
-from unslant.files import SCRATCH, make_folder, sync_folder, target_of, unwritable
+from unslant.errors import OutputError, UnslantError
+from unslant.files import make_folder, scratch_prefix, sync_folder, target_of, unwritable
 
 _NAMED = 5
 """Outputs that an error names, where more could not be written."""
@@ -30,7 +30,8 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
     """
     folder = make_folder(folder)
     try:
-        with tempfile.TemporaryDirectory(prefix=SCRATCH, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as own:
+        prefix = scratch_prefix(folder)
+        with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as own:
             try:
                 save(Path(own))
             except Exception as error:  # libraries in other languages have errors of their own for a full disk
@@ -51,8 +52,9 @@ def write_all(*writes: Callable[[], object]) -> None:
     """Call all of these, each of which writes an output: where one fails the others are written all the same.
 
     Raises:
-        OutputError: naming every output that could not be written.
-        Exception: the first that is no OutputError, if there is one.
+        OutputError: naming every output that could not be written, and what else failed on purpose.
+        UnslantError: the first, if every output could be written.
+        Exception: the first that is not an UnslantError, if there is one.
     """
     failed: list[Exception] = []
     for write in writes:
@@ -61,8 +63,10 @@ def write_all(*writes: Callable[[], object]) -> None:
         except Exception as error:
             failed.append(error)
     for failure in failed:
-        if not isinstance(failure, OutputError):
+        if not isinstance(failure, UnslantError):
             raise failure
+    if failed and not any(isinstance(failure, OutputError) for failure in failed):
+        raise failed[0]
     if failed:
         told = list(dict.fromkeys(map(str, failed)))
         more = [f"and {len(told) - _NAMED:,} more"] if len(told) > _NAMED else []

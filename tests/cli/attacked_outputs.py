@@ -54,6 +54,7 @@ SLOW = {
     "lm-eval": "bench --include-path tasks --model fair --limit 4 --no-store",
 }
 COMMANDS = {**QUICK, **SLOW}
+WITH_FIGURES = "leaderboard"
 OUT_FILES = {
     "debias": "answers.jsonl", "replies": "read.jsonl.gz", "report": "report.html", "study annotation-sheet": "s.csv",
     "questions build instruction-boundary": "built.jsonl", "--install-completion": "bash",
@@ -91,11 +92,11 @@ def _is_path(hint: Any) -> bool:
     return hint is Path or any(map(_is_path, typing.get_args(hint)))
 
 
-def words_of(name: str, arguments: Any, figures: bool) -> list[str]:
-    """The command with every output that it has; ``out`` is the folder that they are in."""
+def words_of(name: str, arguments: Any) -> list[str]:
+    """The command with its outputs, charts only for one: they take seconds; ``out`` is the folder they are in."""
     words, given = name.split(), COMMANDS[name].split()
     for output, option in outputs(arguments).items():
-        if output == "figures" and not figures:
+        if output == "figures" and name != WITH_FIGURES:
             continue
         file = OUT_FILES.get(name, output) if output in ("out", "output") else FILES.get(output, output)
         if output == "merged":
@@ -105,11 +106,11 @@ def words_of(name: str, arguments: Any, figures: bool) -> list[str]:
     return [*words, *given]
 
 
-def prepare() -> None:
-    """Inputs for all commands, in the working folder."""
+def prepare(*names: str) -> None:
+    """Inputs of these commands, in the working folder."""
     from tests.command_line import unslant
-    from unslant.store import Store
 
+    needed = {Path(word).stem for name in names for word in COMMANDS[name].replace("=", " ").split()}
     questions = [
         {"id": f"q{i}", "question": f"What is {i}?", "options": ["w", "x", "y", "z"], "answer": i % 4, "subject": "s"}
         for i in range(8)
@@ -124,24 +125,30 @@ def prepare() -> None:
         'output_type: multiple_choice\ndoc_to_text: "{{question}}"\ndoc_to_choice: "{{options}}"\n'
         "doc_to_target: answer\n"
     )
-    audit = ["audit", "fair", "embedded", "--limit", "6", "--orders", "reverse", "--quiet"]
-    unbiased = "study unbiased fair embedded --limit 4 --runs 1 --shots 0 --quiet --no-store".split()
-    for words in (
-        [*audit, "--no-store", "--shard", "1/2", "--responses", "s1.parquet"],
-        [*audit, "--no-store", "--shard", "2/2", "--responses", "s2.parquet"],
-        [*audit, "--store", "runs.sqlite3", "--json", "numbers.json"],
-        [*unbiased, "--responses", "u1.parquet"],
-        ["study", "unbiased", "prefers-a", *unbiased[3:], "--responses", "u2.parquet"],
-        ["study", "annotation-sheet", "embedded", "--items", "4", "--out", "a.csv", "--quiet"],
-    ):
-        ran = unslant(*words)
+    audit = "audit fair embedded --limit 6 --orders reverse --quiet".split()
+    unbiased = "embedded --limit 4 --runs 1 --shots 0 --quiet --no-store".split()
+    made_by = {
+        "s1": [*audit, "--no-store", "--shard", "1/2", "--responses", "s1.parquet"],
+        "s2": [*audit, "--no-store", "--shard", "2/2", "--responses", "s2.parquet"],
+        "numbers": [*audit, "--no-store", "--json", "numbers.json"],
+        "runs": [*audit, "--store", "runs.sqlite3"],
+        "u1": ["study", "unbiased", "fair", *unbiased, "--responses", "u1.parquet"],
+        "u2": ["study", "unbiased", "prefers-a", *unbiased, "--responses", "u2.parquet"],
+        "a": ["study", "annotation-sheet", "embedded", "--items", "4", "--out", "a.csv", "--quiet"],
+    }
+    for name in made_by.keys() & needed:
+        ran = unslant(*made_by[name])
         assert ran.code == 0, ran.err
-    sheet = Path("a.csv").read_text("utf-8-sig").splitlines(keepends=True)
-    filled = [sheet[0], *(line.rstrip("\r\n") + "yes\r\n" for line in sheet[1:])]
-    for name in ("a.csv", "b.csv"):
-        Path(name).write_text("".join(filled))
-    with Store(Path("runs.sqlite3"), read_only=True) as store:
-        QUICK["runs export"] = COMMANDS["runs export"] = f"{store.runs.all()[0].id} --store runs.sqlite3"
+    if "a" in needed:
+        sheet = Path("a.csv").read_text("utf-8-sig").splitlines(keepends=True)
+        filled = [sheet[0], *(line.rstrip("\r\n") + "yes\r\n" for line in sheet[1:])]
+        for name in ("a.csv", "b.csv"):
+            Path(name).write_text("".join(filled))
+    if "runs" in needed:
+        from unslant.store import Store
+
+        with Store(Path("runs.sqlite3"), read_only=True) as store:
+            QUICK["runs export"] = COMMANDS["runs export"] = f"{store.runs.all()[0].id} --store runs.sqlite3"
 
 
 def contents() -> dict[str, bytes]:
@@ -167,10 +174,10 @@ def is_new(name: str, content: bytes, new: dict[str, bytes]) -> bool:
 
 
 class Attack:
-    """One command: run whole, then forked at its first write, as often as is wanted, and killed or out of space."""
+    """One command, forked at its first write, as often as is wanted: run whole first, then killed or out of space."""
 
-    def __init__(self, words: list[str], rng: random.Random, attempts: int) -> None:
-        self.words, self.rng, self.attempts = words, rng, attempts
+    def __init__(self, name: str, words: list[str], rng: random.Random, attempts: int) -> None:
+        self.name, self.words, self.rng, self.attempts = name, words, rng, attempts
         self.tried, self.wrong = 0, list[str]()
         self.answer: int | None = None
         self.armed = False
@@ -179,24 +186,8 @@ class Attack:
         from tests.command_line import unslant
 
         restore({})
-        ours, theirs = os.pipe()
-        child = os.fork()  # what draws figures starts threads, which a later fork would lack
-        if child == 0:
-            ran = unslant(*self.words)
-            with os.fdopen(theirs, "w") as told:
-                json.dump([ran.code, bool(ran.out), ran.err], told)
-            os._exit(0)
-        os.close(theirs)
-        with os.fdopen(ours) as told:
-            code, self.speaks, error = json.load(told)
-        os.waitpid(child, 0)
-        if code:
-            self.wrong.append(f"exit {code}: {error}")
-            return
-        self.new = contents()
-        self.old = {} if self.words[0] == "train" else dict.fromkeys(self.new, b"old\n")
-        self.standard_output()
-        restore(self.old)
+        full = self.standard_output() if self.name not in SLOW or self.attempts > 1 else None  # it takes a whole run
+        restore({})
         sys.addaudithook(self._hook)
         self.armed = True
         ran = unslant(*self.words)
@@ -206,7 +197,9 @@ class Attack:
                 json.dump([ran.code, ran.err], told)
             os._exit(0)
         if not self.tried:
-            self.wrong.append("no write was noticed")
+            self.wrong.append(f"no write was noticed: exit {ran.code}, {ran.err[-400:]!r}")
+        elif full:
+            self._check_standard_output(*full, speaks=bool(ran.out))
 
     def _hook(self, event: str, values: tuple[Any, ...]) -> None:
         if not self.armed:
@@ -219,27 +212,42 @@ class Attack:
                 self._fork_all()
 
     def _fork_all(self) -> None:
+        answer, _ = self._forked(None, False)
+        if self.answer is not None:
+            return
+        self.new = contents()
+        if not answer or json.loads(answer)[0]:
+            self.wrong.append(f"it fails: {answer}")
+            return
+        self.old = {} if self.words[0] == "train" else dict.fromkeys(self.new, b"old\n")
         largest = max(map(len, self.new.values()))
         for attempt in range(self.attempts):
             for killed in (True, False):
                 limit = 0 if attempt == 0 and not killed else self.rng.randrange(largest)
-                ours, theirs = os.pipe()
-                child = os.fork()
-                if child == 0:
-                    os.close(ours)
-                    self.answer = theirs
-                    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-                    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if killed else signal.SIG_IGN)
-                    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                    signal.alarm(120)
-                    return
-                os.close(theirs)
-                with os.fdopen(ours) as told:
-                    answer = told.read()
-                status = os.waitpid(child, 0)[1]
-                self._check(killed, limit, answer, status)
                 restore(self.old)
+                answer, status = self._forked(limit, killed)
+                if self.answer is not None:
+                    return
+                self._check(killed, limit, answer, status)
+
+    def _forked(self, limit: int | None, killed: bool) -> tuple[str, int]:
+        """Go on in a process whose files end at a limit; what it answers, and how it ended (here, not in the fork)."""
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(ours)
+            self.answer = theirs
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+                signal.signal(signal.SIGXFSZ, signal.SIG_DFL if killed else signal.SIG_IGN)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(120)
+            return "", 0
+        os.close(theirs)
+        with os.fdopen(ours) as told:
+            answer = told.read()
+        return answer, os.waitpid(child, 0)[1]
 
     def _check(self, killed: bool, limit: int, answer: str, status: int) -> None:
         self.tried += 1
@@ -267,10 +275,8 @@ class Attack:
                 if len(content) + 200 < limit and found.get(name) == self.old[name] and "save_model" not in name:
                     self.wrong.append(f"{what}: {name} of {len(content):,} bytes was not written")
 
-    def standard_output(self) -> None:
-        """The disk behind standard output is full."""
-        restore({})
-        self.tried += 1
+    def standard_output(self) -> tuple[int, list[str], set[str]]:
+        """Exit code, last error and files of a run while the disk behind standard output is full."""
         errors = Path("errors")
         child = os.fork()
         if child == 0:
@@ -288,17 +294,25 @@ class Attack:
                 code = 99
             os._exit(int(code or 0))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        last = errors.read_text().splitlines()[-1:]
+        return code, errors.read_text().splitlines()[-1:], set(contents())
+
+    def _check_standard_output(self, code: int, last: list[str], files: set[str], speaks: bool) -> None:
+        self.tried += 1
         told = ["error: standard output: cannot be written: no space left on device"]
-        if (code, last) != ((5, told) if self.speaks else (0, [])):
-            self.wrong.append(f"full standard output: exit {code}, {errors.read_text()[-400:]!r}")
-        if missing := self.new.keys() - contents().keys():
+        if (code, last) != ((5, told) if speaks else (0, [])):
+            self.wrong.append(f"full standard output: exit {code}, {last}")
+        if missing := self.new.keys() - files:
             self.wrong.append(f"full standard output: {sorted(missing)} not written")
 
 
 def attacked(names: list[str], work: Path, seed: int, attempts: int) -> list[dict[str, Any]]:
     """Attack some commands in a process of its own; a line a command: ``command``, ``tried`` and ``wrong``."""
-    command = [sys.executable, "-m", "tests.cli.attacked_outputs", str(work), str(seed), str(attempts), *names]
+    return in_own_process("tests.cli.attacked_outputs", names, work, seed, attempts)
+
+
+def in_own_process(module: str, names: list[str], work: Path, seed: int, attempts: int) -> list[dict[str, Any]]:
+    """What a module prints about some commands, a line each."""
+    command = [sys.executable, "-m", module, str(work), str(seed), str(attempts), *names]
     home = {"UNSLANT_HOME": str(work / "home"), "HOME": str(work), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     root = Path(__file__).parents[2]
     ran = subprocess.run(command, cwd=root, env={**os.environ, **home}, capture_output=True, text=True, check=False)
@@ -310,12 +324,12 @@ def attacked(names: list[str], work: Path, seed: int, attempts: int) -> list[dic
 
 def main(work: str, seed: str, attempts: str, *names: str) -> None:
     os.chdir(work)
-    prepare()
+    prepare(*names)
     known: dict[str, Any] = dict(commands())
     say: Callable[[str], int] = sys.__stdout__.write  # type: ignore[union-attr]
     for name in names:
         Path("out").mkdir(exist_ok=True)
-        attack = Attack(words_of(name, known[name], name in SLOW), random.Random(f"{seed} {name}"), int(attempts))
+        attack = Attack(name, words_of(name, known[name]), random.Random(f"{seed} {name}"), int(attempts))
         if (child := os.fork()) == 0:
             attack.run()
             say(json.dumps({"command": name, "tried": attack.tried, "wrong": attack.wrong}) + "\n")

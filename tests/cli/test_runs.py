@@ -8,64 +8,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import unslant.models.hf.loading
-from tests.command_line import Ran
-from tests.fakes import RuleModel
+import unslant
+from tests.cli.interrupted_models import Guesser, Model, Run, run_ids
 from tests.stores import vouch_for_runs
 from unslant import Responses
-from unslant.models.base import Scored
-from unslant.prompts import Prompt
 
 pytestmark = pytest.mark.thorough
-
-Run = Callable[..., Ran]
-
-
-class Model(RuleModel):
-    """Likes A; its power may be cut after so many prompts."""
-
-    def __init__(self, prompts_left: int = 10**9, error: BaseException | None = None) -> None:
-        super().__init__(lambda stem, labels, texts: [3.0] + [1.0] * (len(labels) - 1))
-        self.prompts_left = prompts_left
-        self.error = error or KeyboardInterrupt()
-
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        for scored in super().score(prompts):
-            if self.prompts_left == 0:
-                raise self.error
-            self.prompts_left -= 1
-            yield scored
-
-
-@pytest.fixture
-def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
-    lines = [
-        {"id": f"q{i}", "question": f"What is {i}?", "options": ["x", "y", "z"], "answer": i % 3} for i in range(8)
-    ]
-    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
-    return "q.jsonl"
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Model], Model]:
-    def serve(model: Model) -> Model:
-        monkeypatch.setattr(unslant.models.hf.loading, "load_model", lambda *_, **__: model)
-        return model
-
-    return serve
-
-
-def run_ids(unslant: Run) -> list[str]:
-    return [line.split()[0] for line in unslant("runs", "list").out.splitlines()[1:]]
 
 
 def test_an_interrupted_audit_is_gone_on_with(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
@@ -134,16 +88,6 @@ def test_a_repeated_command_asks_nothing(unslant: Run, serve, questions) -> None
     unslant("audit", "m", questions, "--labels", "1")
     assert changed.seen
     assert len(run_ids(unslant)) == 2
-
-
-class Guesser(Model):
-    """Answers any prompt by its letters."""
-
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        for index, prompt in enumerate(prompts):
-            self.seen.append(prompt)
-            numbers = [zlib.crc32((prompt.text + text).encode()) for text in prompt.continuations]
-            yield Scored(index, np.log([(1 + number % 97) / 100 for number in numbers]))
 
 
 @pytest.mark.parametrize("study", [("base-rate",), ("unbiased", "--shots", "0", "--runs", "2")])
@@ -293,7 +237,7 @@ def test_a_run_under_way_is_resumed_by_taking_it_over(unslant: Run, serve, quest
 STUBBORN = """
 import sys, time
 import unslant.models.hf.loading
-from tests.cli.test_runs import Model
+from tests.cli.interrupted_models import Model
 
 class Slow(Model):
     def score(self, prompts):

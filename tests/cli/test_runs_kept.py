@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_runs import Guesser, Run, questions, run_ids, serve  # noqa: F401  # fixtures
+from tests.cli.interrupted_models import Guesser, Run, run_ids  # fixtures
 from tests.debiasing.conftest import make_questions, tiny, tiny_folder  # noqa: F401  # fixtures
 from tests.studies.small_models import random_model
 from unslant.debiasing import debias, method_named
@@ -54,7 +54,7 @@ def numbers(out: Path) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("left", [3, 60, 110])
-def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, questions, left: int) -> None:  # noqa: F811
+def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, questions, left: int) -> None:
     whole = serve(Counting())
     assert unslant(*STUDY, "--no-store").code == 0
     expected = numbers(Path("out.json"))
@@ -75,7 +75,7 @@ def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, 
     assert numbers(Path("out.json")) == expected
 
 
-def test_what_a_method_costs_is_its_own_whatever_is_stored(unslant: Run, serve, questions) -> None:  # noqa: F811
+def test_what_a_method_costs_is_its_own_whatever_is_stored(unslant: Run, serve, questions) -> None:
     fewer = (*STUDY, "--limit", "6")
     serve(Counting())
     unslant(*fewer, "--no-store")
@@ -86,7 +86,7 @@ def test_what_a_method_costs_is_its_own_whatever_is_stored(unslant: Run, serve, 
     assert numbers(Path("out.json")) == expected
 
 
-def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, questions) -> None:  # noqa: F811
+def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, questions) -> None:
     def load(name: str, *_: object, **__: object) -> Guesser:
         models.append(Guesser())
         models[-1].name = name

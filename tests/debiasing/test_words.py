@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.chatting import RuleChat
-from tests.studies.test_audit_words import QUESTIONS, takes_a
+from tests.studies.talkers import QUESTIONS, takes_a
 from unslant import Debiased, InputError, ModelError
 from unslant.debiasing import METHODS, method_named
 

@@ -15,8 +15,7 @@ import torch
 from transformers.models.llama import modeling_llama
 
 from tests.models.samples import preamble_prompts
-from tests.models.test_equality import assert_equal, load, score
-from tests.models.test_identity import plainly
+from tests.models.scoring import assert_equal, load, plainly, score
 from tests.models.zoo import ZooFolder
 from unslant.models.chat import LocalChat
 from unslant.models.hf.model import TransformersModel

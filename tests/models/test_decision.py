@@ -9,7 +9,7 @@ from scipy.special import softmax
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.samples import QUESTIONS
-from tests.models.test_equality import load, score
+from tests.models.scoring import load, score
 from unslant.presentations import orders_for, present
 from unslant.prompts.elicitation import Cloze, Writer
 from unslant.prompts.prompt import Message, Prompt

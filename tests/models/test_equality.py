@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from tests.models.samples import preamble_prompts, sample_prompts
-from tests.models.zoo import ZOO, ZooFolder
+from tests.models.scoring import assert_equal, distinct_nodes, load, score, tokenizer_of
+from tests.models.zoo import ZOO, ZooFolder, variant
 from unslant.errors import ModelError
-from unslant.models.base import Cost, Encoded
+from unslant.models.base import Cost
 from unslant.models.hf.engine import PlainEngine, TreeEngine
 from unslant.models.hf.model import TransformersModel
 from unslant.prompts.prompt import Message, Prompt
 
-TOLERANCE = 1e-4
-"""On natural-log probabilities, in float32."""
-
-MORE = set(
-    "llama-deepseek llama-chat gpt2-scaled qwen3-moe stablelm cohere granite smollm3 opt falcon gptj bloom lfm2".split()
-)
-"""Variants for the slow run; every class named in the README is in the quick or the thorough one."""
-
-
 FIRST = frozenset({"llama", "gemma2", "gpt2", "phi3", "qwen2-sliding", "mamba"})
 """One of each way to attend, for the quick run."""
-
-
-def variant(name: str):
-    """The name as a parameter of a test, slow if it is a mere variant."""
-    return pytest.param(name, marks=[pytest.mark.slow] if name in MORE else [])
 
 
 def _by_kind(name: str):
@@ -45,36 +31,6 @@ def _by_kind(name: str):
 def _named(supported: bool) -> list:
     names = sorted(name for name, entry in ZOO.items() if entry.tree_supported == supported and name != "phi3-longrope")
     return [_by_kind(name) for name in names]
-
-
-def load(folder, engine: str = "tree", **options) -> TransformersModel:
-    model = AutoModelForCausalLM.from_pretrained(folder)
-    return TransformersModel(model, _tokenizer(folder), folder.name, engine=engine, **options)
-
-
-_tokenizer = cache(AutoTokenizer.from_pretrained)
-
-
-def score(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[np.float64]]:
-    results = {scored.index: scored.logprobs for scored in model.score(prompts)}
-    assert sorted(results) == list(range(len(prompts)))
-    return [results[i] for i in range(len(prompts))]
-
-
-def assert_equal(found: Sequence[NDArray[np.float64]], expected: Sequence[NDArray[np.float64]]) -> None:
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE)
-
-
-def distinct_nodes(encoded: Sequence[Encoded]) -> int:
-    """Nodes of the prefix tree, counted the slow way; the last token of a candidate is scored, not run."""
-    nodes = set()
-    for item in encoded:
-        for ids in item.candidates:
-            sequence = np.concatenate([item.context, ids[:-1]]).tobytes()
-            nodes.update(sequence[:end] for end in range(4, len(sequence) + 1, 4))
-    return len(nodes)
 
 
 @pytest.mark.parametrize("name", _named(True))
@@ -137,7 +93,7 @@ def test_both_engines_equal_every_candidate_run_alone(zoo_model: ZooFolder, name
     assert_equal(score(model, prompts), alone(model, prompts))
 
 
-@pytest.mark.parametrize("name", ["llama-chat", "phi3"])
+@pytest.mark.parametrize("name", ["llama-chat", pytest.param("phi3", marks=pytest.mark.thorough)])
 def test_chats(zoo_model: ZooFolder, name):
     model = load(zoo_model(name, small=name == "llama-chat"), token_budget=200)
     prompts = [
@@ -198,7 +154,9 @@ def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
     peft = pytest.importorskip("peft")
     adapter = peft.LoraConfig(r=2, target_modules=["k_proj", "v_proj"], init_lora_weights=False)
     bare = AutoModelForCausalLM.from_pretrained(zoo_model("llama", small=True))
-    model = TransformersModel(peft.get_peft_model(bare, adapter), _tokenizer(zoo_model("llama", small=True)), "adapted")
+    model = TransformersModel(
+        peft.get_peft_model(bare, adapter), tokenizer_of(zoo_model("llama", small=True)), "adapted"
+    )
     assert model.engine == "tree"
     prompts = preamble_prompts()[:20]
     score(model, prompts[:10])

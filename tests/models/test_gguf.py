@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.models.samples import sample_prompts
-from tests.models.test_equality import assert_equal, score
+from tests.models.scoring import assert_equal, score
 from training.export_gguf import export_gguf
 from unslant import load_model
 from unslant.errors import ModelError

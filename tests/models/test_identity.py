@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.samples import preamble_prompts, sample_prompts
-from tests.models.test_equality import assert_equal, load, score
+from tests.models.scoring import assert_equal, load, plainly, score
 from tests.models.zoo import ZooFolder
-from unslant.models.base import Cost
-from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.identity import _plain
 from unslant.models.hf.loading import load_model
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.prompts import Prompt
 from unslant.store import Store
 from unslant.store.identity import fingerprint_text, known_as
 
 pytestmark = pytest.mark.thorough
-
-
-def plainly(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[np.float64]]:
-    """Scores of the model as it is now, without a store and without the tree."""
-    found = dict(PlainEngine(model.model, 4096).score(model.encode(prompts), Cost()))
-    return [found[i] for i in range(len(prompts))]
 
 
 UNUSED = 1234

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from tests.models.samples import sample_prompts
-from tests.models.test_equality import score
+from tests.models.scoring import score
 from tests.models.zoo import ZOO, ZooFolder
 from unslant.errors import ModelError
 from unslant.models.base import facts_of

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 import unslant
 from tests.models.samples import QUESTIONS
-from tests.models.test_equality import load, score
+from tests.models.scoring import load, score
 from tests.models.zoo import ZooFolder
 from unslant.errors import ModelError
 from unslant.models.hf.tokenization import Encoder

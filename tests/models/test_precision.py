@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 import unslant
 from tests.models.samples import QUESTIONS, sample_prompts
-from tests.models.test_equality import _tokenizer, load, score
+from tests.models.scoring import load, score, tokenizer_of
 from tests.models.zoo import ZooFolder
 from unslant.models.base import Cost, Scored, facts_of
 from unslant.models.hf import precision
@@ -28,7 +28,7 @@ def half(folder, dtype: torch.dtype = torch.bfloat16, engine: str = "auto") -> T
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TransformersModel(model, _tokenizer(folder), folder.name, engine=engine)
+        return TransformersModel(model, tokenizer_of(folder), folder.name, engine=engine)
 
 
 @pytest.mark.parametrize("dtype", HALF)

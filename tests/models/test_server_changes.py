@@ -16,7 +16,7 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as command
-from tests.models.test_decisions import answer_of
+from tests.models.decision_server import answer_of
 from tests.serving import Fault, FaultServer, completion
 from unslant.errors import ModelError
 from unslant.models.answered import ModelChanged

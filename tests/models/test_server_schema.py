@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
+from tests.models.decision_server import OPTIONS, ORGOO, prompt_of, reply_of
 from tests.models.server_formats import OF_KIND
-from tests.models.test_decisions import OPTIONS, ORGOO, prompt_of, reply_of
 from tests.serving import Fault, FaultServer
 from unslant.models.decisions import DecisionModel
 from unslant.models.first_token import Malformed, echoed, top_logprobs

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tests.models.test_tokenization import NAMES
-from tests.models.zoo import ZooFolder
+from tests.models.zoo import ONE_OF_EACH_TOKENIZER, ZooFolder
 from unslant import Question, audit, load_model
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.tokenization import Encoder
@@ -26,7 +25,9 @@ SOME = ("gpt2", "llama")
 _encoders: dict[str, Encoder] = {}
 
 
-@pytest.fixture(params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES])
+@pytest.fixture(
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ONE_OF_EACH_TOKENIZER]
+)
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     """For a tokenizer of the zoo with the tokens of ChatML, one that is not special but markup, and a mere word."""
     if request.param not in _encoders:

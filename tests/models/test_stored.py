@@ -15,8 +15,8 @@ import torch
 
 from tests.fakes import RuleModel
 from tests.models.samples import QUESTIONS, sample_prompts
+from tests.models.scoring import distinct_nodes
 from tests.models.stored_run import kill_and_resume, load, progress, start, study
-from tests.models.test_equality import distinct_nodes
 from tests.models.zoo import ZooFolder
 from unslant.models import stored
 from unslant.models.base import Cost, Scored, ScoringModel

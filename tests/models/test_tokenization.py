@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tests.models.test_equality import variant
-from tests.models.zoo import ZOO, ZooFolder
+from tests.models.zoo import ONE_OF_EACH_TOKENIZER, ZOO, ZooFolder, variant
 from unslant.errors import ModelError
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
-
-NAMES = ("gpt2", "gpt-neox", "phi", "llama", "llama-deepseek", "phi3", "gemma2", "qwen2")
-"""One model for every tokenizer and every kind of pre-tokenization."""
 
 SPECIAL = ("</s>", "<s>", "<unk>", "<|endoftext|>", "<|end|>", "<|assistant|>", "<0x0A>", "<｜end▁of▁sentence｜>", "ø")
 LINE = st.one_of(
@@ -35,7 +31,16 @@ _encoders: dict[str, Encoder] = {}
 _tokenizer = cache(AutoTokenizer.from_pretrained)
 
 
-@pytest.fixture(params=[variant(name) for name in NAMES])
+QUICK = ("gpt2", "llama", "qwen2")
+"""A tokenizer of bytes, one of sentences, and one that cuts by another pattern; the others are thorough."""
+
+
+@pytest.fixture(
+    params=[
+        name if name in QUICK else pytest.param(name, marks=variant(name).marks or [pytest.mark.thorough])
+        for name in ONE_OF_EACH_TOKENIZER
+    ]
+)
 def encoder(request, zoo_model: ZooFolder) -> Encoder:
     if request.param not in _encoders:
         _encoders[request.param] = Encoder(_tokenizer(zoo_model(request.param)), "allow")
@@ -178,4 +183,4 @@ def test_a_chat_the_template_refuses_is_an_error_with_its_words(zoo_model):
 
 
 def test_every_tokenizer_of_the_zoo_is_tried():
-    assert {ZOO[name].tokenizer for name in NAMES} == {entry.tokenizer for entry in ZOO.values()}
+    assert {ZOO[name].tokenizer for name in ONE_OF_EACH_TOKENIZER} == {entry.tokenizer for entry in ZOO.values()}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from tests.models.test_equality import distinct_nodes
+from tests.models.scoring import distinct_nodes
 from unslant.models.base import Cost, Encoded
 from unslant.models.hf import attention
 from unslant.models.hf.engine import PlainEngine, TreeEngine, using

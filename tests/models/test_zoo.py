@@ -7,8 +7,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tests.models.test_equality import variant
-from tests.models.zoo import WINDOW, ZOO, build
+from tests.models.zoo import WINDOW, ZOO, build, variant
 from tests.models.zoo_tokenizers import TOKENIZERS
 
 TEXT = (

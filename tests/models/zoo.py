@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
 from tests.models.zoo_tokenizers import TOKENIZERS, save_tokenizer
 
 WINDOW = 16
@@ -242,3 +244,18 @@ class ZooFolder(Protocol):
     """The fixture ``zoo_model``: the folder of a model by its name in :data:`ZOO`, as :func:`build` makes it."""
 
     def __call__(self, name: str, small: bool = False) -> Path: ...
+
+
+MORE = set(
+    "llama-deepseek llama-chat gpt2-scaled qwen3-moe stablelm cohere granite smollm3 opt falcon gptj bloom lfm2".split()
+)
+"""Variants for the slow run; every class named in the README is in the quick or the thorough one."""
+
+
+def variant(name: str):
+    """The name as a parameter of a test, slow if it is a mere variant."""
+    return pytest.param(name, marks=[pytest.mark.slow] if name in MORE else [])
+
+
+ONE_OF_EACH_TOKENIZER = ("gpt2", "gpt-neox", "phi", "llama", "llama-deepseek", "phi3", "gemma2", "qwen2")
+"""One model for every tokenizer and every kind of pre-tokenization."""

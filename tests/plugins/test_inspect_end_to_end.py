@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs inspect_ai: pip install 'unslant[inspect]'")
 
 import unslant
-from tests.plugins.test_inspect_boundary import clean_environment, run_inspect
-from tests.plugins.test_inspect_in_orders import OPTIONS, STEMS, answering
+from tests.plugins.colours import OPTIONS, STEMS, answering
+from tests.plugins.inspect_command import clean_environment, run_inspect
 from tests.serving import FaultServer, llama_server
 from unslant.reference import WORDS, reference_path
 

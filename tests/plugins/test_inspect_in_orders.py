@@ -20,15 +20,13 @@ from inspect_ai.solver import multiple_choice
 from rich.text import Text
 
 import unslant
-from tests.plugins.test_inspect_boundary import run_inspect
-from tests.serving import Fault, FaultServer, completion
+from tests.plugins.colours import OPTIONS, STEMS, answering, page, prefers_a
+from tests.plugins.inspect_command import run_inspect
+from tests.serving import FaultServer
 from unslant.errors import InputError
 from unslant.inspect import choice_in_orders, in_orders
 
 pytestmark = pytest.mark.thorough
-
-OPTIONS = ("red", "green", "blue", "grey")
-STEMS = [f"Which colour is thing {i}?" for i in range(24)]
 
 
 def samples(number=8):
@@ -37,18 +35,6 @@ def samples(number=8):
         Sample(id=f"thing/{i}", input=STEMS[i], choices=list(OPTIONS), target="ABCD"[i % 4], metadata={"subject": "x"})
         for i in range(number)
     ]
-
-
-def page(text):
-    """The question of a prompt, and label -> option."""
-    stem = next(stem for stem in STEMS if stem in text)
-    return STEMS.index(stem), dict(re.findall(r"^([A-Z])\) (.*)$", text, re.MULTILINE))
-
-
-def prefers_a(text):
-    """The label that a model says which knows every second thing, and takes A otherwise."""
-    thing, shown = page(text)
-    return next(label for label, option in shown.items() if option == OPTIONS[thing % 4]) if thing % 2 else "A"
 
 
 def model(answer):
@@ -288,10 +274,6 @@ def colours(number=8, first=0):
     ]
     return Task(dataset=dataset, solver=multiple_choice(), scorer=choice())
 """
-
-
-def answering(request):
-    return Fault(body=completion(f"ANSWER: {prefers_a(request['messages'][-1]['content'])}"))
 
 
 @pytest.mark.slow

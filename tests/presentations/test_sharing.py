@@ -79,14 +79,25 @@ def test_24_of_8_options() -> None:
     assert len({order[:5] for order in orders}) == 8
 
 
-@pytest.mark.parametrize(("n", "k"), [(2, 24), (3, 24), (4, 24), (5, 24), (6, 24), (7, 24), (8, 24), (4, 8), (5, 120)])
-def test_rounds_are_balanced_each(n: int, k: int) -> None:
-    rounds = balanced_rounds(question(n), k)
-    orders = [order for round_ in rounds for order in round_]
-    assert len(set(orders)) == len(orders) == min(math.ceil(k / n) * n, math.factorial(n))
-    for round_ in rounds:
-        assert set(counts(round_).values()) == {1}
-        assert len(round_) == n
+def test_rounds_are_balanced_each(subtests: pytest.Subtests) -> None:
+    for n, k in (
+        (2, 24),
+        (3, 24),
+        (4, 24),
+        (5, 24),
+        (6, 24),
+        (7, 24),
+        (8, 24),
+        (4, 8),
+        (5, 120),
+    ):
+        with subtests.test(n=n, k=k):
+            rounds = balanced_rounds(question(n), k)
+            orders = [order for round_ in rounds for order in round_]
+            assert len(set(orders)) == len(orders) == min(math.ceil(k / n) * n, math.factorial(n))
+            for round_ in rounds:
+                assert set(counts(round_).values()) == {1}
+                assert len(round_) == n
 
 
 def test_all_orders_where_there_are_few() -> None:

@@ -17,9 +17,8 @@ VALUES = {
 ENVIRONMENT = PromptEnvironment()
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_what_does_too_much_is_refused(subtests: pytest.Subtests) -> None:
+    for source in (
         "{{ 'a' * 10**9 }}",
         "{{ ([1] * 10**9) | length }}",
         "{{ (10**9) * 'a' }}",
@@ -59,16 +58,13 @@ ENVIRONMENT = PromptEnvironment()
         "{{ 1" + " + 1" * 5000 + " }}",
         "{% if 1 %}" * 300 + "{% endif %}" * 300,
         "x" * 200_000,
-    ],
-)
-def test_what_does_too_much_is_refused(source: str):
-    with pytest.raises((TemplateError, OverflowError, TypeError)):
-        ENVIRONMENT.from_string(source).render(**VALUES)
+    ):
+        with subtests.test(source=source), pytest.raises((TemplateError, OverflowError, TypeError)):
+            ENVIRONMENT.from_string(source).render(**VALUES)
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
+def test_what_templates_need_is_there(subtests: pytest.Subtests) -> None:
+    for source, text in (
         ("{% for o in options %}{{ o.label }}{{ ',' if not loop.last }}{% endfor %}", "A,B"),
         ("{% for i in range(options | length) %}{{ loop.index }}/{{ loop.length }} {% endfor %}", "1/2 2/2 "),
         ("{% for o in options if o.label != 'A' %}{{ o.label }}{% else %}none{% endfor %}", "B"),
@@ -82,7 +78,6 @@ def test_what_does_too_much_is_refused(source: str):
         ("{{ stem[:3].upper() }}{{ stem[:3] | replace('s', 't') | title }}{{ 'ab' * 2 }}{{ 7 % 4 }}", "SSSTttabab3"),
         ("{{ {'a': 'x'}['a'] }}{% for k, v in {'b': 1}.items() %}{{ k }}{{ v }}{% endfor %}", "xb1"),
         ("{% set a, b = labels %}{{ b }}{{ a }}{{ 'A' in labels }}{{ stem | truncate(5) }}", "BATruess..."),
-    ],
-)
-def test_what_templates_need_is_there(source: str, text: str):
-    assert ENVIRONMENT.from_string(source).render(**VALUES) == text
+    ):
+        with subtests.test(source=source, text=text):
+            assert ENVIRONMENT.from_string(source).render(**VALUES) == text

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from unslant.questions.numbering import strip_numbering
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
+    for options in (
         ("0. red", "1. green", "2. blue"),
         ("1) red", "2) green", "3) blue"),
         ("A. red", "B. green", "C. blue"),
@@ -22,15 +21,13 @@ from unslant.questions.numbering import strip_numbering
         ("i. red", "ii. green", "iii. blue"),
         ("0. 0. red", "1. 1. green", "2. 2. blue"),
         ("Option 1: red", "Option 2: green", "Option 3: blue"),
-    ],
-)
-def test_consistent_numbering_goes(options: tuple[str, ...]) -> None:
-    assert strip_numbering(options) == ("red", "green", "blue")
+    ):
+        with subtests.test(options=options):
+            assert strip_numbering(options) == ("red", "green", "blue")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_everything_else_stays(subtests: pytest.Subtests) -> None:
+    for options in (
         ("1.5 hours", "2.5 hours", "3.5 hours"),
         ("1: wool; 2: silk", "1: silk; 2: wool"),
         ("0. red", "1. green", "blue"),
@@ -41,10 +38,9 @@ def test_consistent_numbering_goes(options: tuple[str, ...]) -> None:
         ("1", "2", "3"),
         ("1.", "2.", "3."),
         ("a cat", "b flat"),
-    ],
-)
-def test_everything_else_stays(options: tuple[str, ...]) -> None:
-    assert strip_numbering(options) == options
+    ):
+        with subtests.test(options=options):
+            assert strip_numbering(options) == options
 
 
 @given(st.lists(st.text(), max_size=8))

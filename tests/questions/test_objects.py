@@ -97,9 +97,8 @@ def test_numpy_values_sets_and_booleans() -> None:
     assert unslant.load_questions([{"question": "Is it?", "options": [True, False], "answer": False}])[0].answers == {1}
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
+def test_what_cannot_be_used_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
+    for source, message in (
         (list, "list holds no questions"),
         (lambda: pd.DataFrame(), "DataFrame holds no questions"),
         (lambda: iter(()), "list holds no questions"),
@@ -123,12 +122,11 @@ def test_numpy_values_sets_and_booleans() -> None:
         (lambda: QuestionSet.of([]), "holds no questions"),
         (lambda: pd.DataFrame({"a": [1]}), r'DataFrame, field "question": no column was found for it among a'),
         (lambda: {"question": ["a", "b"], "options": [["x", "y"]]}, "are not of one length"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_in_one_line(source: Callable[[], Any], message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        unslant.load_questions(source())
-    assert "\n" not in str(caught.value)
+    ):
+        with subtests.test(source=source, message=message):
+            with pytest.raises(InputError, match=message) as caught:
+                unslant.load_questions(source())
+            assert "\n" not in str(caught.value)
 
 
 def test_duplicates_and_nothing_fail_before_the_model_is_asked() -> None:

@@ -34,9 +34,8 @@ def test_winners_as_people_write_them(winners: tuple[Any, ...], expected: set[in
         assert right({**PAIR, "winner": winner, "model_a": "GPT", "model_b": "other-7b"}) == expected
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
+def test_layouts(subtests: pytest.Subtests) -> None:
+    for row in (
         {"prompt": "Say hello.", "output_1": "Hello!", "output_2": "No.", "preference": "1"},
         {"prompt": "Say hello.", "output_1": "Hello!", "output_2": "No.", "preference": "output_1"},
         {"instruction": "Say hello.", "Answer A": "Hello!", "Answer B": "No.", "Winner": "A"},
@@ -49,10 +48,9 @@ def test_winners_as_people_write_them(winners: tuple[Any, ...], expected: set[in
             side: [{"role": "user", "content": "Say hello."}, {"role": "assistant", "content": text}]
             for side, text in (("chosen", "Hello!"), ("rejected", "No."))
         },
-    ],
-)
-def test_layouts(row: dict[str, Any]) -> None:
-    assert right(row) == {0}
+    ):
+        with subtests.test(row=row):
+            assert right(row) == {0}
 
 
 def test_ties_are_told_and_ids_and_subjects_kept() -> None:

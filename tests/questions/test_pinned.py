@@ -10,9 +10,8 @@ from unslant.questions.pinned import label_references, rename
 PLAIN = ["cats", "dogs", "birds"]
 
 
-@pytest.mark.parametrize(
-    "wording",
-    [
+def test_an_option_about_all_others_keeps_its_place(subtests: pytest.Subtests) -> None:
+    for wording in (
         "All of the above",
         "all the above.",
         "All of above",
@@ -27,15 +26,13 @@ PLAIN = ["cats", "dogs", "birds"]
         "All of these, although radiation is greatest",
         "Any two of the above",
         "None",
-    ],
-)
-def test_an_option_about_all_others_keeps_its_place(wording: str) -> None:
-    assert find_pinned([*PLAIN, wording]) == (3,)
+    ):
+        with subtests.test(wording=wording):
+            assert find_pinned([*PLAIN, wording]) == (3,)
 
 
-@pytest.mark.parametrize(
-    ("wording", "pinned"),
-    [
+def test_an_option_that_names_others_pins_those_too(subtests: pytest.Subtests) -> None:
+    for wording, pinned in (
         ("Both A and C", (0, 2, 3)),
         ("both (a) and (b)", (0, 1, 3)),
         ("A and B only", (0, 1, 3)),
@@ -77,15 +74,13 @@ def test_an_option_about_all_others_keeps_its_place(wording: str) -> None:
         ("Both I and II", (0, 1, 3)),
         ("The first two", (0, 1, 2, 3)),
         ("first and third options", (0, 1, 2, 3)),
-    ],
-)
-def test_an_option_that_names_others_pins_those_too(wording: str, pinned: tuple[int, ...]) -> None:
-    assert find_pinned([*PLAIN, wording]) == pinned
+    ):
+        with subtests.test(wording=wording, pinned=pinned):
+            assert find_pinned([*PLAIN, wording]) == pinned
 
 
-@pytest.mark.parametrize(
-    "wording",
-    [
+def test_such_words_inside_an_ordinary_option_pin_nothing(subtests: pytest.Subtests) -> None:
+    for wording in (
         "vitamin A and D",
         "vitamins A and D",
         "both parents",
@@ -113,10 +108,9 @@ def test_an_option_that_names_others_pins_those_too(wording: str, pinned: tuple[
         "R & B music",
         "B and C minor",
         "a to z",
-    ],
-)
-def test_such_words_inside_an_ordinary_option_pin_nothing(wording: str) -> None:
-    assert find_pinned([*PLAIN, wording]) == ()
+    ):
+        with subtests.test(wording=wording):
+            assert find_pinned([*PLAIN, wording]) == ()
 
 
 def test_names_that_the_stem_or_the_options_define_are_not_options() -> None:
@@ -126,9 +120,8 @@ def test_names_that_the_stem_or_the_options_define_are_not_options() -> None:
     assert find_pinned(["1", "2", "3", "both 1 and 2"]) == ()
 
 
-@pytest.mark.parametrize(
-    ("options", "stem"),
-    [
+def test_letters_that_name_other_things(subtests: pytest.Subtests) -> None:
+    for options, stem in (
         (["A and C", "B6 and B12", "B6 and D", "B12 and E"], "A shortage of these two vitamins mimics dementia:"),
         (["Vitamin A", "Vitamin D", "Both A and D", "Vitamin K"], "What is soluble in fat?"),
         (["AB", "O", "A and B", "Rh"], "Which blood groups can this donor give to?"),
@@ -143,10 +136,9 @@ def test_names_that_the_stem_or_the_options_define_are_not_options() -> None:
         (["yes", "no", "Both I and II"], "I. Cats purr. II. Dogs purr."),
         (["A,B,C", "A,C,B", "C,A,B"], "In what order? A-first sound B-wave C-ejection"),
         (["Option A", "Option B", "Both options"], "Option A costs 3, Option B costs 4. Which?"),
-    ],
-)
-def test_letters_that_name_other_things(options: list[str], stem: str) -> None:
-    assert find_pinned(options, stem) == ()
+    ):
+        with subtests.test(options=options, stem=stem):
+            assert find_pinned(options, stem) == ()
 
 
 def test_an_option_that_looks_like_a_list_of_numbers_is_not_one_of_names() -> None:

@@ -19,9 +19,8 @@ def shown(collapsed: str, labels: str = "ABCD") -> str:
     return re.sub(ANY, lambda m: f"<{KINDS[kind_of(m.group())].lower()} {labels[option_of(m.group())]}>", collapsed)
 
 
-@pytest.mark.parametrize(
-    ("text", "collapsed"),
-    [
+def test_mentions_of_an_option(subtests: pytest.Subtests) -> None:
+    for text, collapsed in (
         ("B. Paris", "<both B>"),
         ("(B) Paris.", "<both B>."),
         ("B: paris", "<both B>"),
@@ -38,10 +37,9 @@ def shown(collapsed: str, labels: str = "ABCD") -> str:
         ("the last two are", "the <bare C><bare D> are"),
         ("AC", "<bare A><bare C>"),
         ("a lamp, a C-clamp, vitamin C and 1.5 A.m", "a lamp, a C-clamp, vitamin C and 1.5 A.m"),
-    ],
-)
-def test_mentions_of_an_option(text, collapsed):
-    assert shown(Collapser("ABCD", CITIES).collapse(text)) == collapsed
+    ):
+        with subtests.test(text=text, collapsed=collapsed):
+            assert shown(Collapser("ABCD", CITIES).collapse(text)) == collapsed
 
 
 def test_a_number_may_be_one_options_label_and_anothers_text():
@@ -57,9 +55,8 @@ def test_inflection_and_small_words_are_forgiven():
     assert shown(traits.collapse("by holding the lamp near a floor")) == "by <text B>"
 
 
-@pytest.mark.parametrize(
-    ("text", "collapsed"),
-    [
+def test_what_is_not_asserted_is_masked(subtests: pytest.Subtests) -> None:
+    for text, collapsed in (
         ("Not A but B", "Not <masked A> but <bare B>"),
         ("A is wrong", "<wrong A> is wrong"),
         ("The incorrect options are A, B and C.", "The incorrect options are <wrong A>, <wrong B> and <wrong C>."),
@@ -71,7 +68,6 @@ def test_inflection_and_small_words_are_forgiven():
         ("Paris is not in Spain", "<masked B> is not in Spain"),
         ("B is not in Spain", "<masked B> is not in Spain"),
         ("not only A", "not only <bare A>"),
-    ],
-)
-def test_what_is_not_asserted_is_masked(text, collapsed):
-    assert shown(masked(Collapser("ABCD", CITIES).collapse(text))) == collapsed
+    ):
+        with subtests.test(text=text, collapsed=collapsed):
+            assert shown(masked(Collapser("ABCD", CITIES).collapse(text))) == collapsed

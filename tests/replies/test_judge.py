@@ -36,9 +36,8 @@ def test_one_misreading_fails_the_judge():
     assert report.wrong == (VALIDATION[3].reply,)
 
 
-@pytest.mark.parametrize(
-    ("judgement", "labels", "status", "expected"),
-    [
+def test_a_judge_must_keep_to_the_form(subtests: pytest.Subtests) -> None:
+    for judgement, labels, status, expected in (
         ("A, C", LABELS, "ok", {"A", "C"}),
         ("**b**.", LABELS, "ok", {"B"}),
         ("NONE", LABELS, "ok", set()),
@@ -49,11 +48,10 @@ def test_one_misreading_fails_the_judge():
         ("unknown", VERDICTS, "ok", {"Unknown"}),
         ("NONE", VERDICTS, "unparsed", set()),
         ("True, False", VERDICTS, "unparsed", set()),
-    ],
-)
-def test_a_judge_must_keep_to_the_form(judgement, labels, status, expected):
-    read = read_judgement(judgement, labels)
-    assert (read.status, read.labels) == (status, frozenset(expected))
+    ):
+        with subtests.test(judgement=judgement, labels=labels):
+            read = read_judgement(judgement, labels)
+            assert (read.status, read.labels) == (status, frozenset(expected))
 
 
 def test_the_prompt_shows_the_reply_and_the_labels():

@@ -13,9 +13,8 @@ from unslant.replies.text import LIMIT, clean, without_thinking
 OPTIONS = ("Lisbon", "Paris", "All of the above", "None")
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
+def test_thinking_is_cut(subtests: pytest.Subtests) -> None:
+    for reply, said in (
         ("<think>A?</think>B", "B"),
         ("<thinking>\nA?\n</thinking>\n\nB", "B"),
         ("A or C ...\n</think>\nB", "B"),
@@ -28,15 +27,13 @@ OPTIONS = ("Lisbon", "Paris", "All of the above", "None")
         ("<|channel|>analysis<|message|>A?<|end|><|start|>assistant<|channel|>final<|message|>B", "B"),
         ("analysisMaybe A.assistantfinalB", "B"),
         ("I think that B", "I think that B"),
-    ],
-)
-def test_thinking_is_cut(reply, said):
-    assert without_thinking(reply).strip() == said
+    ):
+        with subtests.test(reply=reply, said=said):
+            assert without_thinking(reply).strip() == said
 
 
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
+def test_markup_is_undone(subtests: pytest.Subtests) -> None:
+    for reply, text in (
         ("**B.** *Paris*", "B. Paris"),
         ("### Answer\n\n`B`", "Answer\n\nB"),
         ("| A | no |\n|---|---|\n| B | yes |", "A: no\n\nB: yes"),
@@ -52,10 +49,9 @@ def test_thinking_is_cut(reply, said):
         ("Ｂ．", "B."),
         ("B<|im_end|>\n<|im_start|>user\nA?", "B"),
         ("3*4 = 12 and y_2", "3*4 = 12 and y_2"),
-    ],
-)
-def test_markup_is_undone(reply, text):
-    assert "\n".join(line.strip() for line in clean(reply).split("\n")) == text
+    ):
+        with subtests.test(reply=reply, text=text):
+            assert "\n".join(line.strip() for line in clean(reply).split("\n")) == text
 
 
 PIECES = (

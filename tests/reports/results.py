@@ -15,18 +15,18 @@ from filelock import FileLock
 from tests.chatting import RuleChat
 from tests.fakes import RuleModel as OrderModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
+from tests.studies.base_rate_results import prefers_a
+from tests.studies.boundary_rows import row
 from tests.studies.fakes import RuleModel, knows, remembers
-from tests.studies.test_audit import QUESTIONS, when_unsure
-from tests.studies.test_audit_words import QUESTIONS as WORDS_QUESTIONS
-from tests.studies.test_audit_words import takes_a
-from tests.studies.test_base_rate import _prefers_a
-from tests.studies.test_debias import KNOWN, OTHER, leaning
-from tests.studies.test_instruction_boundary_metrics import row
+from tests.studies.label_guessers import QUESTIONS, when_unsure
+from tests.studies.leaning import KNOWN, OTHER, leaning
+from tests.studies.talkers import QUESTIONS as WORDS_QUESTIONS
+from tests.studies.talkers import takes_a
 from training.world import question_sets
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
-from unslant.reports.panels import Describes
+from unslant.reports.panels import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.provenance import Provenance
@@ -113,7 +113,7 @@ def _leaderboard() -> Leaderboard:
 
 def _base_rate() -> BaseRateResult:
     """With a row of the paper's table, though the model is none of the paper's."""
-    found = _prefers_a()
+    found = prefers_a()
     ours = found.found["cloze"].cells[0].by_subject["first"]
     return dataclasses.replace(found, published=(PublishedCell("given", "cloze", 0.348, ours),))
 
@@ -224,3 +224,9 @@ def _made_once(name: str, make: Callable[[], Describes]) -> Callable[[], Describ
 
 
 RESULTS = {name: _made_once(name, make) for name, make in RESULTS.items()}
+
+
+@cache
+def page_of(name: str) -> Page:
+    """The page of a result, worked out once a process; the tests of pages, language and notebooks all look at it."""
+    return RESULTS[name]().page()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.reports.results import RESULTS
+from tests.reports.results import RESULTS, page_of
 from unslant.metrics import Estimate
 from unslant.reports import charts
 from unslant.reports.charts import Mark, fitted
-from unslant.reports.panels import MEANINGS, Chart, Page
+from unslant.reports.panels import MEANINGS, Chart
 from unslant.reports.style import PAGE, PAPER, drawing
 from unslant.studies.result import StudyResult
 
@@ -22,20 +23,12 @@ LONGEST = 300
 """Characters of a headline: four lines of a page that is 1280 pixels wide."""
 
 
-@pytest.fixture(scope="module", params=RESULTS)
-def page(request: pytest.FixtureRequest) -> Page:
-    return RESULTS[request.param]().page()
-
-
-_DRAWN: dict[int, list[tuple[Chart, dict[str, Any]]]] = {}
-
-
-def drawn(page: Page) -> list[tuple[Chart, dict[str, Any]]]:
-    """The charts of a page with their specifications, drawn once."""
-    if id(page) not in _DRAWN:
-        style = replace(PAGE, compared=page.compared)
-        _DRAWN[id(page)] = [(c, drawing(c, style).spec) for panel in page.sections for c in panel.charts]
-    return _DRAWN[id(page)]
+@cache
+def drawn(name: str) -> list[tuple[Chart, dict[str, Any]]]:
+    """The charts of a result's page with their specifications, drawn once."""
+    page = page_of(name)
+    style = replace(PAGE, compared=page.compared)
+    return [(c, drawing(c, style).spec) for panel in page.sections for c in panel.charts]
 
 
 def encodings(spec: Any) -> Iterator[Mapping[str, Any]]:
@@ -50,66 +43,78 @@ def encodings(spec: Any) -> Iterator[Mapping[str, Any]]:
             yield from encodings(item)
 
 
-def test_the_first_screen_says_who_what_and_how_sure(page: Page) -> None:
-    assert len(page.headline) <= LONGEST
-    told = f"{page.about} {page.headline}"
-    models = page.compared or tuple(name for name in [page.name] if name not in ("annotation", "leaderboard"))
-    assert [name.rpartition(": ")[2] for name in models if name.rpartition(": ")[2] in told or len(models) > 2] == [
-        name.rpartition(": ")[2] for name in models
-    ]
-    assert page.tiles
-    assert all(tile.estimate.n > 0 for tile in page.tiles)
-    assert any(tile.estimate.low == tile.estimate.low for tile in page.tiles)
-    names = {name for name, _ in page.settings}
-    assert "day (UTC)" in names
-    assert {"seed", "strengths"} & names or page.name in (
-        "annotation",
-        "short",
-    )  # a log of another harness may not tell
+def test_the_first_screen_says_who_what_and_how_sure(subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            page = page_of(name)
+            assert len(page.headline) <= LONGEST
+            told = f"{page.about} {page.headline}"
+            models = page.compared or tuple(name for name in [page.name] if name not in ("annotation", "leaderboard"))
+            assert [
+                name.rpartition(": ")[2] for name in models if name.rpartition(": ")[2] in told or len(models) > 2
+            ] == [name.rpartition(": ")[2] for name in models]
+            assert page.tiles
+            assert all(tile.estimate.n > 0 for tile in page.tiles)
+            assert any(tile.estimate.low == tile.estimate.low for tile in page.tiles)
+            names = {name for name, _ in page.settings}
+            assert "day (UTC)" in names
+            assert {"seed", "strengths"} & names or page.name in (
+                "annotation",
+                "short",
+            )  # a log of another harness may not tell
 
 
-def test_navigation_is_in_words_not_sentences(page: Page) -> None:
-    named = [panel.short or panel.title for panel in page.sections]
-    assert max(map(len, named)) <= 24
-    assert len(set(named)) == len(named)
-    assert not [name for name in named if "?" in name]
+def test_navigation_is_in_words_not_sentences(subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            page = page_of(name)
+            named = [panel.short or panel.title for panel in page.sections]
+            assert max(map(len, named)) <= 24
+            assert len(set(named)) == len(named)
+            assert not [name for name in named if "?" in name]
 
 
-def test_no_chart_without_a_name_axis_titles_and_n(page: Page) -> None:
-    assert drawn(page)
-    for chart, spec in drawn(page):
-        assert chart.title
-        assert spec["description"].startswith(chart.title)
-        assert "N = " in spec["description"], chart.id
-        for channel in ("x", "y"):
-            used = [encoding[channel] for encoding in encodings(spec) if channel in encoding]
-            fields = [one for one in used if "field" in one]
-            assert not fields or any(one.get("title") for one in fields), (chart.id, channel)
+def test_no_chart_without_a_name_axis_titles_and_n(subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            assert drawn(name)
+            for chart, spec in drawn(name):
+                assert chart.title
+                assert spec["description"].startswith(chart.title)
+                assert "N = " in spec["description"], chart.id
+                for channel in ("x", "y"):
+                    used = [encoding[channel] for encoding in encodings(spec) if channel in encoding]
+                    fields = [one for one in used if "field" in one]
+                    assert not fields or any(one.get("title") for one in fields), (chart.id, channel)
 
 
-def test_a_fitted_axis_says_where_it_begins(page: Page) -> None:
-    for chart, spec in drawn(page):
-        for encoding in encodings(spec):
-            for channel in ("x", "y"):
-                ends = encoding.get(channel, {}).get("scale", {}).get("domain")
-                if not ends or isinstance(ends[0], str) or encoding[channel].get("title") in (None, "rank"):
-                    continue
-                whole = [float(end) for end in ends] in ([0.0, 1.0], [-1.0, 1.0])
-                title = encoding[channel]["title"]
-                told = " ".join(title if isinstance(title, list) else [title])
-                assert whole or "(axis " in told, (chart.id, channel, ends, told)
+def test_a_fitted_axis_says_where_it_begins(subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            for chart, spec in drawn(name):
+                for encoding in encodings(spec):
+                    for channel in ("x", "y"):
+                        ends = encoding.get(channel, {}).get("scale", {}).get("domain")
+                        if not ends or isinstance(ends[0], str) or encoding[channel].get("title") in (None, "rank"):
+                            continue
+                        whole = [float(end) for end in ends] in ([0.0, 1.0], [-1.0, 1.0])
+                        title = encoding[channel]["title"]
+                        told = " ".join(title if isinstance(title, list) else [title])
+                        assert whole or "(axis " in told, (chart.id, channel, ends, told)
 
 
-def test_a_meaning_has_one_colour_in_every_chart(page: Page) -> None:
-    for chart, spec in drawn(page):
-        for encoding in encodings(spec):
-            scale = encoding.get("color", {}).get("scale") or {}
-            colours = dict(zip(scale.get("domain", ()), scale.get("range", ()), strict=True))
-            for name, colour in colours.items():
-                meant = PAGE.series[MEANINGS[name]] if name in MEANINGS else None
-                assert meant in (None, colour), (chart.id, name)
-                others = {PAGE.series[i] for i in MEANINGS.values()}
-                assert name in MEANINGS or colour not in others, (chart.id, name)
+def test_a_meaning_has_one_colour_in_every_chart(subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            for chart, spec in drawn(name):
+                for encoding in encodings(spec):
+                    scale = encoding.get("color", {}).get("scale") or {}
+                    colours = dict(zip(scale.get("domain", ()), scale.get("range", ()), strict=True))
+                    for meaning, colour in colours.items():
+                        meant = PAGE.series[MEANINGS[meaning]] if meaning in MEANINGS else None
+                        assert meant in (None, colour), (chart.id, meaning)
+                        others = {PAGE.series[i] for i in MEANINGS.values()}
+                        assert meaning in MEANINGS or colour not in others, (chart.id, meaning)
 
 
 def test_names_differ_in_colour_or_shape_and_look_the_same_everywhere() -> None:
@@ -162,8 +167,7 @@ def test_an_axis_ends_at_round_numbers(values: list[float], zero: bool, ends: tu
 
 
 def test_labels_stand_in_one_order_and_do_not_collide() -> None:
-    page = RESULTS["base-rate"]().page()
-    specs = {chart.id: spec for chart, spec in drawn(page)}
+    specs = {chart.id: spec for chart, spec in drawn("base-rate")}
     for encoding in encodings(specs["gold-labels-cloze"]):
         assert encoding["x"]["sort"] == ["A", "B", "C", "D"]
     layers = [layer for layer in specs["base-rate-correlation-cloze"]["layer"] if "data" in layer]
@@ -174,8 +178,7 @@ def test_labels_stand_in_one_order_and_do_not_collide() -> None:
 
 
 def test_lines_of_two_kinds_are_told_apart_in_the_legend() -> None:
-    page = RESULTS["probe"]().page()
-    for _, spec in drawn(page):
+    for _, spec in drawn("probe"):
         dashes = [encoding["strokeDash"] for encoding in encodings(spec) if "strokeDash" in encoding]
         assert [dash["legend"]["symbolType"] for dash in dashes] == ["stroke"]
         assert len(set(map(tuple, dashes[0]["scale"]["range"]))) == 2

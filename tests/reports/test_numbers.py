@@ -59,15 +59,16 @@ def test_a_p_value_is_never_0(p: float) -> None:
     assert p_words(p).startswith("p < 0.001" if p < 0.0005 else "p = ")
 
 
-@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_infinite_and_undefined_are_written_alike_for_every_metric(metric: Metric) -> None:
-    assert number(math.inf, metric).lstrip("+") == "∞"
-    assert number(-math.inf, metric) == "−∞"
-    for nothing in (math.nan, None, Estimate.undefined("why")):
-        assert number(nothing, metric) == "–"
-    tiny = 10.0 ** -(metric.digits + 4)
-    assert number(tiny, metric).startswith("<")
-    assert number(-tiny, metric).startswith(">−")
+def test_infinite_and_undefined_are_written_alike_for_every_metric(subtests: pytest.Subtests) -> None:
+    for key, metric in METRICS.items():
+        with subtests.test(key):
+            assert number(math.inf, metric).lstrip("+") == "∞"
+            assert number(-math.inf, metric) == "−∞"
+            for nothing in (math.nan, None, Estimate.undefined("why")):
+                assert number(nothing, metric) == "–"
+            tiny = 10.0 ** -(metric.digits + 4)
+            assert number(tiny, metric).startswith("<")
+            assert number(-tiny, metric).startswith(">−")
 
 
 @given(FLOATS, FLOATS, DIGITS)

@@ -7,11 +7,13 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.reports.results import RESULTS
+from tests.reports.results import RESULTS, page_of
 from unslant.metrics import Estimate
 from unslant.reports.panels import Column, Describes, Page, Panel, Table, Tile
 from unslant.reports.report import Report
@@ -21,15 +23,14 @@ from unslant.studies.result import StudyResult
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
 
 
-@pytest.fixture(scope="module", params=RESULTS)
-def result(request: pytest.FixtureRequest) -> Describes:
-    return RESULTS[request.param]()
+@cache
+def details_of(name: str, width: int = 100) -> str:
+    return text(page_of(name), width, details=True)
 
 
-@pytest.fixture(scope="module")
-def shown(result: Describes, tmp_path_factory: pytest.TempPathFactory) -> str:
+def shown(result: Describes, folder: Path) -> str:
     """The words of the page, without scripts and marks."""
-    path = tmp_path_factory.mktemp("page") / "report.html"
+    path = folder / "report.html"
     Report.of([result]).to_html(path)
     page = re.sub(r"<(script|style).*?</\1>", " ", path.read_text("utf-8"), flags=re.S)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
@@ -39,61 +40,68 @@ def squeezed(words: str) -> str:
     return " ".join(words.split())
 
 
-def test_the_headline_is_the_same_everywhere(result: Describes, shown: str) -> None:
-    headline = result.page().headline
-    assert headline
-    assert squeezed(headline) in shown
-    for details in (False, True):
-        assert squeezed(headline) in squeezed(text(result.page(), 100, details=details))
-    if isinstance(result, StudyResult):
-        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["headline"] == headline == result.headline
-
-
-def test_every_number_of_the_details_is_on_the_page(result: Describes, shown: str) -> None:
-    details = text(result.page(), 100, details=True)
-    found, there = set(NUMBER.findall(details)), set(NUMBER.findall(shown))
-    assert len(found) > 10
-    assert not found - there
-    assert "nan" not in details
-    assert "inf " not in details
+def test_headline_and_numbers_are_the_same_everywhere(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result, headline = make(), page_of(name).headline
+            words = shown(result, tmp_path)
+            assert headline
+            assert squeezed(headline) in words
+            for told in (text(page_of(name), 100), details_of(name)):
+                assert squeezed(headline) in squeezed(told)
+            if isinstance(result, StudyResult):
+                data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+                assert data["headline"] == headline == result.headline
+            found, there = set(NUMBER.findall(details_of(name))), set(NUMBER.findall(words))
+            assert len(found) > 10
+            assert not found - there
+            assert "nan" not in details_of(name)
+            assert "inf " not in details_of(name)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
-def test_every_table_and_note_is_in_the_details_and_no_number_is_cut(result: Describes, width: int) -> None:
-    details = text(result.page(), width, details=True)
-    assert "…" not in details
-    assert max(map(len, details.splitlines())) <= width
-    words = re.sub(r"\W", "", details)
-    for panel in result.page().sections:
-        for table in panel.tables:
-            assert re.sub(r"\W", "", table.title) in words
-            for column in table.columns:
-                assert re.sub(r"\W", "", column.name) in words
-        for note in panel.notes:
-            assert re.sub(r"\W", "", note) in words
+def test_every_table_and_note_is_in_the_details_and_no_number_is_cut(width: int, subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            details = details_of(name, width)
+            assert "…" not in details
+            assert max(map(len, details.splitlines())) <= width
+            words = re.sub(r"\W", "", details)
+            for panel in page_of(name).sections:
+                for table in panel.tables:
+                    assert re.sub(r"\W", "", table.title) in words
+                    for column in table.columns:
+                        assert re.sub(r"\W", "", column.name) in words
+                for note in panel.notes:
+                    assert re.sub(r"\W", "", note) in words
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
-def test_the_default_fits_one_screen_and_says_what_is_left_out(result: Describes, width: int) -> None:
-    page = result.page()
-    lines = text(page, width).splitlines()
-    assert len(lines) <= SCREEN == 24
-    assert max(map(len, lines)) <= width
-    tables = [table for panel in page.sections for table in panel.tables]
-    left = [line for line in lines if "more table" in line and "--details" in line]
-    titles = [table.title for table in tables if any(line == table.title for line in lines)]
-    assert bool(left) == (len(titles) < len(tables))
-    if left:
-        assert int(left[0].split()[0]) == len(tables) - len(titles)
+def test_the_default_fits_one_screen_and_says_what_is_left_out(width: int, subtests: pytest.Subtests) -> None:
+    for name in RESULTS:
+        with subtests.test(name):
+            page = page_of(name)
+            lines = text(page, width).splitlines()
+            assert len(lines) <= SCREEN == 24
+            assert max(map(len, lines)) <= width
+            tables = [table for panel in page.sections for table in panel.tables]
+            left = [line for line in lines if "more table" in line and "--details" in line]
+            titles = [table.title for table in tables if any(line == table.title for line in lines)]
+            assert bool(left) == (len(titles) < len(tables))
+            if left:
+                assert int(left[0].split()[0]) == len(tables) - len(titles)
 
 
-def test_the_pages_draw_and_export(result: Describes, tmp_path: Any) -> None:
-    report = Report.of([result, result])
-    ids = [(type(item), item.id) for panel in report.panels for item in (panel, *panel.charts, *panel.tables)]
-    assert len(ids) == len(set(ids))
-    written = Report.of([result]).save_tables(tmp_path)
-    assert len(written) == 2 * sum(len(panel.tables) for panel in result.page().sections)
-    assert all("nan" not in path.read_text("utf-8") for path in written)
+def test_the_pages_draw_and_export(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            report = Report.of([result, result])
+            ids = [(type(item), item.id) for panel in report.panels for item in (panel, *panel.charts, *panel.tables)]
+            assert len(ids) == len(set(ids))
+            written = Report.of([result]).save_tables(tmp_path / name)
+            assert len(written) == 2 * sum(len(panel.tables) for panel in page_of(name).sections)
+            assert all("nan" not in path.read_text("utf-8") for path in written)
 
 
 def _page(rows: int, notes: int = 0, words: int = 1) -> Page:

@@ -18,7 +18,7 @@ import pytest
 from tests.command_line import unslant
 from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
-from tests.studies.test_audit import QUESTIONS, when_unsure
+from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores

@@ -266,6 +266,7 @@ def test_costs_are_summed_and_facts_joined(tmp_path: Path, score: Score) -> None
     assert run.shard is None
 
 
+@pytest.mark.thorough
 def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> None:
     """As one run; and one wrong file among 64 is named, with nothing written."""
     questions = [replace(q, id=f"{q.id}-{i}") for i in range(6) for q in QUESTIONS]

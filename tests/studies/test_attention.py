@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.studies.test_audit import when_unsure
+from tests.studies.label_guessers import when_unsure
 from unslant import load_questions
 from unslant.errors import InputError, ModelError
 from unslant.models.open import opened

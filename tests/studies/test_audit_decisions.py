@@ -13,7 +13,7 @@ import pytest
 from scipy.special import softmax
 
 import unslant
-from tests.models.test_equality import score
+from tests.models.scoring import score
 from tests.serving import transformers_server
 from unslant.errors import ModelError
 from unslant.models.decisions import DecisionModel

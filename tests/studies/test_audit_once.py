@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from tests.studies.test_audit import QUESTIONS, when_unsure
+from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant.debiasing import debias, method_named
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
 from unslant.metrics import Bootstrap, measure, read_scores

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,55 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.studies.guessers import RuleModel, always, knows, taste
+from tests.studies.base_rate_results import QUESTIONS, a_third, colour_questions, fair, prefers_a
+from tests.studies.guessers import RuleModel, always, knows
 from unslant.errors import InputError
 from unslant.metrics.label_scores import TIE_RULES
-from unslant.questions import Question, QuestionSet, load_questions
+from unslant.questions import Question, load_questions
 from unslant.studies.base_rate.result import BaseRateResult
 from unslant.studies.base_rate.study import base_rate, base_rate_recorded
 
 pytestmark = pytest.mark.thorough
-
-WORDS = "red green blue white black brown grey pink gold teal".split()
-
-
-def _questions(count: int, sizes: tuple[int, ...] = (4,)) -> QuestionSet[Question]:
-    made = []
-    for i in range(count):
-        rng = random.Random(i)
-        n = sizes[i % len(sizes)]
-        options = tuple(rng.sample(WORDS, n))
-        answer = frozenset({i // len(sizes) % n})
-        made.append(Question(f"q{i}", f"Which colour has thing {i}?", options, answer, subject=f"s{rng.randrange(12)}"))
-    return QuestionSet.of(made, "things")
-
-
-QUESTIONS = _questions(480)
-RIGHT = {question.stem: question.options[min(question.answers)] for question in QUESTIONS}
-
-
-def _half(stem: str) -> bool:
-    return int(stem.split()[-1].rstrip("?")) % 3 == 0
 
 
 def _verdicts(result: BaseRateResult) -> dict[str, str]:
     return {hypothesis.name: hypothesis.verdict for hypothesis in result.hypotheses}
 
 
-@cache
-def _prefers_a() -> BaseRateResult:
-    """Knows a third and answers A to the rest by cloze; by counterfactual it guesses the rest without preference."""
-    model = RuleModel(knows(_half, RIGHT, always("A")), "prefers-a", counterfactual=knows(_half, RIGHT, taste))
-    return base_rate(model, QUESTIONS)
-
-
-@cache
-def _fair() -> BaseRateResult:
-    return base_rate(RuleModel(knows(_half, RIGHT, taste), "fair"), QUESTIONS)
-
-
 def test_a_preference_for_a_is_found_and_told() -> None:
-    result = _prefers_a()
+    result = prefers_a()
     assert _verdicts(result) == {
         "H1": "holds", "H2": "holds", "H3": "holds", "H3, own base rates": "holds", "H4": "holds",
     }  # fmt: skip
@@ -76,7 +43,7 @@ def test_a_preference_for_a_is_found_and_told() -> None:
 
 
 def test_a_fair_model_shows_nothing() -> None:
-    assert _verdicts(_fair()) == {
+    assert _verdicts(fair()) == {
         "H1": "does not hold",
         "H2": "does not hold",
         "H3": "cannot be tested",
@@ -86,7 +53,7 @@ def test_a_fair_model_shows_nothing() -> None:
 
 
 def test_result_is_json_with_n_and_interval_everywhere(tmp_path: Path) -> None:
-    _prefers_a().to_json(tmp_path / "result.json")
+    prefers_a().to_json(tmp_path / "result.json")
     written = json.loads((tmp_path / "result.json").read_text())
     assert written["questions"] == "things"
     assert written["elicitations"]["cloze"]["nvr"]["score"].keys() >= {"value", "low", "high", "n", "method"}
@@ -100,24 +67,24 @@ def test_result_is_json_with_n_and_interval_everywhere(tmp_path: Path) -> None:
 
 
 def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
-    result = _prefers_a()
+    result = prefers_a()
     result.to_parquet(tmp_path / "responses.parquet")
     again = base_rate_recorded(tmp_path / "responses.parquet", QUESTIONS)
     assert again.to_dict() == result.to_dict()
 
 
 def test_summary_says_what_matters() -> None:
-    assert "H1, H2, H3, H3 by own base rates and H4 hold" in _prefers_a().summary()
-    text = _prefers_a().summary(width=140, details=True)
+    assert "H1, H2, H3, H3 by own base rates and H4 hold" in prefers_a().summary()
+    text = prefers_a().summary(width=140, details=True)
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
     assert "unreliable" not in text.lower()
 
 
 def test_sets_of_mixed_sizes() -> None:
-    questions = _questions(360, (3, 4, 4, 5))
+    questions = colour_questions(360, (3, 4, 4, 5))
     right = {question.stem: question.options[min(question.answers)] for question in questions}
-    result = base_rate(RuleModel(knows(_half, right, always("A"))), questions)
+    result = base_rate(RuleModel(knows(a_third, right, always("A"))), questions)
     cloze = result.found["cloze"]
     assert cloze.n_options == 4
     assert sorted(cloze.base_rates) == [3, 4, 5]
@@ -136,7 +103,7 @@ def test_without_nvr_there_is_no_h4_and_far_fewer_prompts() -> None:
 
 
 def test_questions_that_are_not_the_recorded_ones_are_refused() -> None:
-    responses = _prefers_a().responses
+    responses = prefers_a().responses
     moved = [Question(q.id, q.stem, q.options, frozenset({(min(q.answers) + 1) % 4})) for q in QUESTIONS]
     with pytest.raises(InputError, match="not the one recorded"):
         base_rate_recorded(responses, moved)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  -- fixtures
 from tests.models.zoo import ZooFolder
-from tests.studies.test_base_rate import _questions
+from tests.studies.base_rate_results import colour_questions
 from unslant.asking import ask
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import ALPHABETS
@@ -37,7 +37,7 @@ def _nodes(sequences: Iterable[list[int]]) -> int:
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_cost_is_that_of_the_tree(zoo_model: ZooFolder, count: int) -> None:  # noqa: F811
     model = _load(zoo_model("llama", small=True))
-    questions = _questions(count)
+    questions = colour_questions(count)
     writer = Writer(load_template("base-rate"))
     elicitations = [Cloze(writer), Counterfactual(writer)]
     asked = base_rate_presentations(questions.questions, ALPHABETS["A"], nvr=False)
@@ -57,7 +57,7 @@ def test_cost_is_that_of_the_tree(zoo_model: ZooFolder, count: int) -> None:  # 
 
 def test_the_study_runs_on_a_loaded_model(zoo_model: ZooFolder) -> None:  # noqa: F811
     model = _load(zoo_model("llama", small=True))
-    result = base_rate(model, _questions(12, (2, 3, 4)), shots=1, canary="very best")
+    result = base_rate(model, colour_questions(12, (2, 3, 4)), shots=1, canary="very best")
     assert result.cost.tokens == model.cost.tokens
     assert result.found["cloze"].cells[0].accuracy["first"].n == 12
     assert result.run.settings["canary"] == "very best"

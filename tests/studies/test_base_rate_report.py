@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import unslant
-from tests.studies.test_base_rate import _fair, _prefers_a
+from tests.studies.base_rate_results import fair, prefers_a
 from unslant.errors import InputError
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.charts import save_charts
@@ -18,7 +18,7 @@ from unslant.studies.base_rate.charts import save_charts
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"figure{suffix}"
-    save_charts(_prefers_a(), path)
+    save_charts(prefers_a(), path)
     start = path.read_bytes()[:8]
     assert start.startswith(b"<svg") if suffix == ".svg" else start == b"\x89PNG\r\n\x1a\n"
     if suffix == ".svg":
@@ -29,11 +29,11 @@ def test_pictures_are_written_offline(tmp_path: Path, suffix: str) -> None:
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.pdf, \.svg or \.png"):
-        save_charts(_prefers_a(), tmp_path / "figure.jpg")
+        save_charts(prefers_a(), tmp_path / "figure.jpg")
 
 
 def test_panels_hold_every_number_and_draw() -> None:
-    panels = {panel.id: panel for panel in _prefers_a().page().sections}
+    panels = {panel.id: panel for panel in prefers_a().page().sections}
     assert set(panels) == {"base-rate-hypotheses", "base-rate-cloze", "base-rate-counterfactual", "base-rate-shortcuts"}
     assert [row[2] for row in panels["base-rate-hypotheses"].tables[0].rows][:2] == ["holds", "holds"]
     assert len(panels["base-rate-cloze"].charts) == 4
@@ -44,7 +44,7 @@ def test_panels_hold_every_number_and_draw() -> None:
 
 @pytest.mark.thorough
 def test_no_picture_of_a_correlation_that_is_not_there() -> None:
-    panels = {panel.id: panel for panel in _fair().page().sections}
+    panels = {panel.id: panel for panel in fair().page().sections}
     assert [chart.id for chart in panels["base-rate-cloze"].charts] == ["base-rates-cloze", "gold-labels-cloze"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.serving import Fault, FaultServer, completion
-from tests.studies.test_instruction_boundary_metrics import row
+from tests.studies.boundary_rows import row
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Responses, Run

@@ -11,6 +11,7 @@ import pytest
 
 from tests.debiasing.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
 from tests.fakes import RuleModel
+from tests.studies.leaning import KNOWN, OTHER, leaning
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError
@@ -18,21 +19,6 @@ from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured, relisted
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias_study
-
-
-def right_text(question: Question) -> str:
-    return question.options[min(question.answers)]
-
-
-KNOWN = make_questions([4] * 15 + [3] * 5)
-OTHER = make_questions([4] * 12, seed=4)
-ANSWERS = {q.stem + "/".join(sorted(q.options)): right_text(q) for q in [*KNOWN, *OTHER]}
-
-
-def leaning(stem: str, labels: list[str], texts: list[str]) -> list[float]:
-    """Knows the answer a little and likes the first label more."""
-    gold = ANSWERS[stem + "/".join(sorted(t for t in texts if t != "I don't know"))]
-    return [(4.0 if text == gold else 1.0) * (6.0 if i == 0 else 1.0) for i, text in enumerate(texts)]
 
 
 @pytest.fixture(scope="module")

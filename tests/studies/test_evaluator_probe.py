@@ -97,6 +97,7 @@ def test_strengths_are_nested():
     assert abs(high.mean() - 0.6) < 0.1
 
 
+@pytest.mark.thorough
 def test_three_small_local_models_end_to_end(questions, tmp_path):
     models = [random_model(seed, f"random-{seed}") for seed in range(3)]
     found = probe([local_participant(m, WRITER, GenerateOptions(max_tokens=8)) for m in models], questions, limit=12)

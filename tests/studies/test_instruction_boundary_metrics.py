@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.asking import GENERATE
+from tests.studies.boundary_rows import LABELS, row
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
@@ -20,27 +20,6 @@ from unslant.studies.instruction_boundary.metrics import (
     leaderboard_agreement,
 )
 from unslant.studies.instruction_boundary.panels import headline
-
-LABELS = ("A", "B", "C", "D")
-VERDICTS = ("True", "False", "Unknown")
-
-
-def row(i, truth, chosen, setting="vanilla", status="ok", elicitation=GENERATE, repeat=0, verdict=False):
-    labels = VERDICTS if verdict else LABELS
-    return Response(
-        question_id=f"{'j' if verdict else 'c'}{i}",
-        kind="setting",
-        item=setting,
-        elicitation=elicitation,
-        labels=labels,
-        contents=tuple(range(len(labels))),
-        answers=frozenset(truth),
-        n_options=len(labels),
-        chosen=frozenset(chosen) if status == "ok" else None,
-        status=status,
-        raw="",
-        repeat=repeat,
-    )
 
 
 def table(*rows):

@@ -13,8 +13,8 @@ import unslant
 from tests.chatting import RuleChat
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
-from tests.studies.test_audit import QUESTIONS, gold, when_unsure
-from tests.studies.test_audit_words import takes_a
+from tests.studies.label_guessers import QUESTIONS, gold, when_unsure
+from tests.studies.talkers import takes_a
 from unslant import InputError, Leaderboard, ModelError, QuestionSet
 from unslant.metrics import paired_difference
 from unslant.studies.audit.result import result_of

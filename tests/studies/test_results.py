@@ -15,28 +15,25 @@ import pytest
 
 import unslant
 from tests.fakes import RuleModel
-from tests.reports.results import RESULTS, audited, compared
+from tests.reports.results import RESULTS, audited, compared, page_of
 from unslant.models.open import opened
 from unslant.questions import QuestionSet
 from unslant.reference import reference_path
 from unslant.responses.provenance import Provenance
 from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
-from unslant.studies.result import StudyResult
 
 BAD = "<script>alert(1)</script>\x1b[31m"
 
 
-@pytest.fixture(params=RESULTS, ids=str)
-def result(request: pytest.FixtureRequest) -> Any:
-    return RESULTS[request.param]()
-
-
-def test_every_result_says_how_it_was_made_in_the_same_words(result: StudyResult) -> None:
-    told = result.to_dict()
-    assert list(told)[:5] == ["unslant", "study", "headline", "caveats", "provenance"]
-    assert set(told["provenance"]) == set(Provenance.model_fields)
-    Provenance.model_validate(told["provenance"])
+def test_every_result_says_how_it_was_made_in_the_same_words(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            told = result.to_dict()
+            assert list(told)[:5] == ["unslant", "study", "headline", "caveats", "provenance"]
+            assert set(told["provenance"]) == set(Provenance.model_fields)
+            Provenance.model_validate(told["provenance"])
 
 
 class Tags(HTMLParser):
@@ -65,19 +62,25 @@ def questions(n: int = 6) -> list[unslant.Question]:
     return [unslant.Question(f"q{i}", f"Is it {i}?", ("yes", "no", "may be"), frozenset({i % 3})) for i in range(n)]
 
 
-def test_every_result_introduces_itself_in_a_few_lines(result: StudyResult) -> None:
-    lines = repr(result).splitlines()
-    assert lines[0].startswith(f"{type(result).__name__}: ")
-    assert 2 <= len(lines) <= 8
-    assert max(map(len, lines)) <= 100
-    assert "".join(result.headline.split())[:300] in "".join(repr(result).split())
+def test_every_result_introduces_itself_in_a_few_lines(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            lines = repr(result).splitlines()
+            assert lines[0].startswith(f"{type(result).__name__}: ")
+            assert 2 <= len(lines) <= 8
+            assert max(map(len, lines)) <= 100
+            assert "".join(result.headline.split())[:300] in "".join(repr(result).split())
 
 
-def test_every_result_shows_itself_in_a_notebook(result: StudyResult) -> None:
-    tags = Tags(result._repr_html_()).tags
-    assert tags.count("table") == any(panel.tables for panel in result.page().sections)
-    assert tags.count("dt") == len(result.page().tiles)
-    assert not {"script", "link", "img", "iframe"} & set(tags)
+def test_every_result_shows_itself_in_a_notebook(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            tags = Tags(result._repr_html_()).tags
+            assert tags.count("table") == any(panel.tables for panel in page_of(name).sections)
+            assert tags.count("dt") == len(page_of(name).tiles)
+            assert not {"script", "link", "img", "iframe"} & set(tags)
 
 
 def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
@@ -87,17 +90,20 @@ def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
     assert "\x1b" not in repr(found)
 
 
-def test_every_number_of_every_result_is_a_row_with_its_key_in_json(result: StudyResult) -> None:
-    frame = result.to_pandas()
-    assert list(frame.columns) == [
-        "key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit",
-    ]  # fmt: skip
-    assert len(frame) > 3
-    assert frame["key"].is_unique
-    told = flat(result.to_dict())
-    for key, value in zip(frame["key"], frame["value"], strict=True):
-        found = told[f"{key}.value"] if f"{key}.value" in told else told[key]
-        assert found == value or (found is None and math.isnan(value))
+def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            frame = result.to_pandas()
+            assert list(frame.columns) == [
+                "key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit",
+            ]  # fmt: skip
+            assert len(frame) > 3
+            assert frame["key"].is_unique
+            told = flat(result.to_dict())
+            for key, value in zip(frame["key"], frame["value"], strict=True):
+                found = told[f"{key}.value"] if f"{key}.value" in told else told[key]
+                assert found == value or (found is None and math.isnan(value))
 
 
 def test_the_tables_of_an_audit() -> None:
@@ -116,17 +122,20 @@ def test_the_tables_of_an_audit() -> None:
 
 
 @pytest.mark.thorough
-def test_the_charts_of_every_result_can_be_plotted(result: StudyResult) -> None:
-    charts = [chart for panel in result.page().sections for chart in panel.charts]
-    if not charts:
-        with pytest.raises(unslant.InputError, match="tables only"):
-            result.plot()
-        return
-    last = charts[-1]  # all are drawn in tests/reports
-    assert result.plot(last.id).to_dict()["title"]["text"] == last.title
-    assert result.plot().to_dict()["title"]["text"] == charts[0].title
-    with pytest.raises(unslant.InputError, match="use one of"):
-        result.plot("nosuch")
+def test_the_charts_of_every_result_can_be_plotted(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        with subtests.test(name):
+            result = make()
+            charts = [chart for panel in page_of(name).sections for chart in panel.charts]
+            if not charts:
+                with pytest.raises(unslant.InputError, match="tables only"):
+                    result.plot()
+                continue
+            last = charts[-1]  # all are drawn in tests/reports
+            assert result.plot(last.id).to_dict()["title"]["text"] == last.title
+            assert result.plot().to_dict()["title"]["text"] == charts[0].title
+            with pytest.raises(unslant.InputError, match="use one of"):
+                result.plot("nosuch")
 
 
 def test_results_and_files_of_results_are_compared(tmp_path: Any) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.plugins.test_inspect_boundary import inspect_eval
+from tests.plugins.inspect_command import inspect_eval
 from tests.serving import llama_server
 from training.words import planted_reply
 from unslant.models import GenerateOptions, ModelOptions
@@ -123,7 +123,7 @@ def test_inspect_eval_against_the_server(url, tmp_path):
     rows = read_rows(tmp_path / "logs")
     assert Counter(row.status for row in rows) == {"ok": 16}
     bundle = [str(part) for part in ("view", "bundle", "--log-dir", tmp_path / "logs", "--output-dir", tmp_path / "b")]
-    from tests.plugins.test_inspect_boundary import INSPECT
+    from tests.plugins.inspect_command import INSPECT
 
     viewed = subprocess.run([str(INSPECT), *bundle], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert viewed.returncode == 0, viewed.stderr

@@ -60,6 +60,7 @@ def debias(
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.studies.recording import recording
+    from unslant.writing import write_all
 
     check_file(out)
     chosen = method_named(settings.method)
@@ -77,7 +78,7 @@ def debias(
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
     if not quiet:
         print(*found.report.caveats, sep="\n", end="\n" * bool(found.report.caveats))
-    _write(answers, out, quiet)
+    write_all(record.check_kept, partial(_write, answers, out, quiet))
 
 
 def _score(answers: "Answers") -> str:

@@ -78,6 +78,8 @@ def check(
     from unslant.studies.outputs import check_outputs, write_outputs
     from unslant.studies.question_check.check import check_questions
 
+    why = "a check prints everything, and compares nothing"
+    o.check_unused(why, outputs, only=("details", "baseline"))
     check_outputs(outputs)
     write_outputs(check_questions(questions, **settings.reading), outputs)
 

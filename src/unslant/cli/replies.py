@@ -67,6 +67,7 @@ def replies(
         address_of(judge, models, ("generate",))
     found = list(read_replies(file))
     reader: ReplyJudge | None = None
+    kept = []
     if judge:
         with recording(store, quiet) as record:
             model = record.loader(partial(open_chat, judge, models, CERTAIN))()
@@ -74,6 +75,7 @@ def replies(
             reader = ReplyJudge(model, record.progress)
             wanted = [i for i, one in enumerate(found) if needs_judge(one.read)]
             judged = reader.read([(found[i].reply or "", found[i].labels) for i in wanted])
+            kept.append(record.check_kept)
         for i, one in zip(wanted, judged, strict=True):
             found[i] = replace(found[i], read=one or found[i].read)
     read = [one.read for one in found]
@@ -85,6 +87,7 @@ def replies(
     write_all(
         partial(write_atomically, out, gzip.compress(text, mtime=0) if out.suffix == ".gz" else text),
         *([partial(write_json, _numbers(read, reader), json)] if json else ()),
+        *kept,
     )
     if not quiet:
         print(f"written to {out}", file=sys.stderr if json == STDOUT else sys.stdout)

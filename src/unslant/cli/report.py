@@ -51,6 +51,8 @@ def report(
         raise InputError("nothing to report: give files of responses, run ids, or adapter folders")
     if figures:
         needed("vl_convert", "drawing figures")
+    if store is not None and all(map(_is_file, runs)):
+        raise InputError("--store is for ids of runs: leave it out, which would have no effect")
     check_file(out)
     check_folder(figures, tables)
     made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
@@ -72,11 +74,15 @@ def report(
         print(*written, sep="\n")
 
 
+def _is_file(run: str) -> bool:
+    return bool(Path(run).exists() or Path(run).suffix)
+
+
 def _read(run: str, store: Path | None) -> Describes:
     """The result in a file, the training log in a folder, or else a recorded run."""
     from unslant.studies.readers import read_result
 
-    if Path(run).exists() or Path(run).suffix:
+    if _is_file(run):
         return read_result(run)
     from unslant.store import Store
 

@@ -56,7 +56,7 @@ def rerun(
     except InputError as error:
         raise InputError.at(file, str(error)) from None
     words = list(again)
-    for name in ("json", "html", "responses", "out", "baseline"):
+    for name in ("json", "html", "responses", "out", "figures", "tables", "baseline"):
         value = getattr(outputs, name)
         words += [f"--{name}", str(value)] if value is not None else []
     words += [f"--fail-if={condition}" for condition in outputs.fail_if]

@@ -133,6 +133,8 @@ def _repeat(run: Run, store: Path | None, trust: bool) -> None:
     from unslant.cli.words import Recorded
     from unslant.reach import Reach, reason_to_type
 
+    if trust and store is None:
+        raise InputError("--trust is for a store that is named with --store: leave it out, which would have no effect")
     if run.status == "damaged":
         raise InputError(f"run {run.id}: its record is damaged; mend that first with: {run.message}")
     if store is not None and not trust and reason_to_type(Reach.PLACE, run.folder):

@@ -35,13 +35,14 @@ def train(
     from unslant.studies.recording import recording
 
     check_folder(out)
+    o.check_unused("only a local model can be trained", store, only=("offline",))
     address_of(model, models, ("score", "train"))
     found = settings.load(questions)
     with recording(store, quiet) as record:
         opener = record.loader(partial(open_model, model, models), settings.sampled(found))
         log = run(opener, found, out, settings, progress=record.progress)
         record.note_score(log)
-    if quiet:
-        return
-    print(*found.report.caveats, log.summary(), sep="\n")
-    print(f"adapter in {out}: use it with --adapter {out}")
+    if not quiet:
+        print(*found.report.caveats, log.summary(), sep="\n")
+        print(f"adapter in {out}: use it with --adapter {out}")
+    record.check_kept()

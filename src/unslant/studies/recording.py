@@ -20,6 +20,7 @@ from unslant.studies.options import LoadOptions, OutputOptions, StoreOptions
 from unslant.studies.outputs import check_outputs, check_shard, read_logs, write_outputs, write_shard
 from unslant.studies.progress import ProgressView, show_progress
 from unslant.studies.provenance_block import check_same, same_as_before
+from unslant.writing import write_all
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, ScoringModel
@@ -73,7 +74,7 @@ def run_study(
             responses = ask(record, models[0], own[0])
             record.keep(responses)
             record.note_score(f"shard {part[1].shard}")
-        return write_shard(responses, outputs)
+        return write_all(record.check_kept, partial(write_shard, responses, outputs))
     return run_models(models, own, ask, outputs, store, compare, also)
 
 
@@ -103,7 +104,7 @@ def run_models(
             record.keep(results[0].responses)
         result = results[0] if compare is None or len(results) == 1 else compare(results)
         record.note_score(result)
-    write_outputs(result, outputs, *(partial(write, result) for write in also))
+    write_outputs(result, outputs, *(partial(write, result) for write in also), record.check_kept)
 
 
 def report_logs(
@@ -126,7 +127,10 @@ def report_logs(
 
 @contextmanager
 def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
-    """Store every score and reply and show progress while the block runs; StoreError if the store cannot be opened."""
+    """Store every score and reply and show progress while the block runs; StoreError if the store cannot be opened.
+
+    The outputs are written after the block, together with :meth:`Recording.check_kept`.
+    """
     opened: Store | None = None
     if not options.no_store:
         from unslant.store import Store
@@ -154,6 +158,7 @@ class Recording:
         self._stop_beating: Callable[[], None] = lambda: None
         self._models: list[ScoringModel | ChatModel] = []
         self._recalled = 0
+        self._lost: UnslantError | None = None
 
     def loader(
         self, load: Callable[[], Asked], *questions: QuestionSet[Any] | None, run_of: str = ""
@@ -212,7 +217,8 @@ class Recording:
         if self._store is not None and self._run:
             written = io.BytesIO()
             responses.to_parquet(written)
-            self._store.runs.keep_responses(self._run, written.getvalue())
+            with self._after_asking():
+                self._store.runs.keep_responses(self._run, written.getvalue())
 
     def note_score(self, found: StudyResult | str) -> None:
         """Store what ``unslant runs list`` shows of a result: its first key number, or its headline."""
@@ -224,7 +230,21 @@ class Recording:
             page = found.page()
             tile = page.tiles[0] if page.tiles and not found.failure else None
             found = f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
-        self._store.runs.note_score(self._run, found)
+        with self._after_asking():
+            self._store.runs.note_score(self._run, found)
+
+    @contextmanager
+    def _after_asking(self) -> Iterator[None]:
+        """What the store fails with once everything was asked must not cost the outputs: it is raised after them."""
+        try:
+            yield
+        except UnslantError as error:
+            self._lost = self._lost or error
+
+    def check_kept(self) -> None:
+        """Raise the first StoreError of those that came after everything had been asked."""
+        if self._lost:
+            raise self._lost
 
     def notes(self, quiet: bool) -> list[str]:
         """Notes for the user, unless ``quiet``: prompts recalled from the store."""
@@ -247,7 +267,8 @@ class Recording:
             if stopped and self._run:
                 print(f"what came so far is stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
             raise
-        self._end("done")
+        with self._after_asking():
+            self._end("done")
 
     def _end(self, status: str, message: str = "") -> None:
         self._stop_beating()

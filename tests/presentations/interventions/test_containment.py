@@ -7,9 +7,8 @@ import pytest
 from unslant.presentations.interventions.containment import partly_right
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
+def test_lists_and_ranges_either_way(subtests: pytest.Subtests) -> None:
+    for right, wrong in (
         ("diaphragm and pleura", "diaphragm"),
         ("A, B and C", "B and A"),
         ("Both X and Y", "Y"),
@@ -38,11 +37,10 @@ from unslant.presentations.interventions.containment import partly_right
         ("Less than four", "three"),
         ("at least 3 days", "5 days"),
         ("20 or older", "over 30"),
-    ],
-)
-def test_lists_and_ranges_either_way(right: str, wrong: str) -> None:
-    assert partly_right(right, wrong)
-    assert partly_right(wrong, right)
+    ):
+        with subtests.test(right=right, wrong=wrong):
+            assert partly_right(right, wrong)
+            assert partly_right(wrong, right)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +58,8 @@ def test_a_wrong_option_that_says_less(right: str, wrong: str) -> None:
     assert partly_right(right, wrong)
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
+def test_what_is_wholly_wrong(subtests: pytest.Subtests) -> None:
+    for right, wrong in (
         ("proportional to amplitude", "proportional to the square of amplitude"),
         ("X", "X only"),
         ("X and Y", "X only"),
@@ -93,7 +90,6 @@ def test_a_wrong_option_that_says_less(right: str, wrong: str) -> None:
         ("New York is colder than Paris in winter", "Paris is colder than New York"),
         ("", "Yes, it is"),
         ("cats and dogs", "birds and fish"),
-    ],
-)
-def test_what_is_wholly_wrong(right: str, wrong: str) -> None:
-    assert not partly_right(right, wrong)
+    ):
+        with subtests.test(right=right, wrong=wrong):
+            assert not partly_right(right, wrong)

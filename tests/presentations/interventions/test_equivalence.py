@@ -8,22 +8,27 @@ from unslant.presentations.interventions import equivalent, language
 from unslant.presentations.interventions.equivalence import overlapping
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
+def test_equivalent(subtests: pytest.Subtests) -> None:
+    for a, b in (
         ("Paris", "paris."),
-        ("The Moon", "moon"), ("$1,000.00", "1000"), ("1/2", "50%"), ("0.50", ".5"), ("seven", "7"),
-        ("−5", "-5"), ("“Yes!”", "yes"), ("x^2 + 1", "x^2+1"), ("  two  words ", "two words"), ("½", "1/2"),
-    ],
-)  # fmt: skip
-def test_equivalent(a, b):
-    assert equivalent(a, b)
-    assert equivalent(b, a)
+        ("The Moon", "moon"),
+        ("$1,000.00", "1000"),
+        ("1/2", "50%"),
+        ("0.50", ".5"),
+        ("seven", "7"),
+        ("−5", "-5"),
+        ("“Yes!”", "yes"),
+        ("x^2 + 1", "x^2+1"),
+        ("  two  words ", "two words"),
+        ("½", "1/2"),
+    ):
+        with subtests.test(a=a, b=b):
+            assert equivalent(a, b)
+            assert equivalent(b, a)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
+def test_not_equivalent(subtests: pytest.Subtests) -> None:
+    for a, b in (
         ("5", "-5"),
         ("x+1", "x-1"),
         ("Paris", "Parisian"),
@@ -33,10 +38,9 @@ def test_equivalent(a, b):
         ("A", "B"),
         ("?", "!"),
         ("", "a"),
-    ],
-)
-def test_not_equivalent(a, b):
-    assert not equivalent(a, b)
+    ):
+        with subtests.test(a=a, b=b):
+            assert not equivalent(a, b)
 
 
 def test_overlap():
@@ -44,9 +48,8 @@ def test_overlap():
     assert not overlapping("Paris, Texas", "Paris, France")
 
 
-@pytest.mark.parametrize(
-    ("stem", "generic", "exception", "compares", "of_options"),
-    [
+def test_stems(subtests: pytest.Subtests) -> None:
+    for stem, generic, exception, compares, of_options in (
         ("Which of the following is true?", True, False, False, True),
         ("Which of these is NOT a mammal?", True, True, False, True),
         ("All of these are mammals except the", True, True, False, True),
@@ -56,13 +59,12 @@ def test_overlap():
         ("What does the miller eat at noon?", False, False, False, False),
         ("Who invented the steam engine? Where was it built?", False, False, False, True),
         ("What shouldn't a diver hold?", False, True, False, False),
-    ],
-)  # fmt: skip
-def test_stems(stem, generic, exception, compares, of_options):
-    assert language.generic(stem) == generic
-    assert language.asks_for_exception(stem) == exception
-    assert language.compares(stem) == compares
-    assert language.speaks_of_options(stem) == of_options
+    ):
+        with subtests.test(stem=stem, generic=generic):
+            assert language.generic(stem) == generic
+            assert language.asks_for_exception(stem) == exception
+            assert language.compares(stem) == compares
+            assert language.speaks_of_options(stem) == of_options
 
 
 @pytest.mark.parametrize(
@@ -77,8 +79,16 @@ def test_options_that_do_not(text):
     assert not language.says_none(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["yes", "Both of them", "all of the above", "I and II", "", "It is red", "True", "cannot be determined"]
-)
-def test_options_that_cannot_be_borrowed(text):
-    assert not language.stands_alone(text)
+def test_options_that_cannot_be_borrowed(subtests: pytest.Subtests) -> None:
+    for text in (
+        "yes",
+        "Both of them",
+        "all of the above",
+        "I and II",
+        "",
+        "It is red",
+        "True",
+        "cannot be determined",
+    ):
+        with subtests.test(text=text):
+            assert not language.stands_alone(text)

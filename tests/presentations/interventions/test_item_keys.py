@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.presentations.interventions.checks import folded
-from tests.presentations.interventions.test_shared_files import sets_of
+from tests.presentations.interventions.question_files import sets_of
 from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, present
 from unslant.presentations.interventions import Composed, apply, pool_of
 from unslant.questions import MathQuestion, Question, load_math

@@ -66,9 +66,8 @@ def test_true_and_false_are_equally_likely_and_false_ones_are_false():
         assert (sheep + more) * hay != 150
 
 
-@pytest.mark.parametrize(
-    ("stem", "answer", "solution", "why"),
-    [
+def test_a_question_is_not_changed_where_the_effect_is_not_shown(subtests: pytest.Subtests) -> None:
+    for stem, answer, solution, why in (
         (HAY, "150", "", "no worked solution"),
         (HAY, "150", "<<16+9=26>>26 and <<26*6=156>>156", "a step is wrong"),
         (
@@ -98,11 +97,10 @@ def test_true_and_false_are_equally_likely_and_false_ones_are_false():
             "<<9*1=9>>9",
             "a result has the number's value",
         ),
-    ],
-)
-def test_a_question_is_not_changed_where_the_effect_is_not_shown(stem, answer, solution, why):
-    question = MathQuestion("m", stem, answer, solution)
-    assert all(item.stem.startswith(stem) for item in items(question, 200)), why
+    ):
+        with subtests.test(stem=stem, answer=answer):
+            question = MathQuestion("m", stem, answer, solution)
+            assert all(item.stem.startswith(stem) for item in items(question, 200)), why
 
 
 def test_no_question_jitter_where_the_solution_ends_in_another_number():
@@ -137,9 +135,8 @@ def test_changes_keep_results_whole():
     assert changed == {(32, 8)}
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_numbers_are_read(subtests: pytest.Subtests) -> None:
+    for text, value in (
         ("1,080", "1080"),
         ("$3.50", "3.5"),
         ("-2", "-2"),
@@ -148,10 +145,9 @@ def test_changes_keep_results_whole():
         ("50%", "0.5"),
         ("18.", "18"),
         ("1e3", "1000"),
-    ],
-)
-def test_numbers_are_read(text, value):
-    assert number(text) == Decimal(value)
+    ):
+        with subtests.test(text=text, value=value):
+            assert number(text) == Decimal(value)
 
 
 @pytest.mark.parametrize("text", ["", "a dozen", "2:30", "1/0", "nan", "inf", "3 and 4"])

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.presentations.interventions import render_examples
 from tests.presentations.interventions.checks import check_composed
+from tests.presentations.interventions.question_files import sets_of
 from unslant.presentations.interventions import Composed, compose, pool_of
-from unslant.questions import MathQuestion, Question, load_math, load_questions
+from unslant.questions import MathQuestion, Question
 
 REASONS = {"no option is right", "the answer is not a number"}
 ALL = 100_000
 SHARE = 1_000
-
-
-@cache
-def sets_of(folder: Path) -> list[tuple[Question | MathQuestion, ...]]:
-    loaded: list[tuple[Question | MathQuestion, ...]] = []
-    for path in sorted(folder.glob("*.jsonl*")):
-        load = load_math if path.name.startswith("gsm8k") else load_questions
-        loaded.append(load(path, on_bad="skip").questions)
-    return loaded
 
 
 def check_sets(sets: list[tuple[Question | MathQuestion, ...]], total: int) -> Counter[str]:

@@ -46,6 +46,7 @@ def lm_eval(
 
     check_outputs(outputs)
     check_file(samples)
+    o.check_unused("only local models run tasks of lm-eval", store, only=("offline",))
     if not model:
         raise InputError("name the model that is to be asked: --model NAME")
     if samples is not None and len(model) > 1:

@@ -64,4 +64,4 @@ def contamination(
 
         result = run(model, found, settings, load=load, progress=record.progress, save=saves.append)
         record.note_score(result)
-    return write_outputs(result, outputs, *saves)
+    return write_outputs(result, outputs, *saves, record.check_kept)

@@ -53,4 +53,4 @@ def debias(
         opened = [record.loader(partial(open_model, name, options), *asked, run_of=", ".join(names)) for name in names]
         result = debias_study(opened, sets, replace(settings, train=training), progress=record.progress)
         record.note_score(result)
-    write_outputs(result, outputs)
+    write_outputs(result, outputs, record.check_kept)

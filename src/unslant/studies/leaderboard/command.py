@@ -80,5 +80,5 @@ def leaderboard(
             for name, own, words in asked
         ]
         result = run(openers, loaded, settings, progress=record.progress)
-    write_outputs(result, outputs)
+    write_outputs(result, outputs, record.check_kept)
     return None

@@ -67,4 +67,4 @@ def probe(
             check_same(model=participant.block)
         result = study.probe(participants, found, settings, progress=record.progress)
         record.note_score(result)
-    return write_outputs(result, outputs)
+    return write_outputs(result, outputs, record.check_kept)
