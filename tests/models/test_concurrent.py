@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import _thread
+import asyncio
 import itertools
 import math
 import threading
 import time
-from contextlib import nullcontext
+import warnings
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 
 from tests.serving import Fault, FaultServer
-from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.concurrent import Limit, Server, _loop, as_they_come, from_several
 from unslant.models.served import ServedModel, runs
 from unslant.prompts import Prompt
 
@@ -80,8 +85,6 @@ def test_no_more_are_under_way_than_may_be_and_a_run_is_asked_in_its_order() -> 
     limit, under_way, most, order = Limit(4, adaptive=False), 0, 0, []
 
     async def ask(_: None, item: int) -> int:
-        import asyncio
-
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -133,6 +136,123 @@ def test_a_tree_order_saves_what_a_prefix_cache_can_save() -> None:
 
 def commonprefix(one: str, other: str) -> str:
     return "".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+class Behind:
+    """A server in this process that counts the items it is asked and the clients that are open."""
+
+    def __init__(self, connections: int, *, hangs_from: int = 10**9, fails_from: int = 10**9) -> None:
+        self.limit, self.hangs_from, self.fails_from = Limit(connections, adaptive=False), hangs_from, fails_from
+        self.asked: list[int] = []
+        self.open = self.under_way = 0
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[str]:
+        self.open += 1
+        try:
+            yield "client"
+        finally:
+            await asyncio.sleep(0.01)  # closing takes a while, and it is waited for
+            self.open -= 1
+
+    async def ask(self, client: str, item: int) -> int:
+        assert client == "client"
+        self.asked.append(item)
+        self.under_way += 1
+        try:
+            await asyncio.sleep(0.001)
+            if len(self.asked) > self.hangs_from:
+                await asyncio.Event().wait()
+            if len(self.asked) > self.fails_from:
+                raise ConnectionError("gone")
+            return item
+        finally:
+            self.under_way -= 1
+
+    @property
+    def server(self) -> Server[str, int, int]:
+        return Server(self.ask, self.limit, self.client, lambda error: isinstance(error, ConnectionError))
+
+    def is_closed(self) -> bool:
+        tasks = [task for task in asyncio.all_tasks(_loop()) if not task.done()]
+        return not (self.open or self.under_way or tasks)
+
+
+def test_a_connection_takes_no_item_before_the_caller_is_done_with_its_last_answer() -> None:
+    behind, items = Behind(3), range(30)
+    for count, _ in enumerate(from_several(items, [behind.server])):
+        time.sleep(0.01)  # time enough to run ahead
+        assert len(behind.asked) <= count + 3
+    assert sorted(behind.asked) == list(items)
+    assert behind.is_closed()
+
+
+def test_a_caller_that_stops_early_leaves_no_task_no_thread_and_no_client() -> None:
+    list(from_several([0], [Behind(1).server]))  # the thread of the loop is there for good
+    threads = set(threading.enumerate())
+    behind = Behind(4, hangs_from=10)
+    answers = from_several(range(100), [behind.server])
+    assert len([next(answers) for _ in range(3)]) == 3
+    assert behind.open == 1
+    answers.close()
+    assert behind.is_closed()
+    assert set(threading.enumerate()) == threads
+
+
+@pytest.mark.timeout(60)
+def test_a_caller_that_waits_can_be_interrupted() -> None:
+    behind = Behind(4, hangs_from=0)
+
+    async def ask(client: str, item: int) -> int:
+        if item == 0:
+            _thread.interrupt_main()
+        return await behind.ask(client, item)
+
+    with pytest.raises(KeyboardInterrupt):
+        next(from_several(range(100), [Server(ask, behind.limit, behind.client)]))
+    assert behind.is_closed()
+
+
+def test_the_first_error_aborts_the_call_and_arrives_as_itself() -> None:
+    bad, hanging = Behind(2, fails_from=5), Behind(2, hangs_from=2)
+    servers = [Server(bad.ask, bad.limit, bad.client), hanging.server]  # none of its errors means a lost server
+    with pytest.raises(ConnectionError, match="gone"):
+        list(from_several(range(50), servers))
+    assert bad.is_closed()
+    assert hanging.is_closed()
+
+
+@pytest.mark.parametrize("fails_from", [0, 1, 7])
+def test_each_item_is_answered_once_though_servers_are_lost(fails_from: int) -> None:
+    servers = [Behind(3, fails_from=fails_from), Behind(2), Behind(3, fails_from=fails_from)]
+    runs = [list(range(start, start + 5)) for start in range(0, 60, 5)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answers = list(from_several(range(60), [one.server for one in servers], runs))
+    assert Counter(index for index, _ in answers) == Counter(range(60))
+    assert all(index == value for index, value in answers)
+    lost = [str(one.message) for one in caught if not issubclass(one.category, ResourceWarning)]
+    assert lost == ["gone; the other servers go on without it"] * 2
+    assert {one.filename for one in caught} == {__file__}
+    assert servers[0].is_closed()
+
+
+def test_when_the_last_server_is_lost_its_error_is_raised() -> None:
+    servers = [Behind(2, fails_from=3), Behind(2, fails_from=3)]
+    with pytest.warns(UserWarning, match="go on without it"), pytest.raises(ConnectionError, match="gone"):
+        list(from_several(range(50), [one.server for one in servers]))
+    assert servers[0].is_closed()
+
+
+@pytest.mark.timeout(60)
+def test_a_request_that_cancels_itself_is_an_error_and_no_missing_answer() -> None:
+    async def ask(_: None, item: int) -> int:
+        if item == 3:
+            raise asyncio.CancelledError
+        return item
+
+    with pytest.raises(RuntimeError, match="cancelled"):
+        list(as_they_come(range(10), ask, Limit(2), nullcontext))
 
 
 class Slots:
