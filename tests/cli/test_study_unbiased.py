@@ -57,7 +57,8 @@ def test_words_are_read(folder):
         "5",
     ]
     result = unslant(*arguments)
-    assert result.code == 0, result.err
+    assert result.code == 3, result.err  # random weights say nothing that is an answer
+    assert "none of 4 responses" in result.err
     assert "as published" in result.out
 
 

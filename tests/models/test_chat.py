@@ -54,7 +54,7 @@ class FakeInspectModel:
 
     def __init__(self):
         self.seen = []
-        self.api = SimpleNamespace(is_auth_failure=lambda _: False, should_retry=lambda _: False)
+        self.api = SimpleNamespace(generate=None, is_auth_failure=lambda _: False, should_retry=lambda _: False)
 
     async def generate(self, messages, config):
         self.seen.append(([(m.role, m.content) for m in messages], config.temperature, config.max_tokens))

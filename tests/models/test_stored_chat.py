@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,8 @@ def test_what_the_provider_says_is_kept_with_the_reply(path: Path) -> None:
         (fresh,) = StoredChat(Counting(), store).generate(prompts("no"))
         (recalled,) = StoredChat(Counting(), store).generate(prompts("no"))
     assert (fresh.declined, recalled.declined) == (True, True)
-    assert recalled == fresh == Reply(0, "no, reply 1", "", True, 3, 2, 1)
+    assert (fresh.recalled, recalled.recalled) == (False, True)
+    assert replace(recalled, recalled=False) == fresh == Reply(0, "no, reply 1", "", True, 3, 2, 1)
 
 
 def test_offline_everything_must_be_known(path: Path) -> None:

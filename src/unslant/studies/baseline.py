@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,12 @@ from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import Cell, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
-from unslant.studies.result import StudyResult
+from unslant.studies.result import Paired, StudyResult
 
 UNPAIRED = "unpaired: from the intervals of both, approximate (Zou and Donner 2008)"
 
 MOST_TOLD = 4
 """Differences in the notes; the table has all."""
-
-AUDIT = "audit"
 
 
 @dataclass(frozen=True)
@@ -75,12 +72,12 @@ class Baseline:
 
     Attributes:
         values: as written to JSON.
-        audit: the result itself, where its responses are at hand and it is an audit.
+        result: the result itself, where its responses are at hand.
     """
 
     path: Path
     values: Mapping[str, Any]
-    audit: StudyResult | None = None
+    result: StudyResult | None = None
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
@@ -93,7 +90,7 @@ class Baseline:
 
         if (values := cls._numbers(path)) is None:
             result: Any = read_result(path)
-            return cls(path, result.to_dict(), result if result.study == AUDIT else None)
+            return cls(path, result.to_dict(), result)
         checked_provenance(values["provenance"], path)
         return cls(path, values)
 
@@ -135,16 +132,15 @@ class Baseline:
         """
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
-        found: dict[str, Change] = {}
-        told: tuple[str, ...] = ()
-        if self.audit and result.study == AUDIT:
-            found, told = _paired(self.audit, result)
+        paired = result.paired_with(self.result) if self.result else None
+        found = _changes(paired)
         before, now = _digests(self.values["provenance"]), _digests(result.provenance)
         same = before == now
         if not found and before and now and not same:
-            rows = "" if self.audit else "; the Parquet file of an audit is compared on the questions that both have"
+            rows = "" if paired else "; the Parquet file of an audit is compared on the questions that both have"
             raise InputError.at(self.path, f"is of other questions, so there is nothing to compare{rows}")
         found = found or self._unpaired(result)
+        told = tuple(paired.remarks) if paired else ()
         if not same:
             told = ("The questions are not all the same, or it is not known whether they are.", *told)
         return WithBaseline(result, self, found, told)
@@ -152,9 +148,8 @@ class Baseline:
     def _unpaired(self, result: StudyResult) -> dict[str, Change]:
         new = result.to_dict()
         before, now = (dict(numbers(values, APART)) for values in (self.values, new))
-        if result.study == AUDIT:
-            paths: list[tuple[str, ...]] = [("metrics", "means", key) for key in _audits().MEASURES]
-        else:
+        paths = list(result.compared_numbers)
+        if not paths:
             shown = {tile.metric.key for tile in result.page().tiles}
             known = {path: record.key for path in now if (record := record_of(path))}
             paths = [path for path, key in known.items() if not shown or key in shown]
@@ -165,7 +160,7 @@ class Baseline:
                 continue
             was, is_ = (_estimate(one, self.path) for one in two)
             if was.defined and is_.defined:
-                key = record.key if result.study == AUDIT else ".".join(path)
+                key = record.key if result.compared_numbers else ".".join(path)
                 found[key] = Change(record.key, was, is_, unpaired_difference(is_, was))
         if not found:
             raise InputError.at(self.path, "has no number in common with the result")
@@ -179,18 +174,11 @@ def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
         raise InputError.at(path, "holds numbers that unslant did not write so") from None
 
 
-def _audits() -> Any:
-    """How audits are compared: imported by name, for every command writes outputs, audit's own among them."""
-    return import_module("unslant.studies.audit.comparison")
-
-
-def _paired(before: StudyResult, now: StudyResult) -> tuple[dict[str, Change], tuple[str, ...]]:
-    compared = _audits().AuditComparison.of([before, now], ["baseline", "now"])
-    changes = {
+def _changes(paired: Paired | None) -> dict[str, Change]:
+    return {
         pair.measure: Change(pair.measure, pair.b, pair.a, pair.difference, True, pair.p_value, pair.n_unpaired)
-        for _, pair in compared.differences
+        for pair in (paired.differences if paired else ())
     }
-    return changes, tuple(compared.remarks)
 
 
 def _digests(provenance: Mapping[str, Any]) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of
@@ -20,8 +20,16 @@ from unslant.writing import write_all
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from unslant.metrics import PairedDifference
     from unslant.reports import Page
     from unslant.responses import Responses, Run
+
+
+class Paired(NamedTuple):
+    """Differences from an earlier result on the questions of both, and what they have to be read with."""
+
+    differences: Sequence[PairedDifference]
+    remarks: Sequence[str]
 
 
 class StudyResult:
@@ -33,10 +41,12 @@ class StudyResult:
     Attributes:
         study: name, as in ``unslant study NAME``.
         unwritten: fields omitted from JSON.
+        compared_numbers: paths of the numbers that ``--baseline`` compares; if empty, those of the page's tiles.
     """
 
     study: ClassVar[str]
     unwritten: ClassVar[tuple[str, ...]] = ("responses", "run")
+    compared_numbers: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def __init_subclass__(cls) -> None:
         cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
@@ -88,6 +98,10 @@ class StudyResult:
             return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
         responses = getattr(self, "responses", None)
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
+
+    def paired_with(self, earlier: StudyResult) -> Paired | None:
+        """How it differs from an earlier result of its study, by question; None where only intervals are compared."""
+        return None
 
     @property
     def parts(self) -> Sequence[StudyResult]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
-from unslant.arrays import Ints, jsonable
-from unslant.metrics import METRICS, Estimate, PairedDifference, paired_difference
+from unslant.arrays import jsonable
+from unslant.metrics import METRICS, Estimate, PairedDifference
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.audit.browser import browser
-from unslant.studies.audit.matching import same_questions
 from unslant.studies.audit.notes import notes
+from unslant.studies.audit.paired import PairedAudits, named
 from unslant.studies.audit.panels import (
     MOST_ORDERS,
-    SCORES,
     numbers_panel,
     order_accuracies,
     order_name,
@@ -36,69 +31,22 @@ from unslant.studies.result import StudyResult
 if TYPE_CHECKING:
     from unslant.reports import Describes
 
-MEASURES = (*SCORES, "consistency", "pbm")
 FEW = ("accuracy", "expected_accuracy")
 """Measures drawn where there are many runs."""
 MOST_TILES, MOST_TOLD = 5, 3
 
 
 @dataclass(frozen=True)
-class AuditComparison(StudyResult):
+class AuditComparison(PairedAudits[AuditResult], StudyResult):
     """Audits by name; the others are compared with the first."""
 
     study = "audit-comparison"
     unwritten = ("runs",)
 
-    runs: Mapping[str, AuditResult]
-
     @classmethod
     def of(cls, results: Sequence[AuditResult], files: Sequence[str] = ()) -> AuditComparison:
         """Name audits by model, with the file name (or a number) added where models share a name."""
-        often = Counter(result.name for result in results)
-        extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
-        named = zip(results, extra, strict=True)
-        return cls({r.name if often[r.name] == 1 else f"{r.name} ({more})": r for r, more in named})
-
-    @cached_property
-    def base(self) -> tuple[str, AuditResult]:
-        """The first audit."""
-        return next(iter(self.runs.items()))
-
-    @cached_property
-    def differences(self) -> tuple[tuple[str, PairedDifference], ...]:
-        """Run name and difference from the first run, for each measure defined on shared questions."""
-        first = self.base[1]
-        own = first.metrics.questions
-        pairs = [
-            (name, paired_difference(run.scores, first.scores, key, measures=(run.metrics.questions, own), rows=rows))
-            for key in MEASURES
-            for name, (run, rows) in self._same.items()
-            if rows[0].size
-        ]
-        return tuple((name, pair) for name, pair in pairs if pair.difference.defined)
-
-    @cached_property
-    def _same(self) -> Mapping[str, tuple[AuditResult, tuple[Ints, Ints]]]:
-        """Every other run, and the rows of the questions that the first has too, in its scores and the first's."""
-        first = self.base[1]
-        return {name: (run, same_questions(run, first)) for name, run in list(self.runs.items())[1:]}
-
-    @property
-    def remarks(self) -> list[str]:
-        """What a difference has to be read with."""
-        ways = {name: _way(run) for name, run in self.runs.items()}
-        told = "; ".join(f"{name} by {way}" for name, way in ways.items())
-        found = [f"Answers are told in different ways: {told}."] if len(set(ways.values())) > 1 else []
-        ids = np.asarray(self.base[1].scores.ids)
-        for name, (run, (at, base)) in self._same.items():
-            if by_text := int((np.asarray(run.scores.ids)[at] != ids[base]).sum()):
-                found.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
-        return found
-
-    @property
-    def unmatched(self) -> list[str]:
-        """Runs without a question of the first."""
-        return [name for name, (_, (at, _)) in self._same.items() if not at.size]
+        return cls(named(results, files))
 
     @property
     def parts(self) -> Sequence[AuditResult]:
@@ -179,14 +127,6 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
     found = cast(list[AuditResult], [results[i] for i in audits])
     compared = AuditComparison.of(found, [files[i] for i in audits] if files else ())
     return [compared if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
-
-
-def _way(run: AuditResult) -> str:
-    """How an answer was told: letters on a page and option texts on their own are two questions."""
-    logged = run.run.logged
-    if logged and logged.scores == "texts":
-        return "scores of option texts"
-    return "scores of labels" if run.scores.is_scored else "words"
 
 
 def _shown(runs: Mapping[str, AuditResult]) -> list[tuple[str, AuditResult]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from unslant.errors import InputError
-from unslant.responses import Responses
-from unslant.responses.importers import load_logs
 from unslant.responses.importers.logged import placed
 from unslant.studies.audit.comparison import AuditComparison
 from unslant.studies.audit.result import AuditResult, result_of
+from unslant.studies.recorded import audit_tables, listed_files
 
 
 def audit_logs(
@@ -41,25 +39,5 @@ def recorded_audits(
 ) -> list[AuditResult]:
     """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
     tables = audit_tables(logs, fields)
-    with placed(_listed(logs)):
+    with placed(listed_files(logs)):
         return [result_of(table) for table in tables]
-
-
-def audit_tables(logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
-    """The responses of each model; see :func:`audit_logs`.
-
-    Raises:
-        InputError: naming a file that cannot be read or is another study's.
-    """
-    tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
-    for table in tables:
-        study = table.run.study
-        if study != "audit":
-            raise InputError(
-                f"{_listed(logs)}: contains responses of the study {study}; this command reads those of audit"
-            )
-    return tables
-
-
-def _listed(logs: str | Path | Sequence[str | Path]) -> str:
-    return str(logs) if isinstance(logs, str | Path) else ", ".join(map(str, logs))

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from unslant.arrays import Ints
+from unslant.metrics import Metrics, OrderScores
 from unslant.questions import Question
-
-if TYPE_CHECKING:
-    from unslant.studies.audit.result import AuditResult
+from unslant.responses import Responses
 
 _Texts = tuple[str, tuple[str, ...]]
 
 
-def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
+class Audited(Protocol):
+    """What of an audit is compared.
+
+    The result of an audit imports this, to pair itself with an earlier one, so its class cannot be named here.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def responses(self) -> Responses: ...
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def scores(self) -> OrderScores: ...
+
+
+def same_questions(a: Audited, b: Audited) -> tuple[Ints, Ints]:
     """Rows of the same questions in the scores of both.
 
     Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
@@ -43,7 +58,7 @@ def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
     return rows[:, 0], rows[:, 1]
 
 
-def _texts(result: AuditResult) -> dict[str, _Texts]:
+def _texts(result: Audited) -> dict[str, _Texts]:
     return {question.id: _folded(question) for question in result.responses.questions}
 
 

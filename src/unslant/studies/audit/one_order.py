@@ -6,8 +6,8 @@ import numpy as np
 
 from unslant.metrics import Bootstrap, OrderScores
 from unslant.metrics.length_bias import LengthBias, length_bias
+from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.responses import Responses
-from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
 
 
 def scored_texts(responses: Responses) -> bool:

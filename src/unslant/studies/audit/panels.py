@@ -15,6 +15,7 @@ from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.audit.browser import browser
 from unslant.studies.audit.notes import few_labels, notes
+from unslant.studies.audit.paired import SCORES
 from unslant.studies.audit.panels_harness import harness_panel
 from unslant.studies.audit.panels_labels import labels_panel, priors_panel
 from unslant.studies.audit.panels_orders import order_curve_panel
@@ -22,14 +23,13 @@ from unslant.studies.audit.panels_published import length_panel, one_order, publ
 from unslant.studies.audit.panels_replies import noise_lead, replies_panel
 from unslant.studies.audit.panels_until import partial, until_headline, until_panel
 from unslant.studies.audit.untold import untold
-from unslant.studies.base_rate.panels import shortcut_panel
 from unslant.studies.provenance import asked_about, settings_rows
+from unslant.studies.shortcut_panel import shortcut_panel
 
 if TYPE_CHECKING:
     from unslant.studies.audit.result import AuditResult
 
 MOST_ORDERS = 24
-SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MANY_FAILED = 0.05
 """Share of responses without an answer above which the headline tells of it."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")

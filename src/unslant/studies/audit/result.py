@@ -18,13 +18,14 @@ from unslant.metrics import (
 )
 from unslant.metrics.length_bias import LengthBias
 from unslant.metrics.order_curve import OrderCurve, order_curve
+from unslant.metrics.shortcuts import Shortcut
 from unslant.responses import Responses
 from unslant.studies.audit.corrections import Correction, corrections
 from unslant.studies.audit.one_order import length_bias_of, scored_texts, shortcuts_of
+from unslant.studies.audit.paired import MEASURES, PairedAudits, named
 from unslant.studies.audit.replies import Replies, replies_of
 from unslant.studies.audit.until import with_anytime
-from unslant.studies.base_rate.shortcuts import Shortcut
-from unslant.studies.result import RecordedResult
+from unslant.studies.result import Paired, RecordedResult, StudyResult
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class AuditResult(RecordedResult):
 
     study = "audit"
     unwritten = ("responses", "scores")
+    compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
 
     responses: Responses
     metrics: Metrics
@@ -60,6 +62,12 @@ class AuditResult(RecordedResult):
     def name(self) -> str:
         """The model's name, without its path."""
         return self.run.name
+
+    def paired_with(self, earlier: StudyResult) -> Paired | None:
+        if not isinstance(earlier, AuditResult):
+            return None
+        audits = PairedAudits(named([earlier, self], ["baseline", "now"]))
+        return Paired([pair for _, pair in audits.differences], audits.remarks)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> AuditResult:

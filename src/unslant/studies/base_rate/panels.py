@@ -12,8 +12,8 @@ from unslant.reports.charts import MOST_ROWS
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
-from unslant.studies.base_rate.shortcuts import Shortcut
 from unslant.studies.provenance import asked_about, cost_lines, settings_rows
+from unslant.studies.shortcut_panel import shortcut_panel
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -197,28 +197,3 @@ def _published_panel(result: BaseRateResult) -> Panel:
     table = Table("base-rate-published-table", "Comparison with the paper's table 3", columns, rows)
     explanation = "Unweighted mean over subjects; ties go to the first label."
     return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
-
-
-def shortcut_panel(found: Sequence[Shortcut], id: str) -> Panel:
-    """What test-taking shortcuts score, and whether wrong answers follow them."""
-    keys = ("score", "guess")
-    columns = (
-        Column("shortcut"),
-        *(Column.of(f"shortcuts.{key}") for key in keys),
-        Column("earns", explanation="the shortcut alone scores above guessing"),
-        *map(Column.of, ("follow", "follow_chance", "shortcuts.excess")),
-        Column("is followed", explanation="more than by chance"),
-        Column.of("applies"),
-    )
-    rows = tuple(
-        (s.name, s.score, s.guess, "yes" if s.earns else "no", s.follow, s.follow_chance, s.excess,
-         "yes" if s.followed else "no", s.applies)
-        for s in found
-    )  # fmt: skip
-    return Panel(
-        id,
-        "Test-taking shortcuts",
-        "Score of each shortcut alone, and how often a wrong answer matches a wrong shortcut.",
-        tables=(Table(f"{id}-table", "Shortcuts", columns, rows),) if rows else (),
-        short="Shortcuts",
-    )

@@ -10,11 +10,11 @@ import numpy as np
 
 from unslant.arrays import jsonable
 from unslant.errors import InputError
+from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.questions import Question
 from unslant.responses import Responses
 from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate.published import PublishedCell, published
-from unslant.studies.base_rate.shortcuts import Shortcut, shortcuts
 from unslant.studies.result import RecordedResult
 
 

@@ -17,7 +17,7 @@ from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
 from unslant.responses import Responses
-from unslant.studies.audit.logs import audit_tables
+from unslant.studies.recorded import audit_tables
 
 FROM_LOGS = ("none", "vote", "vote-hard", "pride", "gray-box", "gray-box-calibrated")
 """Methods that recorded scores suffice for."""

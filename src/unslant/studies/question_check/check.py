@@ -14,12 +14,12 @@ import numpy as np
 from unslant.arrays import Jsonable, jsonable
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.chance import above_chance
+from unslant.metrics.shortcuts import longest
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
 from unslant.questions.objects import settled
 from unslant.questions.records import Record
-from unslant.studies.base_rate.shortcuts import longest
 from unslant.studies.result import StudyResult
 
 EXAMPLES = 3

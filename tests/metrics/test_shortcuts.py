@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unslant.questions import Question
-from unslant.studies.base_rate.shortcuts import (
+from unslant.metrics.shortcuts import (
     ANSWER_RUN,
     Shortcut,
     longest,
@@ -15,6 +14,7 @@ from unslant.studies.base_rate.shortcuts import (
     shortcuts,
     stem_overlap,
 )
+from unslant.questions import Question
 
 
 def _question(options: tuple[str, ...], stem: str = "?", answer: int = 0, key: str = "q") -> Question:
