@@ -202,7 +202,7 @@ def test_a_dry_run_estimates_the_time_of_a_local_model_and_writes_nothing(
 ) -> None:
     monkeypatch.setenv("UNSLANT_HOME", str(folder / "home"))
     before = sorted(folder.iterdir())
-    ran = unslant("audit", "fair", "embedded", "--limit", 6, "--orders", "reverse", "--json", "new.json", "--dry-run")
+    ran = unslant("audit", "fair", "embedded", "--limit", 6, "--orders", "reverse", "--dry-run")
     assert ran.code == 0, ran.err
     assert "Tokens computed: about" in ran.out
     assert "an estimate from" in ran.out

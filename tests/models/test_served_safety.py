@@ -344,7 +344,7 @@ def test_secrets_are_in_no_message_and_no_file(fault: Fault, tmp_path: Path, mon
         for secret in ("pass/word", "pass%2Fword", "sk-secret", base64.b64encode(b"me:pass/word").decode()):
             assert secret not in text
     assert os.stat(tmp_path / "s.sqlite3").st_mode & 0o777 == 0o600
-    with pytest.raises(InputError, match="user and password were not recorded"):
+    with pytest.raises(InputError, match="a part of the address was not recorded"):
         served("http://***@127.0.0.1:9/v1")
 
 

@@ -208,6 +208,6 @@ def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> N
     assert "no such model" in refused.err
     assert "scoring" not in refused.err
     assert written["provenance"]["command"][:9] == ["leaderboard", *models, *map(str, places)]
-    rerun = command_line("rerun", out / "numbers.json", "--json", tmp_path / "rerun.json", "--quiet")
+    rerun = command_line("rerun", out / "numbers.json", "--trust", "--json", tmp_path / "rerun.json", "--quiet")
     assert rerun.code == 0, rerun.err
     assert json.loads((tmp_path / "rerun.json").read_text())["models"] == written["models"]

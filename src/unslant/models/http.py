@@ -16,11 +16,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
-from unslant.errors import ModelError
+from unslant.errors import InputError, ModelError
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
 from unslant.models.reachable import check_online
-from unslant.reach import may_have_keys, secrets_in_url, url_without_secrets, without_secrets
+from unslant.reach import WITHHELD, may_have_keys, secrets_in_url, url_without_secrets, without_secrets
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
@@ -103,6 +103,8 @@ class Endpoint:
     ) -> None:
         self._url = base_url.rstrip("/")
         self.base_url = url_without_secrets(self._url)
+        if WITHHELD in self._url:
+            raise InputError(f"{self.base_url}: a part of the address was not recorded; type the whole address again")
         self.key_variable, self._gets_key = key_variable, may_have_keys(self._url)
         self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
         self.limit, self._headers = Limit(connections), dict(headers or {})
