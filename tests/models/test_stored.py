@@ -25,6 +25,7 @@ from unslant.models.stored import StoredModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.reference import reference_names, reference_path
+from unslant.responses import Responses
 from unslant.store import Store, StoreError
 from unslant.store.repair import repair
 
@@ -89,7 +90,10 @@ def test_two_processes_share_a_store(zoo_model: ZooFolder, tmp_path: Path) -> No
     for run in [*started, other]:
         run.finish()
     alone = (tmp_path / "alone.parquet").read_bytes()
-    assert all((tmp_path / f"{i}.parquet").read_bytes() == alone for i in range(3))
+    for i in range(3):
+        shared = Responses.from_parquet(tmp_path / f"{i}.parquet")
+        assert shared.run == Responses.from_parquet(tmp_path / "alone.parquet").run
+        assert (tmp_path / f"{i}.parquet").read_bytes() == alone
     kept, total = progress(store)
     assert kept == total
     with closing(sqlite3.connect(store)) as connection:

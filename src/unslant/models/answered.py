@@ -196,10 +196,9 @@ class Watch(Answerers):
         until = min((place for place in same if place > last), default=len(self._log))
         while until - last > 1:
             middle = (last + until) // 2
-            if self._changed([middle], ask):
-                last = middle
-            else:
-                until = middle
+            # three, for one prompt may get the same scores of both models
+            changed = self._changed(range(middle, min(middle + 3, until)), ask)
+            last, until = (max(changed), until) if changed else (last, middle)
         before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]
         end = f", before question {rest[0].prompt.group!r} ({_clock(rest[0].when)})" if rest else ", before the end"
         raise ModelChanged(
