@@ -384,6 +384,7 @@ def without_effect(command: str, option: str) -> str:
         return f"{words}: {base}"
     if row.shows not in ("opened", "passed") and ran.code != 0:
         return f"{words} {own}: {ran}"
-    if option in table.MODEL and not ran.opened:
+    reached_the_loader = (base.code, ran.code) == (0, 2)  # which refuses an adapter, or a revision, that is not there
+    if option in table.MODEL and not ran.opened and not reached_the_loader:
         return f"{words} {own} opens no model: {ran}"
     return "" if getattr(base, row.shows) != getattr(ran, row.shows) else f"{words} {own} changes nothing: {ran}"
