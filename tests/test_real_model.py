@@ -56,7 +56,7 @@ def test_bfloat16_is_as_near_by_the_tree_as_without_it(model, real_model: str, p
 def test_what_the_audit_says_of_it(model, questions) -> None:
     """Always A, and nothing right whatever the order."""
     result = unslant.audit(model, questions)
-    assert "falls back on A" in result.headline
+    assert "always answers A" in result.headline
     assert "Not above chance" in result.headline
     assert result.metrics.means.robust_accuracy.value == 0
 
