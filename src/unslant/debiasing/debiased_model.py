@@ -13,7 +13,6 @@ from unslant.debiasing.registry import method_named
 from unslant.debiasing.reply_asker import ReplyAsker
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
-from unslant.models.chat import is_local
 from unslant.models.open import gives_replies, open_chat, open_model, opened
 from unslant.presentations import parse_labels
 from unslant.prompts import Writer, load_template, usual_template
@@ -126,6 +125,6 @@ def asker_of(
 ) -> Asker:
     """Asks a loaded model for replies, or for the scores of labels."""
     if in_words:
-        writer = Writer(writer.template, writer.chat or not is_local(model))
+        writer = Writer(writer.template, writer.chat or model.info.remote)
         return ReplyAsker(model, writer, alphabet, progress=progress)
     return ModelAsker(model, elicitation_of(model, writer), alphabet, remember=remember, progress=progress)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unslant.errors import InputError, ModelError, first_line
 from unslant.extras import needed
-from unslant.models.base import Encoded
+from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
-from unslant.models.options import Address, ModelOptions
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.scale.ray_pool import Pool, Unit, by_question, cut
-from unslant.scale.replica import About, Elsewhere, Part
+from unslant.scale.replica import Elsewhere, Part
 
 _SHARE = 0.5
 """Of an actor's part of the CPUs, what Ray is asked for: who takes all of them lets other work wait for ever."""
@@ -36,39 +37,33 @@ class RayModel(Elsewhere):
     store. That all copies have this identity is checked.
 
     Args:
-        address: the model; the fields ``ray``, ``ray_actors`` and ``ray_gpus`` of its options say where it runs.
+        name: of the model.
+        options: how it is loaded; ``ray``, ``ray_actors`` and ``ray_gpus`` say where it runs.
 
     Raises:
         ModelError: if Ray is not installed, or there is no cluster at the address.
         InputError: if the cluster has fewer GPUs than are asked for.
     """
 
-    def __init__(self, address: Address) -> None:
-        super().__init__()
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        super().__init__(name)
         self._ray = needed("ray", "--ray")
-        _connect(self._ray, str(address.options.ray))
-        size, resources, threads = _actors(self._ray, address.options)
-        self._pool = Pool(self._ray, address, size, resources, threads)
+        _connect(self._ray, str(options.ray))
+        size, resources, threads = _actors(self._ray, options)
+        self._pool = Pool(self._ray, name, options, size, resources, threads)
+        self._info = replace(self._info, copies=size)
 
-    @property
-    def about(self) -> About:
-        """What the first replica said of itself."""
-        return self._pool.about
-
-    @property
-    def copies(self) -> int:
-        """How many replicas there are."""
-        return self._pool.size
+    def identify(self) -> ModelInfo:
+        """What the first replica says of itself; waits for it."""
+        self._info = replace(self._pool.about.info, copies=self._pool.size)
+        return self._info
 
     @property
     def waiting(self) -> str:
-        """What is being waited for; empty if nothing."""
         return self._pool.waiting
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """See :class:`~unslant.models.hf.model.TransformersModel`."""
-        found: dict[str, object] = self._pool.ask_one("facts", self._sample, frozenset(self._spelling))
+    def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
+        found: dict[str, object] = self._pool.ask_one("facts", sample, spelling)
         return found
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
@@ -85,13 +80,8 @@ class RayModel(Elsewhere):
             return actor.score.remote([prompts[i].group for i in unit.members], [encoded[i] for i in unit.members])
 
         questions = by_question(prompts, range(len(prompts)))
-        units = cut(questions, distinct, self._pool.size, self.about.token_budget)
+        units = cut(questions, distinct, self._pool.size, self._pool.about.token_budget)
         return self._pool.run(units, ask, prompts)
-
-
-def open_ray(address: Address) -> RayModel:
-    """A local model on a Ray cluster; see :mod:`unslant.models.open`."""
-    return RayModel(address)
 
 
 def _connect(ray: Any, where: str) -> None:

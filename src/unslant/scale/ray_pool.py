@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from unslant.errors import ModelError, UnslantError, first_line
-from unslant.models.options import Address
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.scale.replica import About, Part, Replica
 from unslant.store.identity import known_as
@@ -50,7 +50,7 @@ class Pool:
 
     Args:
         ray: the module, connected to a cluster.
-        address: the model.
+        name, options: of the model.
         size: number of actors.
         resources: of each, as ``ray.remote`` takes them.
         threads: of each.
@@ -59,9 +59,12 @@ class Pool:
         waiting: what is being waited for; empty if nothing.
     """
 
-    def __init__(self, ray: Any, address: Address, size: int, resources: Mapping[str, Any], threads: int) -> None:
-        self._ray, self._model, self.size = ray, address.model, size
-        self._start: Callable[[], Any] = partial(ray.remote(**resources)(Replica).remote, address, threads, os.getcwd())
+    def __init__(
+        self, ray: Any, name: str, options: ModelOptions, size: int, resources: Mapping[str, Any], threads: int
+    ) -> None:
+        self._ray, self._model, self.size = ray, name, size
+        replica = ray.remote(**resources)(Replica)
+        self._start: Callable[[], Any] = partial(replica.remote, name, options, threads, os.getcwd())
         self._starting: dict[Any, Any] = {}  # what it will say of itself -> actor
         self._idle: list[Any] = []
         self._never_ready = 0
@@ -173,9 +176,9 @@ class Pool:
             self._about = about
             for text in about.warned:
                 warnings.warn(text, stacklevel=2)
-        ours = self._about.identity
-        if known_as(about.identity, [json.dumps(ours)]) != ours:
-            differ = sorted(key for key in {**ours, **about.identity} if ours.get(key) != about.identity.get(key))
+        ours, theirs = dict(self._about.info.identity), about.info.identity
+        if known_as(theirs, [json.dumps(ours)]) != ours:
+            differ = sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
             raise ModelError(
                 f"{self._model}: the machines of the cluster do not load the same model; {', '.join(differ)} differ"
             )

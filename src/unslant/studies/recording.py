@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.errors import InputError, UnslantError
-from unslant.models import GenerateOptions, ModelOptions
+from unslant.models import ChatModel, GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, open_model, options_of_each
 from unslant.reach import url_without_secrets, without_secrets
 from unslant.scale.options import ShardOptions
@@ -23,7 +23,7 @@ from unslant.studies.provenance_block import check_same, same_as_before
 from unslant.writing import write_all
 
 if TYPE_CHECKING:
-    from unslant.models import ChatModel, ScoringModel
+    from unslant.models import Model, ScoringModel
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
     from unslant.store import Store
@@ -156,7 +156,7 @@ class Recording:
         self._store, self._offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
-        self._models: list[ScoringModel | ChatModel] = []
+        self._models: list[Model] = []
         self._recalled = 0
         self._lost: UnslantError | None = None
 
@@ -185,7 +185,7 @@ class Recording:
 
     def _let_go(self) -> None:
         """Keep no model that was asked before in memory."""
-        self._recalled += sum(getattr(model, "recalled", 0) for model in self._models)
+        self._recalled += sum(model.recalled for model in self._models)
         self._models.clear()
         self.progress.model = None
 
@@ -197,7 +197,7 @@ class Recording:
         from unslant.models.stored import StoredModel
         from unslant.models.stored_chat import StoredChat
 
-        kind: Any = StoredChat if hasattr(model, "generate") else StoredModel
+        kind: Any = StoredChat if isinstance(model, ChatModel) else StoredModel
         found = kind(model, self._store, self._run, offline=self._offline)
         self._models.append(found)
         return cast("Asked", found)

@@ -78,7 +78,7 @@ class TrainingState:
 
 def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
     """What a gradient depends on beside the settings, by the name that people know it by."""
-    identity = asker.model.identity if asker.model else {}
+    identity = asker.model.identify().identity if asker.model else {}
     elicitation: Any = asker.elicitation
     writer = getattr(elicitation, "writer", None)
     return {

@@ -2,25 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors.torch import load, save
 from torch import Tensor
+from torch.nn.functional import linear
 
 from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
-from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
-from unslant.models.hf.output import float32_output
 from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
 _LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
 _LOGSUMEXP_ROWS = 16
+
+Result = tuple[int, Floats]
+"""Index of a prompt and the log-probability of each of its candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one batch brought.
+
+    Attributes:
+        number: how many batches have run.
+        results: of the prompts that now have all their scores.
+        checkpoint: gives the bytes from which to go on behind this batch. May be called later, or not at all.
+        skipped: prompts whose results came before the checkpoint that this process went on from.
+    """
+
+    number: int
+    results: list[Result]
+    checkpoint: Callable[[], bytes]
+    skipped: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state behind a batch.
+
+    Attributes:
+        number: how many batches have run.
+        open: candidates that have been read in part; shape ``(n,)``.
+        sums: what has been read of them; shape ``(n,)``.
+        spine: keys and values of the root path handed on, per layer.
+    """
+
+    number: int
+    open: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sums: Floats = field(default_factory=lambda: np.empty(0))
+    spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+
+    def to_bytes(self, layout: bytes) -> bytes:
+        """As bytes; ``layout`` (see :func:`layout_digest`) tells which batches it belongs to."""
+        tensors = {
+            "layout": torch.frombuffer(bytearray(layout), dtype=torch.uint8),
+            "number": torch.tensor([self.number]),
+            "open": torch.from_numpy(self.open),
+            "sums": torch.from_numpy(self.sums),
+        }
+        for i, (key, value) in enumerate(self.spine):
+            tensors |= {f"key.{i}": key.cpu().contiguous(), f"value.{i}": value.cpu().contiguous()}
+        return bytes(save(tensors))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, layout: bytes, device: torch.device) -> Checkpoint:
+        """What :meth:`to_bytes` wrote; the beginning if there is nothing, or it belongs to other batches."""
+        if not data:
+            return cls(0)
+        tensors = load(data)
+        if bytes(tensors["layout"].tolist()) != layout:
+            return cls(0)
+        layers = sum(name.startswith("key.") for name in tensors)
+        spine = [(tensors[f"key.{i}"].to(device), tensors[f"value.{i}"].to(device)) for i in range(layers)]
+        return cls(int(tensors["number"]), tensors["open"].numpy(), tensors["sums"].numpy(), spine)
+
+
+def layout_digest(batches: Iterable[NDArray[np.generic]]) -> bytes:
+    """A digest of how a call is cut into batches."""
+    found = blake2b(digest_size=16)
+    for batch in batches:
+        found.update(len(batch).to_bytes(8, "little"))
+        found.update(np.ascontiguousarray(batch).tobytes())
+    return found.digest()
 
 
 class TreeEngine:
@@ -222,3 +295,44 @@ def using(model: Any, implementation: str) -> Iterator[None]:
         yield
     finally:
         base.set_attn_implementation(before)
+
+
+_ELEMENTS = 1 << 24
+"""Weights converted at once: 64 MiB in float32."""
+_HALF = (torch.float16, torch.bfloat16)
+
+
+@contextmanager
+def float32_output(model: Any) -> Iterator[None]:
+    """While the block runs, the model's output layer takes and gives float32. Does nothing to a wider layer.
+
+    Layers in packed integers (quantised ones) multiply as they do.
+    """
+    head = model.get_output_embeddings()
+    if head is None or not {p.dtype for p in head.parameters()} & set(_HALF):
+        yield
+    elif type(head) is torch.nn.Linear and "forward" not in vars(head):
+        vars(head)["forward"] = lambda hidden: _product(hidden.float(), head.weight, head.bias)
+        try:
+            yield
+        finally:
+            del vars(head)["forward"]
+    else:  # an adapter's layer, or one of the model's own making
+        halves = [(m, name, p) for m in head.modules() for name, p in m._parameters.items() if p is not None]
+        halves = [(m, name, p) for m, name, p in halves if p.dtype in _HALF]
+        hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(), *inputs[1:]))
+        try:
+            for module, name, parameter in halves:
+                module._parameters[name] = parameter.float()
+            yield
+        finally:
+            hook.remove()
+            for module, name, parameter in halves:
+                module._parameters[name] = parameter
+
+
+def _product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = max(1, _ELEMENTS // weight.shape[1])
+    parts = [linear(hidden, some.float()) for some in torch.split(weight, rows)]
+    logits = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+    return logits if bias is None else logits + bias.float()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unslant.models.base import Ids
-from unslant.models.hf.output import float32_output
+from unslant.models.hf.engine import float32_output
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import numpy as np
 
 from unslant.errors import ModelError, first_line
 from unslant.files import size_of
-from unslant.models.hf.weights import is_gguf
 
 _LARGEST_CONFIG = 64 << 20
 _COUNT = re.compile(
@@ -35,6 +34,11 @@ _PACKED = 16
 _SMALL = 1 << 26
 _HOLE = 4096
 """Bytes of zeros in a row that no block of trained weights has."""
+
+
+def is_gguf(source: str | Path) -> bool:
+    """Whether this is the name of a GGUF file."""
+    return str(source).lower().endswith(".gguf")
 
 
 def check_config(source: str, **where: Any) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
 from unslant.errors import InputError
 from unslant.models import ChatModel, ScoringModel
-from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import (
     Presentation,
@@ -82,7 +81,7 @@ def audit_responses(
     alphabet, seed, writer = parse_labels(chosen.labels), chosen.seed, chosen.writer()
     chooser, shown, about_all = prepared(found, chosen)
     asker = opened(model)
-    elicitation, own_labels = elicitation_of(asker, writer), not renders_prompts(asker)
+    elicitation, own_labels = elicitation_of(asker, writer), not asker.info.renders_prompts
     if not own_labels:
         chooser, shown, about_all = prepared(found, chosen, own_labels=False)
 

@@ -10,7 +10,6 @@ from typing import Any
 from unslant.asking import Asked, Progress, ask_for_replies, no_progress
 from unslant.errors import InputError
 from unslant.models import ChatModel
-from unslant.models.chat import is_local
 from unslant.models.open import opened
 from unslant.presentations import (
     ShotChooser,
@@ -103,7 +102,7 @@ def audit_in_words(
     chosen.writer()  # a bad template is refused before the model is opened
     asker: ChatModel = opened(model, ("generate",))
     before = asker.cost.copy()
-    chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
+    chosen = replace(chosen, chat=chosen.chat or asker.info.remote)
     writer = chosen.writer()
     everything = [asked for asked, _ in planned.first]
     share = shards.share("audit", found, chosen.recorded(), [writer], lambda: everything, progress)

@@ -13,7 +13,6 @@ from unslant.errors import InputError
 from unslant.files import dump_json, write_atomically
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
-from unslant.models.stored import unwrapped
 from unslant.presentations.interventions import VANILLA
 from unslant.questions import EMBEDDED
 from unslant.studies.contamination.finetuning import FineTuned, fine_tune
@@ -73,11 +72,11 @@ def contamination(
     published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
     asker, training = opener(), part_of(chosen, Training)
     before = measure(asker)
-    trained = fine_tune(unwrapped(asker), published, chosen.writer(), training, progress)
+    trained = fine_tune(asker.unwrapped, published, chosen.writer(), training, progress)
     after = measure(asker).renamed(f"{before.model} + test set")
     if chosen.save_model is not None:
         made = after.provenance | {"settings": provenance((), (), chosen)["settings"]}
-        save(partial(_save, unwrapped(asker), made, chosen.save_model))
+        save(partial(_save, asker.unwrapped, made, chosen.save_model))
     return compare(before, after, trained=trained, training=training)
 
 

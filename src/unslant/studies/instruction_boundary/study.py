@@ -104,7 +104,7 @@ def instruction_boundary(
         },
         polished=dict(polished),
         requests=requests_of(spent),
-        offline=getattr(asker, "offline", False),
+        offline="offline" in asker.info.facts,
         **answerers(asker),
         provenance=Provenance.model_validate(
             provenance([model for model, _ in spent.values()], [(source, found)], chosen)

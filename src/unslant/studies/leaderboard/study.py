@@ -93,4 +93,4 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _loads(model: Any) -> bool:
-    return callable(model) and not hasattr(type(model), "score") and not hasattr(type(model), "generate")
+    return callable(model) and not isinstance(model, ScoringModel | ChatModel)

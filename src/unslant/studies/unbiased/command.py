@@ -39,7 +39,7 @@ def unbiased(
     """
     from functools import partial
 
-    from unslant.models.open import BACKENDS, address_of, options_of_each
+    from unslant.models.open import address_of, gives_replies, options_of_each
     from unslant.studies.ranking import ranking_of
     from unslant.studies.recording import report_logs, run_study
     from unslant.studies.unbiased.comparison import compare_models
@@ -56,8 +56,9 @@ def unbiased(
     from unslant.studies.unbiased.study import unbiased as run
     from unslant.studies.unbiased.study import unbiased_responses
 
-    schemes = [address_of(*one).scheme for one in zip(names, options_of_each(names, models), strict=True)]
-    words = settings.generate or any("score" not in BACKENDS[scheme].can for scheme in schemes)
+    own = list(zip(names, options_of_each(names, models), strict=True))
+    schemes = [address_of(*one).scheme for one in own]
+    words = settings.generate or any(gives_replies(*one) for one in own)
     o.check_generate(generate, words, "--generate")
     # where one of several must be asked in a chat, all are
     chosen = replace(settings, generate=words, chat=settings.chat or (words and any(schemes)))

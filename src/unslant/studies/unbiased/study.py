@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
-from unslant.models import ScoringModel
-from unslant.models.chat import ChatModel, is_local
+from unslant.models import ChatModel, ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import Presentation
 from unslant.presentations.interventions.matrix import check_probabilities
@@ -68,7 +67,7 @@ def unbiased_responses(
     planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
     asker = opened(model, ("generate",) if chosen.generate else ("score",))
     if chosen.generate:
-        chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
+        chosen = replace(chosen, chat=chosen.chat or asker.info.remote)
     writer = chosen.writer()
     share = shards.share("unbiased", found, recorded(chosen), [writer], lambda: planned.asked, progress)
     asked = list(share.cut(planned.asked))
@@ -78,7 +77,7 @@ def unbiased_responses(
         parameters = None
     else:
         responses = ask(asker, asked, [Cloze(writer)], progress=progress)
-        parameters = getattr(asker, "parameters", None)
+        parameters = asker.info.parameters
     run = run_of("unbiased", found, recorded(chosen), asker, before, chosen)
     run = replace(run, parameters=parameters, counts=planned.counts(), shard=share.header)
     return with_run(responses, run, share.own(found))
