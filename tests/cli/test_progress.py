@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from unslant.experiment.progress import ProgressView, show_progress
 from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
-from unslant.studies.progress import ProgressView, show_progress
 
 
 class Clock:
