@@ -155,7 +155,7 @@ def test_scored_without_log_probabilities_says_why() -> None:
 @pytest.mark.parametrize("tree", [True, False])
 def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bool) -> None:
     from unslant.debiasing.model_pass import run
-    from unslant.models.hf.parallel import Segment, last_logits
+    from unslant.debiasing.set_based import Segment, last_logits
 
     model = half(zoo_model("gemma2", small=True))
     encoded = model.encode(sample_prompts()[:6])

@@ -123,7 +123,6 @@ class LocalChat(ChatModel):
         self._options = (generate or GenerateOptions()).filled()
 
     def at(self, generate: GenerateOptions) -> LocalChat:
-        """See :class:`ChatModel`."""
         return self._accounted_here(LocalChat(self.model, generate, self.batch))
 
     def identify(self) -> ModelInfo:

@@ -71,7 +71,6 @@ class InspectChat(ChatModel):
         ).merge(_config(self._options.inspect))
 
     def at(self, generate: GenerateOptions) -> InspectChat:
-        """See :class:`~unslant.models.chat.ChatModel`."""
         other = self._accounted_here(InspectChat(self._model, self.name, generate, self._how))
         other._probed = self._probed
         return other

@@ -25,7 +25,7 @@ KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 CONNECTIONS = 8
 """Replies at a time, from a server or in one batch, where nothing else is said."""
 SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
-"""Kinds of servers that are known, see :mod:`unslant.models.servers`."""
+"""Kinds of servers that are known, see :mod:`unslant.models.label_scores`."""
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
 if TYPE_CHECKING:

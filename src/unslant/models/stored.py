@@ -111,13 +111,6 @@ class StoredModel(Stored, ScoringModel):
         return replace(info, facts={**info.facts, "apart": self.apart}) if self.apart else info
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.ScoringModel.score`.
-
-        Raises:
-            StoreError: if the store cannot be written, or what is asked for is damaged; the rest is kept.
-            ModelError: if a remote model does not answer, or has changed since an earlier call, or ``offline`` and a
-                prompt is not in the store.
-        """
         model = self.model_asked
         identity = self._identity = self._identified(len(prompts))
         if not isinstance(model, TokenizingModel):
@@ -337,14 +330,12 @@ class _ResumableCall(_Call, Journal):
         return cost
 
     def state(self, stretch: str) -> bytes:
-        """See :class:`unslant.models.base.Journal`."""
         state = self.found.state(stretch)
         if state and not self.states:  # another process may have come further since this one looked
             self.earlier = Cost(**self.found.cost)
         return state
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
-        """See :class:`unslant.models.base.Journal`."""
         rows = [(self.planned[one.index], Kept(one.logprobs)) for one in results if one.logprobs is not None]
         self.rows += [row for row in rows if row[0] not in self.known]
         self.states[stretch] = (step, state)

@@ -39,7 +39,6 @@ class StoredChat(Stored, ChatModel):
         self._counts = self  # those of copies made by `at` are counted here
 
     def at(self, generate: GenerateOptions) -> StoredChat:
-        """See :class:`~unslant.models.chat.ChatModel`."""
         other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
         other._counts = self._counts
         return self._accounted_here(other)

@@ -1,4 +1,9 @@
-"""Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference)."""
+"""Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference).
+
+Both run batch by batch and can continue behind any batch (:class:`Checkpoint`) with bit for bit the same numbers. What
+a batch computes depends, in the last bits, on the batches before it: on the keys and values of the root path that they
+hand on. So a checkpoint holds those, and nothing before it needs to be run again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,8 @@ from unslant.models.hf import attention
 from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
-_LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
+_LOGIT_ELEMENTS = 1 << 26
+"""Logits held at once, 256 MiB in float32: with large vocabularies they outgrow all else that a batch needs."""
 _LOGSUMEXP_ROWS = 16
 
 Result = tuple[int, Floats]
@@ -122,6 +128,7 @@ class TreeEngine:
         """
         if not encoded:
             return
+        # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget)
         name = layout_digest(batch.ids for batch in layout.batches)
@@ -137,6 +144,7 @@ class TreeEngine:
         open_ = start.open
         for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
+            # A candidate's tokens may lie in several batches, and several of them in one: += would add only one.
             np.add.at(sums, batch.read_candidate, scores)
             cost.tokens += len(batch)
             cost.forwards += 1
@@ -150,7 +158,7 @@ class TreeEngine:
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
-            device = logits.device
+            device = logits.device  # the output layer's, where layers are spread over GPUs
             # A few rows at a time: what is written in between then stays in fast memory.
             total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
@@ -173,6 +181,8 @@ class TreeEngine:
                 logits_to_keep=_kept_rows(self.model, needed),
                 use_cache=False,
             )
+        # Some classes accept the implementation and then call an attention of their own, over the packed tokens as if
+        # they were one text: plausible numbers, and wrong ones.
         if context.calls == 0:
             raise NotImplementedError("the model does not use the attention interface")
         return output.logits[0].float(), rows, context
@@ -194,7 +204,7 @@ class PlainEngine:
         """Score batch by batch; see :meth:`TreeEngine.steps`."""
         if not encoded:
             return
-        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))
+        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))  # little padding
         batches = list(self._batches(encoded, order))
         name = layout_digest(np.asarray(batch) for batch in batches)
         start = Checkpoint.from_bytes(checkpoint, name, _device(self.model)).number
@@ -229,6 +239,7 @@ class PlainEngine:
             sequences += own
         device = _device(self.model)
         ids, mask = padded(sequences, device)
+        # Padding is on the right, so that positions need no shift; logits are kept where any of the rows is read.
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
@@ -250,6 +261,7 @@ class PlainEngine:
                 at = [column_of[start + j] for j in range(len(tokens))]
                 logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
                 chosen = torch.from_numpy(tokens).to(device, torch.long)[:, None]
+                # In double: a float32 sum over a long continuation would depend on its order.
                 scores[c] = float(logprobs.gather(1, chosen).double().sum())
             yield i, scores
 
@@ -285,6 +297,7 @@ def using(model: Any, implementation: str) -> Iterator[None]:
     Raises:
         NotImplementedError: if the model's class does not let its attention be exchanged.
     """
+    # Set and set back at every pass: the caller may use the model, and its identity includes the implementation.
     # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = base.config._attn_implementation

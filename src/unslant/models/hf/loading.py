@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from unslant.errors import InputError, ModelError, first_line, one_of
 from unslant.extras import needed
-from unslant.models.hf.sanity import check_config, check_size, holes, is_gguf
+from unslant.models.hf.sanity import check_config, check_size, holes, incomplete_weights, is_gguf
 from unslant.models.options import LocalKeywords, ModelOptions
 from unslant.models.reachable import refusal
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-_CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
-"""Endings of what earlier versions of transformers saved though it is no weight."""
-_LISTED = 12
 LARGE = 50_000_000
 """Weights from which the number type decides the time."""
 
@@ -60,6 +57,8 @@ def load_model(
         >>> unslant.load_model("fair", device="cpu").name
         'fair'
     """
+    if foreign := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
+        raise InputError(f"load_model has no option {foreign[0]}: {one_of(foreign[0], LocalKeywords.__annotations__)}")
     how = replace(options or ModelOptions(), **changes)
     _check_options(how)
     source = _prepared(name, how)
@@ -88,7 +87,7 @@ def load_model(
         )
     if is_gguf(source) and getattr(model, "hf_quantizer", None):  # dense by now, and can be saved and trained as such
         model.hf_quantizer.remove_quantization_config(model)
-    incomplete.append(_incomplete(source, found["missing_keys"], found["unexpected_keys"], how.allow_missing))
+    incomplete.append(incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], how.allow_missing))
     if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
         _suggest_bfloat16()
     shown = name
@@ -293,7 +292,7 @@ def check_complete(source: str, options: ModelOptions) -> str:
     _checked(source, source, options, where)
     form = {"device_map": "meta", "output_loading_info": True, **where}
     _, found = _load("model", source, AutoModelForCausalLM, source, form)
-    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], options.allow_missing)
+    return incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], options.allow_missing)
 
 
 def adapter_base(adapter: str) -> str:
@@ -332,7 +331,7 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
         raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error
     if base and Path(base).name != Path(own).name:
         warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
-    return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
+    return model, incomplete_weights(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
 
 
 @contextmanager
@@ -353,30 +352,6 @@ def quiet_loading(source: str) -> Iterator[None]:
             enable_progress_bar()
         if bar:
             unpacking["tqdm"] = bar
-
-
-def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
-    """What weights are missing or left over, in words; empty if none.
-
-    Raises:
-        ModelError: if there are, and that is not allowed.
-    """
-    left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
-    found = ", ".join(
-        f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
-        for what, keys in (("missing", list(missing)), ("left over", left_over))
-        if keys
-    )
-    if found and not allowed:
-        raise ModelError(
-            f"{source}: the weights are not those that its configuration asks for: {found}; what is missing would be "
-            "random numbers. Give a complete checkpoint, or insist with --allow-missing"
-        )
-    return f"{source}: {found}" if found else ""
-
-
-def _listed(keys: list[str]) -> str:
-    return ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
 
 
 def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:

@@ -153,7 +153,6 @@ class TransformersModel(ResumableModel):
         return bool(max(apart) <= self._tolerance * largest)
 
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.TokenizingModel.score`."""
         if encoded is None:
             started = time.perf_counter()
             encoded = self.encode(prompts)
