@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
 from unslant.reports.text import text
 from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
-from unslant.studies.readers import STUDIES, Study
+from unslant.studies.readers import STUDIES, read_result
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
 
@@ -111,35 +112,52 @@ def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [q.id for q in load_questions("parity")] == [q["id"] for q in QUESTIONS]
 
 
-COMMAND = '''
-"""``unslant study counting``."""
-from unslant.experiment import options as o
-
-
-def counting(
-    questions: o.Questions, /, *, settings: o.LoadOptions = o.LoadOptions(), outputs: o.Reports = o.ReportOptions()
-) -> None:
-    """Count questions.
-
-    Examples:
-      unslant study counting questions.jsonl
-    """
-    from unslant.experiment.outputs import write_outputs
-    from unslant.studies.counting.result import CountingResult
-
-    write_outputs(CountingResult(len(settings.load(questions))), outputs)
-'''
-RESULT = """
+STUDY = '''
 from dataclasses import dataclass
 
-from unslant.experiment.result import StudyResult
+from unslant.experiment.options import PromptOptions
+from unslant.experiment.result import RecordedResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.presentations import present
+from unslant.prompts import Cloze
+from unslant.responses import Responses
 
 
 @dataclass(frozen=True)
-class CountingResult(StudyResult):
+class CountingResult(RecordedResult):
     study = "counting"
+    responses: Responses
     counted: int
-"""
+
+    @classmethod
+    def of(cls, responses):
+        return cls(responses, len(responses))
+
+
+class Counting(Study[PromptOptions]):
+    """Count questions.
+
+    Examples:
+      unslant study counting fair questions.jsonl
+    """
+
+    name = "counting"
+    settings = PromptOptions
+    result = CountingResult
+    in_shards = True
+
+    def ask(self, asking):
+        asked = [(question, present(question)) for question in asking.questions]
+        return asking.ask(asked, [Cloze(asking.settings.writer())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingKeywords(Keywords, PromptOptions):
+    pass
+
+
+counting = function(Counting(), CountingKeywords, CountingResult)
+'''
 PANELS = """
 from unslant.reports import Page
 
@@ -153,19 +171,29 @@ def page(result):
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
     folder = tmp_path / "studies" / "counting"
     folder.mkdir(parents=True)
-    for name, source in (("__init__", ""), ("command", COMMAND), ("result", RESULT), ("panels", PANELS)):
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
         (folder / f"{name}.py").write_text(source)
     monkeypatch.setattr(unslant.studies, "__path__", [*unslant.studies.__path__, str(tmp_path / "studies")])
-    monkeypatch.setitem(STUDIES, "counting", Study("unslant.studies.counting", ("counting",)))
-    yield STUDIES["counting"].homes()
+    monkeypatch.setitem(STUDIES, "counting", "unslant.studies.counting.study:Counting")
+    yield {"counting": STUDIES["counting"]}
     for name in [name for name in sys.modules if name.startswith("unslant.studies.counting")]:
         del sys.modules[name]
 
 
 def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: Path, tmp_path: Path, capsys) -> None:
+    """The row alone makes the command, the Python function and the reader of its files."""
     app = App(name="study", result_action="return_value")
     register(app, counting)
-    app(["counting", str(questions), "--json", str(tmp_path / "out.json"), "--html", str(tmp_path / "out.html")])
+    files = {name: tmp_path / f"out.{end}" for name, end in (("json",) * 2, ("html",) * 2, ("responses", "parquet"))}
+    app(["counting", "fair", str(questions), "--no-store", *(f"--{name}={path}" for name, path in files.items())])
     assert "6 questions" in capsys.readouterr().out
-    assert json.loads((tmp_path / "out.json").read_text())["headline"] == "6 questions"
-    assert "6 questions" in (tmp_path / "out.html").read_text("utf-8")
+    assert json.loads(files["json"].read_text())["headline"] == "6 questions"
+    assert "6 questions" in files["html"].read_text("utf-8")
+    assert read_result(files["responses"]).counted == 6
+    app(["counting", "--log", str(files["responses"])])
+    assert "6 questions" in capsys.readouterr().out
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4
+    assert "limit" in inspect.signature(unslant.study.counting).parameters
+    app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
+    assert read_result(tmp_path / "half.parquet").counted == 3
+    app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])

@@ -38,7 +38,7 @@ from unslant.studies.readers import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {
-    **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
+    **{name: STUDIES[name] for name in TOP},
     "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.train:train",
