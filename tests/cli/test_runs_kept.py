@@ -14,8 +14,9 @@ import pytest
 from tests.cli.interrupted_models import Guesser, Run, run_ids  # fixtures
 from tests.debiasing.conftest import make_questions, tiny, tiny_folder  # noqa: F401  # fixtures
 from tests.studies.small_models import random_model
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
 from unslant.models.base import Scored
 from unslant.models.hf import identity
 from unslant.models.stored import StoredModel

@@ -11,8 +11,9 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as run
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.responses.importers import load_logs
 from unslant.studies.audit.logs import audit_logs
 from unslant.studies.audit.result import AuditResult

@@ -11,7 +11,7 @@ from unslant.studies import options as o
 from unslant.studies.debias.settings import AnswerSettings
 
 if TYPE_CHECKING:
-    from unslant.debiasing import Answers
+    from unslant.debiasing.base import Answers
 
 
 def debias(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.special import stdtr
@@ -142,6 +143,10 @@ class _Open:
         return Outcome.by_text(self.question, mean_over_orders(np.stack(self.rows)), len(self.rows))
 
 
+adaptive_fast = partial(AdaptiveVote, risk=0.01)
+
+
+@dataclass(eq=False)
 class AdaptiveVoter(Debiaser):
     """Asks in rounds.
 
@@ -149,10 +154,8 @@ class AdaptiveVoter(Debiaser):
         trace: number of questions still open before each step of the latest :meth:`answer`.
     """
 
-    def __init__(self, asker: Asker, method: AdaptiveVote) -> None:
-        super().__init__(asker)
-        self.method = method
-        self.trace: list[int] = []
+    method: AdaptiveVote
+    trace: list[int] = field(default_factory=list)
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         method = self.method

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -67,13 +68,18 @@ class SetBased(Method):
         return _SetScorer(asker, asker.elicitation, by_label=self.answer == "label")
 
 
+set_based_text = partial(SetBased, answer="text")
+
+
+@dataclass(eq=False)
 class _SetScorer(Debiaser):
     """Remembers answers by what was shown, so that a question listed in another order costs nothing more."""
 
-    def __init__(self, asker: Asker, cloze: Cloze, by_label: bool) -> None:
-        super().__init__(asker)
-        self.cloze, self.by_label = cloze, by_label
-        self.model = loaded_model(asker, "set-based scoring")
+    cloze: Cloze
+    by_label: bool
+
+    def __post_init__(self) -> None:
+        self.model = loaded_model(self.asker, "set-based scoring")
         self._known: dict[tuple[object, ...], Floats] = {}
         self._check()
 

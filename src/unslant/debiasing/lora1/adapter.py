@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.lora1 import TrainSettings
 from unslant.errors import ModelError
 from unslant.extras import needed
 from unslant.models.hf.loading import with_adapter

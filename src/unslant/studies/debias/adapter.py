@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.lora1 import TrainSettings
 from unslant.studies.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def train(
     needed("torch", "training an adapter")
 
     from unslant.debiasing.asker import ModelAsker
-    from unslant.debiasing.lora1.method import split
+    from unslant.debiasing.lora1.training import split
     from unslant.debiasing.lora1.training import train as run
     from unslant.models.open import opened
     from unslant.models.stored import unwrapped

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing import Answers, method_named
-from unslant.debiasing import debias as answer
-from unslant.debiasing.base import check_asker
-from unslant.debiasing.debiased_model import asker_of
+from unslant.debiasing import method_named
+from unslant.debiasing.asker import asker_of
+from unslant.debiasing.base import Answers, check_asker
+from unslant.debiasing.base import debias as answer
 from unslant.errors import InputError
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import parse_labels

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debiasing import Debiaser, Method, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.base import counted_reasons
+from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
