@@ -88,7 +88,8 @@ def _score(answers: "Answers") -> str:
 
 def _write(answers: "Answers", out: Path, quiet: bool) -> None:
     """Write the answers, and say how many are right and what they cost."""
-    from unslant.files import dump_json, write_atomically
+    from unslant.files import dump_json
+    from unslant.writing import write_atomically
 
     write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
     if answers.mostly_failed:

@@ -50,7 +50,6 @@ def replies(
     from functools import partial
 
     from unslant.errors import MostlyFailedError
-    from unslant.files import write_atomically
     from unslant.models.open import address_of, open_chat
     from unslant.replies import needs_judge, read_replies
     from unslant.studies.outputs import STDOUT, check_file, write_json
@@ -58,7 +57,7 @@ def replies(
     from unslant.studies.recording import recording
     from unslant.studies.reply_judge import CERTAIN, ReplyJudge
     from unslant.studies.run_record import requests_of
-    from unslant.writing import write_all
+    from unslant.writing import write_all, write_atomically
 
     check_file(out, json if json != STDOUT else None)
     if not judge:

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError, UnslantError
 from unslant.extras import needed
-from unslant.files import write_atomically
 from unslant.studies import options as o
+from unslant.writing import write_atomically
 
 if TYPE_CHECKING:
     from unslant.reports import Describes

@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 from unslant.errors import InputError
 from unslant.reports.escape import one_line
-from unslant.store import Run, Store
+from unslant.store import RecordedRun, Store
 from unslant.studies import options as o
 from unslant.studies.commands import register
 
@@ -115,12 +115,12 @@ def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -
     _repeat(_found(run, store), store, trust)
 
 
-def _found(run: str, store: Path | None) -> Run:
+def _found(run: str, store: Path | None) -> RecordedRun:
     with Store(store, read_only=True) as opened:
         return opened.runs.get(run)
 
 
-def _refuse(run: Run) -> NoReturn:
+def _refuse(run: RecordedRun) -> NoReturn:
     ago = max(0.0, time.time() - run.updated)
     raise InputError(
         f"run {run.id} is running ({run.where}, last heard of {ago:.0f} s ago); stop it first, or, if that process is "
@@ -128,7 +128,7 @@ def _refuse(run: Run) -> NoReturn:
     )
 
 
-def _repeat(run: Run, store: Path | None, trust: bool) -> None:
+def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
     from unslant.cli import arguments_of, call, repeat
     from unslant.cli.words import Recorded
     from unslant.reach import Reach, reason_to_type
@@ -210,8 +210,8 @@ def export(
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
-    from unslant.files import write_atomically
     from unslant.studies.outputs import check_file
+    from unslant.writing import write_atomically
 
     check_file(responses)
     with Store(store, read_only=True) as opened:
@@ -246,7 +246,7 @@ def repair(*, store: o.Store = None) -> None:
         print(f"ask for what was lost with: unslant runs resume {run}")
 
 
-def _prompts(run: Run) -> str:
+def _prompts(run: RecordedRun) -> str:
     return f"{run.done:,} of {run.total:,}" if run.done < run.total else f"{run.total:,}"
 
 

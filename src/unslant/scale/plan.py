@@ -21,9 +21,10 @@ from pydantic import Field
 
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
-from unslant.files import dump_json, parse_json, read_text, write_atomically
+from unslant.files import dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
 from unslant.version import __version__
+from unslant.writing import write_atomically
 
 _WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
 _OPTION = attrgetter(*(f.name for f in fields(ShownOption)))

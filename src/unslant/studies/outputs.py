@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.extras import needed
-from unslant.files import check_writable, dump_json, make_folder, write_atomically
+from unslant.files import dump_json
 from unslant.scale.options import ShardOptions
 from unslant.studies.baseline import Baseline
 from unslant.studies.conditions import conditions_of, failed_conditions
 from unslant.studies.options import OutputOptions, ReportOptions
 from unslant.studies.provenance import mostly_failed, unanswered
-from unslant.writing import print_whole, write_all
+from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
 
 if TYPE_CHECKING:
     from unslant.responses import Responses

@@ -24,12 +24,12 @@ from unslant.debiasing.lora1.progress import Epoch, collapsed
 from unslant.debiasing.model_pass import ModelPass, label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.files import dump_json, exists, make_folder, write_atomically
+from unslant.files import dump_json, exists
 from unslant.metrics import credit, pbm
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions import Question
 from unslant.questions.question_set import canonical_line
-from unslant.writing import write_all, write_folder
+from unslant.writing import make_folder, write_all, write_atomically, write_folder
 
 _HELD_OUT_SHARE, _MOST_HELD_OUT = 0.2, 64
 

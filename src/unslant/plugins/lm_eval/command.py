@@ -36,13 +36,13 @@ def lm_eval(
       unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
     from unslant.errors import InputError
-    from unslant.files import write_atomically
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
     from unslant.studies.audit.comparison import AuditComparison
     from unslant.studies.outputs import check_file, check_outputs
     from unslant.studies.recording import Recording, run_models
+    from unslant.writing import write_atomically
 
     check_outputs(outputs)
     check_file(samples)

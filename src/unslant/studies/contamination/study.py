@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
-from unslant.files import dump_json, write_atomically
+from unslant.files import dump_json
 from unslant.metrics import Bootstrap
 from unslant.models.open import opened
 from unslant.models.stored import unwrapped
@@ -26,7 +26,7 @@ from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
-from unslant.writing import write_folder
+from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel

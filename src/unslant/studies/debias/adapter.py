@@ -48,7 +48,8 @@ def train(
         ModelError: if the model cannot be loaded or trained, or peft is not installed.
     """
     from unslant.extras import needed
-    from unslant.files import dump_json, write_atomically
+    from unslant.files import dump_json
+    from unslant.writing import write_atomically
 
     chosen = with_options(AdapterSettings, settings, options)
     recipe = part_of(chosen, TrainSettings)
