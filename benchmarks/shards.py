@@ -25,9 +25,8 @@ from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 from unslant.scale.merge import merge
-from unslant.scale.options import ShardOptions
+from unslant.scale.options import Shard, ShardOptions
 from unslant.scale.plan import Plan
-from unslant.scale.shards import Shard
 from unslant.studies.audit.presented import audit_presentations
 from unslant.studies.audit.study import audit_responses
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.presentations import CONTROL
-from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Counts
-from unslant.scale.shards import Shard, stretch
+from unslant.scale.options import Shard, ShardOptions
+from unslant.scale.plan import Counts, stretch
 from unslant.studies.audit.study import audit_responses
 
 
