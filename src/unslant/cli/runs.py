@@ -13,11 +13,11 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
+from unslant.cli.commands import register
 from unslant.errors import InputError
+from unslant.experiment import options as o
 from unslant.reports.escape import one_line
 from unslant.store import RecordedRun, Store
-from unslant.studies import options as o
-from unslant.studies.commands import register
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
@@ -210,7 +210,7 @@ def export(
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
-    from unslant.studies.outputs import check_file
+    from unslant.experiment.outputs import check_file
     from unslant.writing import write_atomically
 
     check_file(responses)

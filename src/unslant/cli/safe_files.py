@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.studies.command_line import OUTPUTS
+from unslant.experiment.command_line import OUTPUTS
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:
     """Refuse a command whose outputs are one of its inputs, or one file; called before any work.
 
     Args:
-        arguments: of the command, by name; options may be grouped in dataclasses.
+        arguments: of the command, by name.
 
     Raises:
         InputError: naming the option and the file.
     """
-    found = list(_named(arguments))
+    found = list(arguments.items())
     _keep_off_the_store(found)
     taken = {
         place: f"is {_option(name)} too, and would be lost"
@@ -55,7 +54,7 @@ def _keep_off_the_store(found: list[tuple[str, Any]]) -> None:
 
 def _outputs(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Path]]:
     """Every path that is written, those in a folder for several files among them."""
-    from unslant.studies.outputs import FILES, STDOUT
+    from unslant.experiment.outputs import FILES, STDOUT
 
     given = {name: value for name, value in found if name in OUTPUTS and isinstance(value, Path) and value != STDOUT}
     yield from given.items()
@@ -71,14 +70,6 @@ def _place(path: str | Path, new: bool) -> Hashable:
     except (OSError, ValueError):
         return os.path.realpath(path) if new and "\0" not in str(path) else None
     return status.st_dev, status.st_ino
-
-
-def _named(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in arguments.items():
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            yield from _named({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
-        else:
-            yield name, value
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -1,10 +1,5 @@
-"""Options of the commands whose work several machines can share.
+"""Options of the commands whose work several machines can share; imports little, as every command imports it."""
 
-cyclopts needs real annotations, so this module must not import ``annotations``; it imports little, as every command
-does it.
-"""
-
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,34 +13,6 @@ if TYPE_CHECKING:
     from unslant.scale.plan import Share
 
 
-@dataclass(frozen=True)
-class Shard:
-    """One of several parts of a run.
-
-    Attributes:
-        index: which one, from 1.
-        of: how many there are.
-    """
-
-    index: int
-    of: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Shard":
-        """From ``3/16``.
-
-        Raises:
-            InputError: if it is written otherwise, or there is no such part.
-        """
-        numbers = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
-        if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
-            raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
-        return cls(int(numbers[1]), int(numbers[2]))
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions:
     """Which part of the work this machine does."""
@@ -57,6 +24,8 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         if self.shard:
+            from unslant.scale.plan import Shard
+
             Shard.parse(self.shard)
         elif self.plan:
             raise InputError("--plan says what shards ask: add --shard, such as --shard 1/16, or leave it out")
@@ -86,7 +55,7 @@ class ShardOptions:
             InputError: if the plan in the file is another.
             OutputError: if the plan cannot be written.
         """
-        from unslant.scale.plan import Share, planned, stretch
+        from unslant.scale.plan import Shard, Share, planned, stretch
 
         if not self.shard:
             return Share()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,6 @@ from unslant.files import dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
 from unslant.questions import QuestionSet
 from unslant.responses.run import ShardHeader
-from unslant.scale.options import Shard
 from unslant.version import __version__
 from unslant.writing import write_atomically
 
@@ -223,6 +223,34 @@ def _plain(value: Any) -> Any:
 
 def _sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a run.
+
+    Attributes:
+        index: which one, from 1.
+        of: how many there are.
+    """
+
+    index: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """From ``3/16``.
+
+        Raises:
+            InputError: if it is written otherwise, or there is no such part.
+        """
+        numbers = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
+        if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
+            raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
+        return cls(int(numbers[1]), int(numbers[2]))
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
 
 
 @dataclass

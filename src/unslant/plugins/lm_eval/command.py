@@ -6,22 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
+from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.reach import Reach
-from unslant.studies import options as o
 
 
 def lm_eval(
-    tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas."), Reach.CODE],
+    tasks: Annotated[str, Flag(help="Tasks, groups or task files of lm-eval, separated by commas."), Reach.CODE],
     /,
     *,
     model: o.MoreModels = (),
     samples: Annotated[
-        Path | None, Parameter(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
+        Path | None, Flag(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
     ] = None,
-    settings: Annotated[LmEvalSettings, o.SETTINGS] = LmEvalSettings(),
+    settings: LmEvalSettings = LmEvalSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
@@ -35,13 +34,13 @@ def lm_eval(
       unslant lm-eval medmcqa --model org/name --html report.html
       unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
+    from unslant.auditing.comparison import AuditComparison
     from unslant.errors import InputError
+    from unslant.experiment.outputs import check_file, check_outputs
+    from unslant.experiment.recording import Recording, run_models
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
-    from unslant.studies.audit.comparison import AuditComparison
-    from unslant.studies.outputs import check_file, check_outputs
-    from unslant.studies.recording import Recording, run_models
     from unslant.writing import write_atomically
 
     check_outputs(outputs)

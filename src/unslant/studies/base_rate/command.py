@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from unslant.studies import options as o
+from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.studies.base_rate.settings import BaseRateSettings
 
 
 def base_rate(
-    model: o.Model | None = None,
-    questions: o.Questions | None = None,
+    model: o.OptionalModel = None,
+    questions: o.OptionalQuestions = None,
     /,
     *,
     log: o.Logs = (),
-    charts: Annotated[Path | None, Parameter(help="Draw figure 1 of P5 to this .pdf, .svg or .png file.")] = None,
-    settings: Annotated[BaseRateSettings, o.SETTINGS] = BaseRateSettings(),
+    charts: Annotated[Path | None, Flag(help="Draw figure 1 of P5 to this .pdf, .svg or .png file.")] = None,
+    settings: BaseRateSettings = BaseRateSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),
@@ -36,11 +35,11 @@ def base_rate(
     """
     from functools import partial
 
+    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
+    from unslant.experiment.recording import run_study
     from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
     from unslant.studies.base_rate.study import base_rate_recorded, base_rate_responses
-    from unslant.studies.outputs import check_file, check_outputs, write_outputs
-    from unslant.studies.recording import run_study
 
     if log:
         o.check_unused(o.WITH_LOG, settings, models, but=("fields", "seed"))

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from unslant.studies import options as o
+from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
@@ -20,7 +19,7 @@ def unbiased(
     more: o.MoreModels = (),
     log: o.Logs = (),
     ranking: o.Ranking = None,
-    settings: Annotated[UnbiasedSettings, o.SETTINGS] = UnbiasedSettings(),
+    settings: UnbiasedSettings = UnbiasedSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
@@ -39,9 +38,9 @@ def unbiased(
     """
     from functools import partial
 
+    from unslant.experiment.ranking import ranking_of
+    from unslant.experiment.recording import report_logs, run_study
     from unslant.models.open import BACKENDS, address_of, options_of_each
-    from unslant.studies.ranking import ranking_of
-    from unslant.studies.recording import report_logs, run_study
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -67,7 +66,7 @@ def unbiased(
 
 
 def unbiased_compare(
-    *runs: Annotated[Path, Parameter(help="Files that `study unbiased --responses` wrote, one a model.")],
+    *runs: Annotated[Path, Flag(help="Files that `study unbiased --responses` wrote, one a model.")],
     ranking: o.Ranking = None,
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
@@ -76,8 +75,8 @@ def unbiased_compare(
     Examples:
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv
     """
-    from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.ranking import load_ranking
+    from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.ranking import load_ranking
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
