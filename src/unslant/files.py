@@ -48,11 +48,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def size_of(path: Path, limit: int = sys.maxsize) -> int:
-    """Size of a regular file in bytes.
-
-    Raises:
-        InputError: if it is none, or is larger than ``limit``.
-    """
+    """Size of a regular file in bytes; InputError if it is none, or is larger than ``limit``."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -79,7 +75,7 @@ def decoded(content: bytes, path: object, line: int = 1) -> str:
     """UTF-8 text, with or without a byte order mark; ``line`` is the number of its first line.
 
     Raises:
-        InputError: naming the first line that is no such text.
+        InputError: naming the first line that is not UTF-8.
     """
     try:
         return content.decode("utf-8-sig")
@@ -113,7 +109,7 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
 
 
 def most_unpacked(packed: int, limit: int, always: int = _ALWAYS_UNPACKED) -> int:
-    """Bytes that so many packed ones may become: ``always``, or what text packs to, and ``limit`` at most."""
+    """Bytes that ``packed`` ones may become: ``always``, or what text packs to, and ``limit`` at most."""
     return min(limit, max(always, _MAX_RATIO * packed))
 
 
@@ -248,7 +244,7 @@ def check_plain(value: object) -> None:
         elif isinstance(item, Mapping):
             for name in item:
                 if not isinstance(name, str):
-                    raise ValueError(f"{_under(key)}has a key that is no text: {type(name).__name__}")
+                    raise ValueError(f"{_under(key)}has a key that is not text: {type(name).__name__}")
                 check_text(name, key)
             left += [(inner, key or name, depth + 1) for name, inner in item.items()]
         elif isinstance(item, list | tuple):

@@ -28,7 +28,7 @@ _NAMED = 5
 
 
 def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole, or leave what stood there before: a temporary file beside it, synced, then renamed.
+    """Write a file whole, or leave the old one: a temporary file next to it, synced, then renamed.
 
     Args:
         path: a regular file, a link to one, or nothing yet.
@@ -76,7 +76,7 @@ class _RawFile(io.FileIO):
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """A name beside ``target`` for a file that is gone afterwards, unless it was renamed."""
+    """A name next to ``target`` for a file that is gone afterwards, unless it was renamed."""
     scratch = target.parent / f"{scratch_prefix(target.parent)}{secrets.token_hex(8)}.tmp"
     try:
         yield scratch
@@ -124,11 +124,7 @@ def _has_ended(process: int) -> bool:
 
 
 def make_folder(path: str | Path) -> Path:
-    """The folder, made with its parents where it is missing.
-
-    Raises:
-        OutputError: if that fails, or a file stands there.
-    """
+    """The folder, made with its parents where it is missing; OutputError if that fails, or a file has that name."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -203,13 +199,13 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
     folder = make_folder(folder)
     try:
         prefix = scratch_prefix(folder)
-        with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as own:
+        with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as name:
             try:
-                save(Path(own))
+                save(Path(name))
             except Exception as error:  # libraries in other languages have errors of their own for a full disk
                 raise unwritable(folder, error) from error
-            for file in sorted(file for file in Path(own).rglob("*") if file.is_file()):
-                target, mode = target_of(make_folder(folder / file.parent.relative_to(own)) / file.name)
+            for file in sorted(file for file in Path(name).rglob("*") if file.is_file()):
+                target, mode = target_of(make_folder(folder / file.parent.relative_to(name)) / file.name)
                 if mode is not None:
                     file.chmod(mode)
                 with file.open("rb") as written:
@@ -221,10 +217,10 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
 
 
 def write_all(*writes: Callable[[], object]) -> None:
-    """Call all of these, each of which writes an output: where one fails the others are written all the same.
+    """Call all of these, each of which writes an output; if one fails the others are written all the same.
 
     Raises:
-        OutputError: naming every output that could not be written, and what else failed on purpose.
+        OutputError: naming every output that could not be written, and every other deliberate error.
         UnslantError: the first, if every output could be written.
         Exception: the first that is not an UnslantError, if there is one.
     """
@@ -240,9 +236,9 @@ def write_all(*writes: Callable[[], object]) -> None:
     if failed and not any(isinstance(failure, OutputError) for failure in failed):
         raise failed[0]
     if failed:
-        told = list(dict.fromkeys(map(str, failed)))
-        more = [f"and {len(told) - _NAMED:,} more"] if len(told) > _NAMED else []
-        raise OutputError("; ".join(told[:_NAMED] + more))
+        reasons = list(dict.fromkeys(map(str, failed)))
+        more = [f"and {len(reasons) - _NAMED:,} more"] * (len(reasons) > _NAMED)
+        raise OutputError("; ".join(reasons[:_NAMED] + more))
 
 
 # Standard output and standard error

@@ -111,7 +111,7 @@ def test_a_changed_model_shares_no_scores(tiny, store: Store, name: str, monkeyp
     monkeypatch.setattr(identity, "NOISE", dict.fromkeys(identity.NOISE, 100.0))  # fingerprints tell nothing apart
     method: Any = method_named(name)
     if name == "lora-1":
-        method = replace(method, settings=replace(method.settings, epochs=1, questions_per_epoch=4, learning_rate=0.1))
+        method = replace(method, epochs=1, questions_per_epoch=4, learning_rate=0.1)
     asked, fit = make_questions([3] * 4), make_questions([3] * 12, seed=4)
     kept = StoredModel(tiny, store)
 

@@ -38,11 +38,7 @@ class AuxiliaryOption(Method):
         return _WithOption(asker, self)
 
     def present(self, question: Question, alphabet: tuple[str, ...]) -> Presentation:
-        """The question with the added option.
-
-        Raises:
-            QuestionError: if the question cannot take it.
-        """
+        """The question with the added option; QuestionError if the question cannot take it."""
         n = len(question.options)
         if self.has(question):
             return present(question, alphabet=alphabet, kind="aoi")

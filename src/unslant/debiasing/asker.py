@@ -99,7 +99,7 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            QuestionError: naming the questions of which a prompt got no score; the scores of the others are kept.
+            QuestionError: naming questions with a prompt that got no score; the scores of the others are kept.
             ModelError: if no prompt got one.
         """
         wanted = [self._prompts(presentation) for presentation in presentations]
@@ -171,11 +171,7 @@ class ReplyAsker(Asker):
         return f"{self.failed:,} of {self.replies:,} requests to {self.chat.name} failed ({self.last_error})"
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
-        """See :meth:`Asker.ask`.
-
-        Raises:
-            MostlyFailedError: if no request got a reply.
-        """
+        """See :meth:`Asker.ask`; MostlyFailedError if no request got a reply."""
         cue = self._writer.template.render("cloze.cue")
         prompts = [self._writer.prompt(presentation, cue, ()) for presentation in presentations]
         replies = generate_all(self.chat, prompts, progress=self._progress)

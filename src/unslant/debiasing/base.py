@@ -2,7 +2,7 @@
 
 A method is a frozen dataclass of its settings. ``fit`` learns what it needs (a prior, an adapter, nothing) and returns
 a debiaser, which answers each question from the listing in its file. To measure a method, answer the same questions
-listed in other orders: whatever still changes is the bias that is left.
+listed in other orders: what still changes is the bias that is left.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Outcome:
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
-        """The most probable option; a tie goes to the text that sorts first, whatever the file's order."""
+        """The most probable option; a tie goes to the text that sorts first, in every order of the file."""
         return cls(probs, int(choose(probs, np.asarray(text_ranks(question.options)))), orders)
 
     @classmethod
@@ -104,11 +104,7 @@ class Debiaser(ABC):
 
     @abstractmethod
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        """One outcome per question, in order.
-
-        Raises:
-            QuestionError: naming all questions that this method cannot take.
-        """
+        """One outcome per question, in order; QuestionError naming all questions that this method cannot take."""
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         """One outcome per question, in order; a question that the method cannot take has none, and says why.
@@ -221,6 +217,22 @@ class Method(ABC):
             debiaser.fit_notes += (f"not fitted on {len(failed):,} of {len(questions):,} questions: {why}",)
         return debiaser
 
+    def asks(self, in_words: bool) -> tuple[str, ...]:
+        """What a model must be able to do, for :func:`unslant.models.open.open_model`.
+
+        Args:
+            in_words: replies are read, rather than the scores of labels.
+
+        Raises:
+            InputError: if replies are read, and the method needs log-probabilities.
+        """
+        if in_words and self.needs_scores:
+            raise InputError(
+                f"{self.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
+                "adaptive"
+            )
+        return ("generate",) if in_words else ("score", "attend") if self.needs_model else ("score",)
+
     def check_installed(self) -> None:  # noqa: B027  # most need nothing
         """Raise ModelError, saying what to install, where an optional package is missing."""
 
@@ -291,15 +303,6 @@ class Answers:
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
 
 
-def check_asker(method: Method, in_words: bool) -> None:
-    """Raise InputError if a method needs log-probabilities, and replies are read."""
-    if in_words and method.needs_scores:
-        raise InputError(
-            f"{method.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
-            "adaptive"
-        )
-
-
 def debias(
     method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question] | None = None
 ) -> Answers:
@@ -309,7 +312,7 @@ def debias(
         InputError: if the method cannot work with this asker, or with any of these questions.
         ModelError: if an optional package is missing, or no question got a score.
     """
-    check_asker(method, asker.in_words)
+    method.asks(asker.in_words)
     method.check_installed()
     before = asker.cost.copy()
     with closing(method.fitted(asker, questions if fit_on is None else fit_on)) as debiaser:

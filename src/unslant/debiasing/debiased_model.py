@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import asker_of
-from unslant.debiasing.base import Method, Outcome, check_asker
+from unslant.debiasing.base import Method, Outcome
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import gives_replies, open_chat, open_model, opened
@@ -100,10 +100,9 @@ class Debiased:
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
         in_words = gives_replies(model, models) if elicit == "auto" else elicit == "generate"
-        check_asker(self.method, in_words)
+        needs = self.method.asks(in_words)
         writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
         alphabet = parse_labels(labels if isinstance(labels, str) else ",".join(labels))
-        needs = ("generate",) if in_words else ("score", "attend") if self.method.needs_model else ("score",)
         if not isinstance(model, str):
             self.model = opened(model, needs)
         else:

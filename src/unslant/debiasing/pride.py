@@ -42,11 +42,7 @@ class Pride(Method):
     needs_fit = True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrideDebiaser:
-        """Estimate the prior.
-
-        Raises:
-            InputError: if ``alpha`` is not in (0, 1], or all questions have pinned options.
-        """
+        """Estimate the prior; InputError if ``alpha`` is not in (0, 1], or all questions have pinned options."""
         if not 0 < self.alpha <= 1:
             raise InputError(f"PriDe: alpha {self.alpha} is not a share; give more than 0 and at most 1")
         free = [question for question in questions if not question.pinned]

@@ -132,9 +132,9 @@ class _SetScorer(Debiaser):
         longest = behind + len(cue) + max(map(len, whole.candidates))
         cues = len(seen) * (len(cue) + sum(map(len, whole.candidates)))
         if longest > self.model.limit or start + sum(map(len, first.candidates)) + cues > _MOST_TOKENS:
-            raise QuestionError({question.id: "its options are too long to stand side by side"})
+            raise QuestionError({question.id: "its options are too long to be laid out side by side"})
         segments = [Segment(first.context, 0), *(Segment(ids, start, (0,)) for ids in first.candidates)]
-        scores = self._read(segments, [Segment(cue, behind, (0, *own)) for own in seen], whole.candidates)
+        scores = self._read(segments, [Segment(cue, behind, (0, *sees)) for sees in seen], whole.candidates)
         if not self.by_label:
             return np.asarray(softmax(scores[0] / [len(ids) for ids in whole.candidates]))
         probs = [np.roll(softmax(row), -turn) for turn, row in enumerate(scores)]
@@ -208,9 +208,9 @@ class _SetScorer(Debiaser):
             whole = last_logits(self.model.model, [Segment(ids, 0)], [0])
             parts = [Segment(ids[:10], 0), Segment(ids[10:18], 10, (0,)), Segment(ids[18:], 18, (0, 1))]
             blind = [Segment(ids[:10], 0), Segment(ids[3:9], 10, (0,)), *parts[1:2], Segment(ids[18:], 18, (0, 2))]
-            found = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
+            cut = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
         except Exception as error:  # model classes differ in how they reject an explicit mask; any failure means no
             raise ModelError(f"{refusal}: {error}") from error
         scale = max(1.0, float(whole.abs().max()))
-        if float((found - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
+        if float((cut - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
             raise ModelError(f"{refusal} (it does not follow an explicit mask)")

@@ -24,7 +24,7 @@ from unslant.store.identity import FINGERPRINT, same_identity
 ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as are held."""
 _NAMES = frozenset({"model", "adapter", "base_url"})
-"""Entries of an identity that say where a model lies, which may be another folder on every machine."""
+"""Entries of an identity that say where a model is, which may differ from machine to machine: weights are compared."""
 
 
 @dataclass

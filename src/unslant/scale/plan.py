@@ -35,21 +35,7 @@ from unslant.writing import write_atomically
 Item = TypeVar("Item")
 _WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
 _OPTION = attrgetter(*(f.name for f in fields(ShownOption)))
-_NUMBER = Field(ge=0, description="a whole number")
 _BETWEEN_REPORTS = 20_000
-WORDS = {
-    "unslant": "versions of unslant",
-    "study": "studies",
-    "questions": "questions",
-    "n_questions": "numbers of questions",
-    "settings": "settings",
-    "prompts": "templates",
-    "ways": "numbers of elicitations",
-    "presentations": "presentations",
-    "n_presentations": "numbers of presentations",
-    "worked_examples": "worked examples",
-}
-"""Fields of a plan as messages name them."""
 
 
 class Plan(Checked):
@@ -61,16 +47,16 @@ class Plan(Checked):
         ways: elicitations of each presentation; the table has ``ways * n_presentations`` rows.
     """
 
-    unslant: str
-    study: str
-    questions: str
-    n_questions: int = _NUMBER
-    settings: dict[str, Any] = Field(description="an object")
-    prompts: str
-    ways: int = _NUMBER
-    presentations: str
-    n_presentations: int = _NUMBER
-    worked_examples: str
+    unslant: str = Field(title="versions of unslant")
+    study: str = Field(title="studies")
+    questions: str = Field(title="questions")
+    n_questions: int = Field(title="numbers of questions", ge=0, description="a whole number")
+    settings: dict[str, Any] = Field(title="settings", description="an object")
+    prompts: str = Field(title="templates")
+    ways: int = Field(title="numbers of elicitations", ge=0, description="a whole number")
+    presentations: str = Field(title="presentations")
+    n_presentations: int = Field(title="numbers of presentations", ge=0, description="a whole number")
+    worked_examples: str = Field(title="worked examples")
 
     @property
     def rows(self) -> int:
@@ -84,30 +70,22 @@ class Plan(Checked):
 
     def differs_from(self, other: Plan) -> str:
         """What differs, in words, with the values of settings; empty if nothing does."""
-        names = [name for name in WORDS if getattr(self, name) != getattr(other, name)]
+        names = [name for name in Plan.model_fields if getattr(self, name) != getattr(other, name)]
         if "settings" in names:
             mine, theirs = self.settings, other.settings
             unlike = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
             values = ", ".join(f"{key} {mine.get(key)!r} and {theirs.get(key)!r}" for key in unlike)
             return f"settings ({values})"
-        # what is asked follows from the questions: the first that differs is the cause
-        return WORDS[names[0]] if names else ""
+        # Fields are in the order of causes, each following from those before: the first that differs is named.
+        return str(Plan.model_fields[names[0]].title) if names else ""
 
     def to_json(self, path: str | Path) -> None:
-        """Write the plan, with its digest, for people and for :meth:`agree`.
-
-        Raises:
-            OutputError: if it cannot be written.
-        """
+        """Write the plan, with its digest, for people and for :meth:`agree`; OutputError if it cannot be written."""
         write_atomically(path, dump_json(self.model_dump() | {"digest": self.digest}))
 
     @classmethod
     def from_json(cls, path: str | Path) -> Plan:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            InputError: if it is not a plan, or was changed.
-        """
+        """Read what :meth:`to_json` wrote; InputError if it is not a plan, or was changed."""
         try:
             data = parse_json(read_text(Path(path)))
         except ValueError as error:
@@ -134,23 +112,23 @@ class Plan(Checked):
             OutputError: if it cannot be written.
         """
         if not path.exists():
-            own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-            self.to_json(own)
+            scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            self.to_json(scratch)
             try:
-                os.link(own, path)  # unlike a rename, fails where another was faster
+                os.link(scratch, path)  # a rename would replace the plan of a machine that was faster
             except FileExistsError:
                 pass
             except OSError:  # a file system without hard links
-                os.replace(own, path)
+                os.replace(scratch, path)
             finally:
-                own.unlink(missing_ok=True)
+                scratch.unlink(missing_ok=True)
         if unlike := Plan.from_json(path).differs_from(self):
             raise InputError.at(path, f"is the plan of another run: its {unlike} differ from what is asked here")
 
 
 @dataclass
 class Counts:
-    """What a pass over everything asked has found, question by question.
+    """What one pass over everything asked counts, question by question.
 
     Attributes:
         presentations: of each question, by its place in the set; last, those of all others (controls).
@@ -184,7 +162,7 @@ def planned(
     total, last = 0, tuple[Presentation, ...]()
     for question, presentation in asked:
         line = _line(presentation)
-        shown.update(line)
+        shown.update(line)  # one digest over all, in order: a list of them would be as long as the table
         if presentation.shots is not last:  # presentations of one question share theirs
             last = presentation.shots
             for shot in last:
@@ -239,11 +217,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From ``3/16``.
-
-        Raises:
-            InputError: if it is written otherwise, or there is no such part.
-        """
+        """From ``3/16``; InputError if it is written otherwise, or there is no such part."""
         numbers = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
         if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
             raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
@@ -313,7 +287,11 @@ class Share:
 
 
 def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
-    """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in."""
+    """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.
+
+    Characters stand in for work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
+    of questions are unequal work wherever some have a passage.
+    """
     middles = [2 * end - size for end, size in zip(accumulate(counts.characters), counts.characters, strict=True)][:-1]
     total = 2 * sum(counts.characters[:-1])
 

@@ -109,7 +109,7 @@ def open_ray(address: Address) -> RayModel:
 
 def _connect(ray: Any, where: str) -> None:
     """Connect to a cluster, or start one on this machine, unless this process is connected."""
-    if ray.is_initialized():
+    if ray.is_initialized():  # by a user's program, or for another model of this run
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
     try:
@@ -124,11 +124,7 @@ def _connect(ray: Any, where: str) -> None:
 
 
 def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:
-    """How many actors, the resources of each, and its threads.
-
-    Raises:
-        InputError: if the cluster has fewer GPUs than that.
-    """
+    """How many actors, the resources of each, and its threads; InputError if the cluster has fewer GPUs than that."""
     there = ray.cluster_resources()
     gpus, cpus = there.get("GPU", 0.0), there.get("CPU", 1.0)
     each = options.ray_gpus
@@ -200,11 +196,7 @@ class Pool:
         return self._about
 
     def ask_one(self, method: str, *arguments: Any) -> Any:
-        """What one of the actors answers, while none is at work.
-
-        Raises:
-            ModelError: if every actor that is asked dies.
-        """
+        """What one of the actors answers, while none is at work; ModelError if every actor that is asked dies."""
         for _ in range(DEATHS):
             while not self._idle:
                 self._wait_for_actors()
@@ -231,7 +223,7 @@ class Pool:
         running: dict[Any, tuple[Any, Unit]] = {}
         try:
             while work or running:
-                self._fill(len(running))
+                self._fill(len(running))  # also in place of those that have died
                 while work and self._idle:
                     actor, unit = self._idle.pop(), work.popleft()
                     running[ask(actor, unit)] = actor, unit
@@ -288,7 +280,7 @@ class Pool:
             raise _cause(error) from None
         except self._ray.exceptions.RayActorError as error:
             self._never_ready += 1
-            if self._never_ready < DEATHS:
+            if self._never_ready < DEATHS:  # a machine may be short of memory for a moment
                 return
             raise ModelError(
                 f"{self._model}: {DEATHS} actors of Ray died while they loaded it ({_reason(error)}); {_MEMORY}"

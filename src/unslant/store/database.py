@@ -187,6 +187,8 @@ class Database:
         """
         with self._lock, self._explained():
             connection = self.connection
+            # Not BEGIN, which takes the write lock at the first write: if another process has written since the first
+            # read, that fails at once, without waiting.
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if self._log is None and self._setting("journal_mode") == "wal":
@@ -203,7 +205,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """What the block reads is the store at one moment, whatever other processes write meanwhile."""
+        """What the block reads is the store at one moment: other processes may write meanwhile."""
         with self._lock, self._explained():
             connection = self.connection
             connection.execute("BEGIN")
@@ -283,7 +285,7 @@ _WHOLE = (
 _UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
-_INHERITED: set[FileId] = set()
+_INHERITED: set[FileId] = set()  # files that were open when this process was forked
 _OPENING = threading.RLock()
 _HELD: list[threading.RLock] = []
 
@@ -337,6 +339,7 @@ _SETTINGS = (
 
 
 def _connected(uri: str) -> sqlite3.Connection:
+    # isolation_level: Python begins no transactions of its own. check_same_thread: our lock keeps threads apart.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
     return connection

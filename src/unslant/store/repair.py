@@ -51,14 +51,14 @@ _LOCKED = 0x40000000, 512
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair found.
+    """The result of a repair.
 
     Attributes:
         damage: what was damaged; empty if nothing was, and nothing was changed.
         kept: the damaged file, under its new name.
         saved: rows in the new file, by table.
         scores, replies: that are known to be lost, and are asked for again.
-        calls: whose records are lost; their scores and replies are found again one by one.
+        calls: whose records are lost; their scores and replies are looked up again one by one.
         runs: ids of the runs that lost some of this, to be run again.
         forgotten: ids of runs whose record is lost: they are recorded again when their command is typed again.
     """
@@ -124,10 +124,10 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _counts(connection: sqlite3.Connection) -> Counter[int]:
     """Scores and replies by pass."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for table in _RESULTS:
-        found.update(dict(connection.execute(f"SELECT pass, count(*) FROM {table} GROUP BY pass").fetchall()))
-    return found
+        counts.update(dict(connection.execute(f"SELECT pass, count(*) FROM {table} GROUP BY pass").fetchall()))
+    return counts
 
 
 @contextmanager
@@ -158,8 +158,8 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     _remove(new)
     try:
         with closing(Database(new)) as database:
-            found = _salvage(database, file)
-            if not found["saved"] and not _is_store(file):
+            salvaged = _salvage(database, file)
+            if not salvaged["saved"] and not _is_store(file):
                 raise StoreError(
                     f"{path}: nothing in it is of a run store; it is left as it is. Move it away, and the next command "
                     "makes a new one, or give another file with --store PATH"
@@ -175,7 +175,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
         old.unlink(missing_ok=True)
     os.replace(new, path)
     sync_folder(path.parent)
-    return Repaired(damage, kept, **found)
+    return Repaired(damage, kept, **salvaged)
 
 
 def _is_store(file: int) -> bool:
@@ -234,11 +234,11 @@ def _salvage(database: Database, file: int) -> dict[str, Any]:
     return lost | {"saved": +saved, "runs": touched, "forgotten": forgotten}
 
 
-def _acceptable(found: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
+def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
     """The row itself; of a damaged run what its id vouches for, which is enough to run it again."""
-    table, values = found
+    table, values = read
     if table != "runs" or is_whole(table, values):
-        return found
+        return read
     name, command, folder = values[:3]
     if not (isinstance(command, str) and isinstance(folder, str) and run_id(folder, command) == name):
         return None

@@ -26,7 +26,7 @@ _REPAIR = "unslant runs repair"
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
 LEASE = 60.0
-"""Seconds without one after which a run counts as interrupted, on whatever host it was."""
+"""Seconds without one after which a run counts as interrupted, on any host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,7 @@ class Runs:
         self._database = database
 
     def start(self, command: Sequence[str], folder: Path, model: str) -> str:
-        """Note that a command has begun (again); returns the run's id.
-
-        Raises:
-            StoreError: if the store cannot be written.
-        """
+        """Note that a command has begun (again); returns the run's id; StoreError if the store cannot be written."""
         words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = run_id(str(folder), words)
         now = time.time()
@@ -184,11 +180,7 @@ class Runs:
             return [self._run(connection, row) for row in rows]
 
     def get(self, name: str) -> RecordedRun:
-        """The run whose id is, or begins with, ``name``.
-
-        Raises:
-            InputError: if there is none, or more than one.
-        """
+        """The run whose id is, or begins with, ``name``; InputError if there is none, or more than one."""
         matches = [run for run in self.all() if run.id.startswith(name)] if name else []
         if len(matches) == 1:
             return matches[0]
@@ -249,6 +241,7 @@ class Runs:
         )
 
 
+# A run that was taken over belongs to the process that did: the one that had it before must not end it.
 _MINE = "host = ? AND process = ?"
 
 

@@ -138,11 +138,7 @@ class Pass(Generic[Result]):
     cost: dict[str, Any]
 
     def stored(self) -> dict[int, Result]:
-        """What is known so far, by position. Reads ``cost`` at the same moment.
-
-        Raises:
-            StoreError: if any of it is damaged.
-        """
+        """What is known so far, by position. Reads ``cost`` at the same moment; StoreError if any of it is damaged."""
         results, wrong, table = {}, 0, self.kind.table
         with self.database.snapshot() as connection:
             self._read_cost(connection)
@@ -183,8 +179,6 @@ class Pass(Generic[Result]):
     ) -> None:
         """Keep ``rows``, and in the same moment how far the pass has come with them.
 
-        Of two processes at work on the same pass, the one that is ahead says how far it is.
-
         Args:
             done: results known with these rows, those taken over among them.
             states: by stretch: its step, and what the engine needs to continue after it.
@@ -200,6 +194,7 @@ class Pass(Generic[Result]):
                 )
             # A process that works on the same pass may have written some of them: the scores are the same.
             insert(connection, self.kind.table, (self._row(position, kept) for position, kept in rows))
+            # Of two processes on the same pass, the one that is behind must not set it back.
             updated = connection.execute(
                 "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
                 (done, json.dumps(dict(cost)), self.id, done),
@@ -231,11 +226,7 @@ def result_row(
 
 
 def pass_row(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
-    """The record of a pass, by column; empty if there is none.
-
-    Raises:
-        StoreError: if it is damaged.
-    """
+    """The record of a pass, by column; empty if there is none; StoreError if it is damaged."""
     row = select(connection, "passes", f"{column} = ?", value).fetchone()
     if row is not None and not is_whole("passes", row):
         raise damaged(database, "the record of a call is")

@@ -11,16 +11,7 @@ import numpy as np
 from unslant.store import identity as identities
 from unslant.store.database import Database, default_path
 from unslant.store.runs import Runs
-from unslant.store.scores import (
-    Pass,
-    Result,
-    damaged,
-    digest,
-    pass_row,
-    planned_bits,
-    planned_positions,
-    result_row,
-)
+from unslant.store.scores import Pass, Result, damaged, digest, pass_row, planned_bits, planned_positions, result_row
 from unslant.store.tables import insert, is_whole, select, signed, vouch
 
 _LOOKED_UP = 500

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 VERSION = 5
 """Of the tables. It is part of every checksum, so rows of another version are never read as rows of this one."""
 APPLICATION = 0x756E736C
-"""SQLite's ``application_id`` of a store: what tells it from the database of another program."""
+"""SQLite's ``application_id`` of a store, by which it differs from the database of another program."""
 PAGE = 4096
 """Bytes of a page, set rather than left to how SQLite was built: a repair must know it when the header is damaged."""
 

@@ -12,7 +12,7 @@ from unslant.arrays import Jsonable
 ENTROPY_RISE = 0.15
 """Rise of normalised entropy from which a fall in accuracy counts as collapse."""
 UNIFORM = 0.95
-"""Normalised entropy above which answers carry no information, whatever the accuracy."""
+"""Normalised entropy above which answers carry no information, at any accuracy."""
 _STANDARD_ERRORS = 3.0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import RecordedAsker
-from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, check_asker, left_out, left_out_notes
+from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, left_out, left_out_notes
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
@@ -48,7 +48,7 @@ def debias_log(
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {held}; give the files of one")
     (table,) = tables
     asker = RecordedAsker.of(table, answered=chosen.needs_scores)
-    check_asker(chosen, asker.in_words)
+    chosen.asks(asker.in_words)
     questions = _questions(table)
     fit_on = [q for q in questions if asker.has(q, _fit_orders(chosen)(q))] if chosen.needs_fit else []
     if chosen.needs_fit and not fit_on:
