@@ -28,8 +28,7 @@ from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Plan
-from unslant.scale.shards import Shard
+from unslant.scale.plan import Plan, Shard
 
 LABELS = tuple("ABCD")
 EACH = 27

@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -18,9 +18,12 @@ import unslant.studies
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
 from unslant.cli.commands import register
-from unslant.debiasing import registry
-from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing import METHODS, method_named
+from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
+from unslant.errors import InputError, ModelError
 from unslant.metrics import METRICS, Estimate, Metric, wilson
+from unslant.models import load_model
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
@@ -54,25 +57,84 @@ def test_a_metric_is_a_function_and_a_record(monkeypatch: pytest.MonkeyPatch) ->
     assert "accuracy on the first half" in printed
 
 
-def test_a_method_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path) -> None:
-    @dataclass(frozen=True)
-    class Reversed(Method):
-        """Asks the reversed order only."""
+METHOD = '''
+from dataclasses import dataclass
 
-        name = "reversed"
+from unslant.debiasing.base import Method, OrderDebiaser
 
-        def fit(self, asker, questions=()):
-            class Debiaser(OrderDebiaser):
-                def orders(self, question):
-                    return [tuple(reversed(range(len(question.options))))]
 
-            return Debiaser(asker)
+class _Reversed(OrderDebiaser):
+    def orders(self, question):
+        return [tuple(reversed(range(len(question.options))))]
 
-    monkeypatch.setitem(registry.METHODS, "reversed", Reversed)
-    out = tmp_path / "answers.jsonl"
-    ran = command_line("debias", "fair", questions, "--method", "reversed", "--out", out)
+
+@dataclass(frozen=True)
+class Reversed(Method):
+    """Asks the reversed order only."""
+
+    shifted: int = 0
+    name = "reversed"
+
+    def fit(self, asker, questions=()):
+        return _Reversed(asker)
+'''
+
+
+def check_reversed(questions: Path, named: str = "reversed") -> None:
+    """The method of :data:`METHOD` is found by its name, and asks the reversed order."""
+    out = questions.parent / "answers.jsonl"
+    ran = command_line("debias", "prefers-a", questions, "--method", named, "--out", out, "--no-store")
     assert ran.code == 0, ran.err
-    assert [json.loads(line)["method"] for line in out.read_text().splitlines()] == ["reversed"] * len(QUESTIONS)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["method"] for row in rows] == ["reversed"] * len(QUESTIONS)
+    turned = [replace(question, options=question.options[::-1]) for question in load_questions(questions)]
+    asked = debias(method_named("none"), ModelAsker(load_model("prefers-a")), turned)
+    for row, outcome in zip(rows, asked.outcomes, strict=True):
+        assert row["probabilities"] == pytest.approx(outcome.probs[::-1].tolist(), abs=1e-6)
+
+
+def test_a_method_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:
+    module = ModuleType("reversing")
+    monkeypatch.setitem(sys.modules, "reversing", module)
+    exec(METHOD, vars(module))
+    monkeypatch.setitem(METHODS, "reversed", "reversing:Reversed")
+    check_reversed(questions)
+
+
+def test_a_method_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
+) -> None:
+    """An installed package: its modules and its ``dist-info`` in a folder of ``sys.path``."""
+    installed = tmp_path / "site-packages"
+    (installed / "their_package").mkdir(parents=True)
+    (installed / "their_package" / "__init__.py").touch()
+    (installed / "their_package" / "reversing.py").write_text(METHOD)
+    about = installed / "their_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[unslant.methods]\n"
+        "reversed = their_package.reversing:Reversed\n"
+        "vote = their_package.reversing:Reversed\n"
+        "renamed = their_package.reversing:NoSuchClass\n"
+        "broken = their_package.no_such_module:Reversed\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    try:
+        check_reversed(questions)
+        check_reversed(questions, "reversed:shifted=1")
+        assert method_named("vote").name == "vote"  # a name of ours stays ours
+        with pytest.raises(InputError, match=r"unknown method 'reverse': did you mean 'reversed'\?"):
+            method_named("reverse")
+        with pytest.raises(InputError, match="has no setting 'moved': use one of shifted"):
+            method_named("reversed:moved=1")
+        with pytest.raises(ModelError, match="there is no NoSuchClass in their_package"):
+            method_named("renamed")
+        with pytest.raises(ModelError, match="the method broken needs their_package"):
+            method_named("broken")
+    finally:
+        for name in [name for name in sys.modules if name.startswith("their_package")]:
+            del sys.modules[name]
 
 
 def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:

@@ -18,9 +18,10 @@ from benchmarks.reliability.methods import attack, odd_question, stale_in, stale
 from tests.command_line import unslant as run
 from tests.debiasing.conftest import make_questions
 from tests.fakes import RuleModel
-from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.aoi import AuxiliaryOption
 from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Scored
 from unslant.models.hf.model import TransformersModel
@@ -234,7 +235,7 @@ def test_a_method_that_cannot_be_fitted_becomes_a_note(monkeypatch: pytest.Monke
 
 
 def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    import unslant.debiasing.lora1.method as lora1
+    import unslant.debiasing.lora1.training as lora1
 
     def absent(module: str, what: str) -> None:
         raise ModelError(f"{what} needs {module}: pip install 'unslant[train]'")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from training.world import TAUGHT_SOURCE, skewed
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import Asker, ModelAsker, ask_orders
+from unslant.debiasing.base import debias
 from unslant.debiasing.lora1 import TrainSettings
 from unslant.debiasing.lora1.training import train
 from unslant.metrics import pbm

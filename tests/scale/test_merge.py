@@ -196,7 +196,7 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
 def test_a_table_that_is_no_shard(tmp_path: Path, score: Score) -> None:
     audit.study.responses(rule_model(), QUESTIONS).to_parquet(tmp_path / "whole.parquet")
     told = refused(tmp_path, score("1/1"), tmp_path / "whole.parquet")
-    assert told == "whole.parquet: is no shard: it was not made with --shard"
+    assert told == "whole.parquet: is not a shard: it was not made with --shard"
 
 
 def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
@@ -207,7 +207,7 @@ def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
     pq.write_table(pa.table({"a": [1]}), foreign)
     cut.write_bytes(first.read_bytes()[:-200])
     text.write_text("question_id,answer\n")
-    assert refused(tmp_path, first, foreign) == "foreign.parquet: is no shard: it was not made with --shard"
+    assert refused(tmp_path, first, foreign) == "foreign.parquet: is not a shard: it was not made with --shard"
     assert refused(tmp_path, first, cut).startswith("cut.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, text).startswith("text.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, tmp_path / "none.parquet") == "none.parquet: no such file"
@@ -228,12 +228,12 @@ def test_a_shard_that_lacks_rows(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
     found = Responses.from_parquet(paths[0])
     replace(found, table=found.table.slice(5)).to_parquet(paths[0])
-    assert refused(tmp_path, *paths) == "s1of2.parquet: is no whole shard: rows are missing; score it again"
+    assert refused(tmp_path, *paths) == "s1of2.parquet: is incomplete: rows are missing; rerun this shard"
 
 
 def test_no_shard_is_written_over(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
-    with pytest.raises(InputError, match=r"s1of2\.parquet: is a shard, and would be lost"):
+    with pytest.raises(InputError, match=r"s1of2\.parquet: is a shard and would be overwritten"):
         merge(paths[0], [paths[1]])
 
 
@@ -297,7 +297,7 @@ def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> 
         "do not belong together: their questions": part(own, "answers", of=turned),
         "different models": part(own, "model", model="foreign"),
         "are both shard": tmp_path / "copy.parquet",
-        "is no shard": tmp_path / "whole.parquet",
+        "is not a shard": tmp_path / "whole.parquet",
     }
     for reason, file in wrong.items():
         with pytest.raises(InputError, match=reason) as error:

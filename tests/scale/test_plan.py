@@ -101,7 +101,7 @@ def test_the_file_of_a_plan_is_written_once_and_then_compared(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("{", "is no plan"), ("[1]", "is no plan: not a JSON object"), ("{}", "missing"), ("", "is no plan")],
+    [("{", "is not a plan"), ("[1]", "is not a plan: not a JSON object"), ("{}", "missing"), ("", "is not a plan")],
 )
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "plan.json"

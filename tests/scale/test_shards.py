@@ -12,8 +12,7 @@ from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.presentations import CONTROL
 from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Counts
-from unslant.scale.shards import Shard, stretch
+from unslant.scale.plan import Counts, Shard, stretch
 
 
 @pytest.mark.parametrize(

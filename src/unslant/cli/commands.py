@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token
 
+from unslant.debiasing import METHODS
 from unslant.errors import InputError
 from unslant.flags import Flag, Heading
 
@@ -41,7 +42,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
         commands: name -> ``module:function``.
     """
     for name, home in commands.items():
-        about, _, examples = _docstring(home).partition("\n\nExamples:\n")
+        about, _, examples = _docstring(home).replace("{METHODS}", ", ".join(METHODS)).partition("\n\nExamples:\n")
         about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
         lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts asks this module for it, see __getattr__
         app.command(lazy, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}")

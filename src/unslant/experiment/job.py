@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unslant.prompts import Elicitation, Writer
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
-    from unslant.scale.shards import Share
+    from unslant.scale.plan import Share
 
 S = TypeVar("S", bound=PromptOptions)
 

@@ -38,10 +38,10 @@ def lm_eval(
     from unslant.errors import InputError
     from unslant.experiment.outputs import check_file, check_outputs, write_outputs
     from unslant.experiment.recording import recording
-    from unslant.files import write_atomically
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
+    from unslant.writing import write_atomically
 
     check_outputs(outputs)
     check_file(samples)

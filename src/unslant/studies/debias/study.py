@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from unslant.asking import Progress, elicitation_of
-from unslant.debiasing import Debiaser, Method, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.base import counted_reasons
+from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError
 from unslant.experiment.job import Given, Job
 from unslant.experiment.options import ReportOptions

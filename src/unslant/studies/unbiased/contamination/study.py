@@ -14,7 +14,7 @@ from unslant.experiment.options import check_unused, part_of
 from unslant.experiment.outputs import check_folder
 from unslant.experiment.provenance_block import provenance
 from unslant.experiment.study import Keywords, Study, function
-from unslant.files import dump_json, write_atomically
+from unslant.files import dump_json
 from unslant.metrics import Bootstrap
 from unslant.models.open import address_of
 from unslant.models.stored import unwrapped
@@ -27,7 +27,7 @@ from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import Unbiased
-from unslant.writing import write_folder
+from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
