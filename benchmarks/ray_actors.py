@@ -33,7 +33,7 @@ from unslant.asking import AT_ONCE, at_once
 from unslant.models import Model, ModelInfo
 from unslant.models.open import open_model
 from unslant.prompts import Prompt
-from unslant.scale.ray_pool import by_question, cut
+from unslant.scale.ray import by_question, cut
 
 OUT = Path(__file__).parent / "RAY.md"
 WORKERS = (1, 2, 4, 8, 16, 32, 64)

@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
-from unslant.errors import InputError, first_line
+from unslant.errors import InputError, ModelError
+from unslant.extras import load_row, with_plugins
 from unslant.models.base import Model, ScoringModel
 from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
@@ -67,8 +66,7 @@ class Backend:
     def loader(self, to: str, options: ModelOptions) -> Callable[..., Any]:
         """The function that loads a model that can ``score`` or ``generate``."""
         place = next((self.instead[name] for name in self.instead if name in options.given), self.loaders[to])
-        module, _, function = place.partition(":")
-        loader: Callable[..., Any] = getattr(import_module(module), function)
+        loader: Callable[..., Any] = load_row(place, self.what)
         return loader
 
 
@@ -126,28 +124,27 @@ def backend_of(scheme: str) -> Backend | None:
     """The backend for names with this scheme, one of unslant's or of another package; None if there is none.
 
     Raises:
-        InputError: if the other package cannot be imported, or registers something else.
+        ModelError: if the other package cannot be imported, or registers something else.
     """
     if scheme in BACKENDS:
         return BACKENDS[scheme]
-    for entry in entry_points(group=GROUP, name=scheme):
-        try:
-            row = entry.load()
-        except Exception as error:  # the package's own code
-            raise InputError(f"the backend {scheme!r} ({entry.value}) cannot be loaded: {first_line(error)}") from error
-        if not isinstance(row, Backend):
-            raise InputError(f"the backend {scheme!r} ({entry.value}) is not an unslant.models.open.Backend")
-        return row
-    return None
+    if not (home := with_plugins({}, GROUP).get(scheme)):
+        return None
+    row = load_row(home, f"the backend {scheme}")
+    if not isinstance(row, Backend):
+        raise ModelError(
+            f"the backend {scheme}: {home} is not an unslant.models.open.Backend; report it to its package"
+        )
+    return row
 
 
 def all_backends() -> dict[str, Backend]:
     """Scheme -> backend: unslant's own, then those of other packages that can be loaded."""
     others: dict[str, Backend] = {}
-    for entry in entry_points(group=GROUP):
-        with suppress(InputError):
-            if row := backend_of(entry.name):
-                others[entry.name] = row
+    for scheme in with_plugins({}, GROUP):
+        with suppress(ModelError):
+            if row := backend_of(scheme):
+                others[scheme] = row
     return {**BACKENDS, **others}
 
 
