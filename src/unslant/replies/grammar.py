@@ -10,13 +10,19 @@ import re
 from collections.abc import Mapping
 
 from unslant.replies.cues import expand
-from unslant.replies.mentions import ANY, LABELLED, NOT_ANY, ONE
+from unslant.replies.mentions import ANY, LABELLED, NOT_ANY, ONE, Kind, characters
 
 PARTS = {
     "one": ONE,
     "labelled": LABELLED,
     "any": ANY,
     "not_any": NOT_ANY,
+    "by_text": characters(Kind.TEXT, Kind.WORD),
+    "by_word": characters(Kind.WORD),
+    "by_both": characters(Kind.BOTH),
+    "marked": characters(Kind.LABEL, Kind.BOTH),
+    "wrong": characters(Kind.WRONG),
+    "masked": characters(Kind.MASKED),
     # Where a sentence or clause begins, and where it ends.
     "begin": r"(?:^|(?<=[.!?:)] )|(?<=\n))",
     "end": r"(?= ?(?:[.!)⟧]|\n|\Z))",
@@ -25,8 +31,8 @@ PARTS = {
     "subject": r"{one}(?:{joined}{one}){0,25}",
     # The same as an answer: no member is the subject of what follows; further ones may stand on lines of their own.
     "listed": (
-        r"{one}(?:(?! ?[,;] ?(?:and )?{subject} {subject_verb}\b)(?:{joined}| ?; ?(?:and )?){one}(?! {being_verb}\b))"
-        r"{0,25}(?:[.,;-]{0,3} ?\n ?{one}(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))){0,25}"
+        r"{one}(?:(?! ?[,;] ?(?:{plain_and} )?{subject} {subject_verb}\b)(?:{joined}| ?; ?(?:{plain_and} )?)"
+        r"{one}(?! {being_verb}\b)){0,25}(?:[.,;-]{0,3} ?\n ?{one}(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))){0,25}"
     ),
     # The same where "or" joins as well.
     "either": r"{one}(?:(?:{joined}|[ ,]{0,3}{^or_nor$} ){one}){0,25}",
@@ -41,12 +47,12 @@ PARTS = {
     "bracket": r"[\s:=,\"'(\[{<>⟦→-]{0,8}",
     "slot": (r"{bracket}(?:{filler}\b[ ,:]{0,3}){0,12}{bracket}(?P<slot>{is_none}|{is_all}|{listed})"),
     "field_cue": (
-        r"(?:⟦ ?|{begin}[ (\[]{0,3}(?:{before_field}[ ,]{1,2}){0,5}{field}(?: ?\((?:s|es)\)|{field_part})?"
+        r"(?:⟦ ?|{begin}[ (\[]{0,3}(?:{before_field}[ ,]{1,2}){0,5}{field}(?: ?\({plural}\)|{field_part})?"
         r" ?(?:[:=]|->|→|-(?= )|{field_is}))"
     ),
     "gap": (r"(?:(?:(?!\b{clause_start}\b)[^.,;:\n?!{not_any}]){0,80}?|,[^.;:\n?!{not_any}]{0,60},)"),
     "sentence_cue": (
-        r"(?:\b{answer_noun}(?:\((?:s|es)\))?{gap} ?(?:\b{copula}\b|=|->|→)"
+        r"(?:\b{answer_noun}(?:\({plural}\))?{gap} ?(?:\b{copula}\b|=|->|→)"
         r"|\b(?:{best_word} {answer_noun}|{answer_noun}[^.,;:\n{not_any}]{0,60} {right_or_best})"
         r"[^.,;:\n?!{not_any}]{0,60}:"
         r"|\b{there_is}:|\b{the_correct}(?= {labelled})|{^is_correct}(?= {article}? ?{labelled})|{^cue})"

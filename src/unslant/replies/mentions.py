@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import IntEnum, auto
 
+# A character of Unicode's private plane says both which option is meant and how: a rule's character class then selects
+# kinds of mention, and no reply can hold such a character by itself (:func:`unslant.replies.text.plain` removes them).
 _FIRST, _STRIDE = 0xF0000, 0x1000
-LABEL, BARE, BOTH, TEXT, WORD, AMBIGUOUS, CONFLICT, WRONG, MASKED = range(9)
-"""How an option is mentioned: by a label marked as one; by a letter or number that may be a label; by its label and its
-text; by its text; by its text, where that is a common word or a number; by what is one option's label and another's
-text; by a label with another option's text. And what masks turn a mention into: called wrong; not asserted."""
+
+
+class Kind(IntEnum):
+    """How an option is mentioned; the last two are what masks turn a mention into."""
+
+    LABEL = 0  # by a label marked as one
+    BARE = auto()  # by a letter or number that may be a label
+    BOTH = auto()  # by its label and its text
+    TEXT = auto()  # by its text
+    WORD = auto()  # by its text, where that is a common word or a number
+    AMBIGUOUS = auto()  # by what is one option's label and another's text
+    CONFLICT = auto()  # by a label with another option's text
+    WRONG = auto()  # called wrong
+    MASKED = auto()  # not asserted
 
 
 def characters(*kinds: int) -> str:
@@ -18,11 +31,11 @@ def characters(*kinds: int) -> str:
     return f"[{''.join(ranges)}]"
 
 
-ONE = characters(LABEL, BARE, BOTH, TEXT, WORD, AMBIGUOUS, CONFLICT)
+ONE = characters(*range(Kind.WRONG))
 """A mention that no mask has touched."""
-LABELLED = characters(LABEL, BARE, BOTH, AMBIGUOUS, CONFLICT)
+LABELLED = characters(Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS, Kind.CONFLICT)
 """One of a label."""
-ANY = characters(LABEL, BARE, BOTH, TEXT, WORD, AMBIGUOUS, CONFLICT, WRONG, MASKED)
+ANY = characters(*Kind)
 NOT_ANY = ANY[1:-1]
 """For use in a negated class: ``[^.\\n{NOT_ANY}]``."""
 
@@ -32,19 +45,19 @@ def mention(option: int, kind: int) -> str:
     return chr(_FIRST + kind * _STRIDE + option)
 
 
-def kind_of(character: str) -> int:
+def kind_of(character: str) -> Kind:
     """How the option is mentioned."""
-    return (ord(character) - _FIRST) // _STRIDE
-
-
-def options_of(characters: Iterable[str]) -> frozenset[int]:
-    """The options that mentions are of."""
-    return frozenset((ord(character) - _FIRST) % _STRIDE for character in characters)
+    return Kind((ord(character) - _FIRST) // _STRIDE)
 
 
 def option_of(character: str) -> int:
     """Index of the option that a mention is of."""
     return (ord(character) - _FIRST) % _STRIDE
+
+
+def options_of(characters: Iterable[str]) -> frozenset[int]:
+    """The options that mentions are of."""
+    return frozenset(map(option_of, characters))
 
 
 def mentions(text: str, *kinds: int) -> list[str]:

@@ -8,31 +8,15 @@ conceded ("while B may seem right, ...") or reported ("at first I thought B").
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from unslant.questions.question import JudgingQuestion
 from unslant.replies.collapse import Collapser
-from unslant.replies.grammar import BEGIN_OF_LINE, RETRACTED, pattern
-from unslant.replies.mentions import (
-    AMBIGUOUS,
-    ANY,
-    BARE,
-    BOTH,
-    CONFLICT,
-    LABEL,
-    MASKED,
-    ONE,
-    TEXT,
-    WORD,
-    WRONG,
-    characters,
-    kind_of,
-    mention,
-    mentions,
-    option_of,
-    options_of,
-)
+from unslant.replies.cues import words
+from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, RETRACTED, pattern
+from unslant.replies.mentions import ANY, ONE, Kind, characters, kind_of, mention, mentions, option_of, options_of
 
 VERDICTS = JudgingQuestion.VERDICTS
 
@@ -60,6 +44,27 @@ class Unreadable(Exception):
     """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options."""
 
 
+Outcome = tuple[frozenset[int], str] | None
+"""The options (or verdicts) chosen and the name of the rule; None if the rule does not apply."""
+Text = TypeVar("Text")
+
+
+def by_first_rule(
+    rules: Iterable[Callable[[Text], Outcome]], text: Text, labels: Sequence[str], reply: str
+) -> Extracted:
+    """The answer that the first rule which applies reads in a text; labels by place. Where none does, the cleaned reply
+    may be a refusal: only then, for many replies apologise and answer."""
+    try:
+        outcome = next((outcome for rule in rules if (outcome := rule(text)) is not None), None)
+    except Unreadable as why:
+        return Extracted("unparsed", rule=str(why))
+    if outcome is not None:
+        chosen, rule = outcome
+        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
+    refused = REFUSAL.search(reply) is not None
+    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no answer found")
+
+
 class Mask(NamedTuple):
     """Mentions that a reply does not assert.
 
@@ -72,7 +77,7 @@ class Mask(NamedTuple):
 
     reason: str
     pattern: re.Pattern[str]
-    kind: int = MASKED
+    kind: int = Kind.MASKED
     which: str = ONE
 
     def apply(self, text: str) -> str:
@@ -100,7 +105,7 @@ MASKS = (
     Mask(
         'a line about an option that ends in "incorrect"',
         pattern(MARKED_LINE + r"(?:{marked_incorrect}|[.:;-] (?:{this_is} )?{judged_wrong})[ .!]*$", BEGIN_OF_LINE),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         "supposed and not said; a choice that somebody is forced to make is one",
@@ -119,7 +124,7 @@ MASKS = (
             r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S)) ?(?:{option_adverb} )?"
             r"{said}|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
         ),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         'called wrong: "B is wrong", "C cannot be right", "D: incorrect"',
@@ -130,11 +135,11 @@ MASKS = (
             r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
             parts=_BE,
         ),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         'said not to be meant: "not B", "rather than A or C"',
-        pattern(r"(?:n't|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
+        pattern(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
     ),
     Mask(
         'alternatives among which no choice is made: "A or B"',
@@ -148,7 +153,7 @@ MASKS = (
     Mask(
         'labels of whose options something is denied: "B is not prime"',
         pattern(r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)", parts=_BE),
-        which=characters(LABEL, BARE),
+        which=characters(Kind.LABEL, Kind.BARE),
     ),
     Mask(
         'texts of options of which something is denied: "Paris is not in Norway"',
@@ -157,7 +162,7 @@ MASKS = (
             r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
             parts=_BE,
         ),
-        which=characters(TEXT, WORD),
+        which=characters(Kind.TEXT, Kind.WORD),
     ),
 )
 """In the order in which they are applied."""
@@ -200,7 +205,7 @@ class Reading:
         self.labels = collapser.labels
         self.options = collapser.options
         self.n = len(collapser.labels)
-        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
+        collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
         self.plain = _QUOTATION.sub(_unquoted, collapsed)
         self.text = masked(self.plain)
 
@@ -220,10 +225,12 @@ class Reading:
             every = self._saying(_ALL_TEXT)
             return every or frozenset(range(self.n))
         kinds, chosen = set(map(kind_of, named)), options_of(named)
-        by_label = options_of(one for one in named if kind_of(one) in (LABEL, BARE, BOTH, AMBIGUOUS))
-        if CONFLICT in kinds:
+        by_label = options_of(
+            one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
+        )
+        if Kind.CONFLICT in kinds:
             raise Unreadable("label and text of different options")
-        if (AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
+        if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
             raise Unreadable("label or text")
         return chosen
 
@@ -246,7 +253,7 @@ class Reading:
     def listed(self) -> frozenset[int]:
         """Options that open a line under their label."""
         opened = (self.opening(line) for line in self.text.split("\n"))
-        return options_of(one for one in opened if one and kind_of(one) in (LABEL, BOTH, CONFLICT))
+        return options_of(one for one in opened if one and kind_of(one) in (Kind.LABEL, Kind.BOTH, Kind.CONFLICT))
 
     def set_apart(self, chosen: frozenset[int]) -> bool:
         """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line stands
