@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.study import audit_responses
 from unslant.models.base import Cost, Scored
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
@@ -28,8 +30,6 @@ from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
 from unslant.scale.plan import Plan
 from unslant.scale.shards import Shard
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.study import audit_responses
 
 LABELS = tuple("ABCD")
 EACH = 27

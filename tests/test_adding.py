@@ -18,13 +18,13 @@ from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
 from unslant.debiasing import registry
 from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.experiment.commands import register
 from unslant.metrics import METRICS, Estimate, Metric, wilson
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
 from unslant.reports.text import text
 from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
-from unslant.studies.commands import register
 from unslant.studies.readers import STUDIES, Study
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
@@ -113,7 +113,7 @@ def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 COMMAND = '''
 """``unslant study counting``."""
-from unslant.studies import options as o
+from unslant.experiment import options as o
 
 
 def counting(
@@ -124,7 +124,7 @@ def counting(
     Examples:
       unslant study counting questions.jsonl
     """
-    from unslant.studies.outputs import write_outputs
+    from unslant.experiment.outputs import write_outputs
     from unslant.studies.counting.result import CountingResult
 
     write_outputs(CountingResult(len(settings.load(questions))), outputs)
@@ -132,7 +132,7 @@ def counting(
 RESULT = """
 from dataclasses import dataclass
 
-from unslant.studies.result import StudyResult
+from unslant.experiment.result import StudyResult
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mappin
     for name, source in (("__init__", ""), ("command", COMMAND), ("result", RESULT), ("panels", PANELS)):
         (folder / f"{name}.py").write_text(source)
     monkeypatch.setattr(unslant.studies, "__path__", [*unslant.studies.__path__, str(tmp_path / "studies")])
-    monkeypatch.setitem(STUDIES, "counting", Study("counting", ("counting",)))
+    monkeypatch.setitem(STUDIES, "counting", Study("unslant.studies.counting", ("counting",)))
     yield STUDIES["counting"].homes()
     for name in [name for name in sys.modules if name.startswith("unslant.studies.counting")]:
         del sys.modules[name]

@@ -62,7 +62,7 @@ def test_only_the_table_of_studies_names_a_study_in_a_string() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        'import_module("unslant.studies.audit.comparison")',
+        'import_module("unslant.auditing.comparison")',
         'import_module(f"unslant.studies.{folder}.command")',
         'PLACE = "unslant.cli.report:report"',
     ],

@@ -37,8 +37,8 @@ from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
 from unslant.reports.frames import numbers as numbers_of
 from unslant.store import Store
-from unslant.studies.annotation.study import sheet, write_sheet
-from unslant.studies.probe.judging import CONFIDENCE_CUE
+from unslant.studies.unbiased.annotation.study import sheet, write_sheet
+from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE
 
 BASES: dict[Any, Seen] = {}
 """What each command without the option did: many rows have the same."""
@@ -206,7 +206,7 @@ def run(
         contextlib.chdir(made),
         patch.dict(os.environ, UNSLANT_HOME=str(Path(made, "home"))),
         patch.object(models_open.Backend, "open", opens),
-        patch("unslant.studies.contamination.study.fine_tune", passes),
+        patch("unslant.studies.unbiased.contamination.study.fine_tune", passes),
     ):
         folder = Path(made)
         shutil.copytree(files(), folder, dirs_exist_ok=True)

@@ -16,10 +16,10 @@ from tests.cli.attacked_outputs import COMMANDS, INPUTS, SILENT, attacked, comma
 from tests.cli.killed_work import KILLED, REPLIES, killed_work
 from tests.command_line import unslant
 from unslant.errors import OutputError
+from unslant.experiment.command_line import OUTPUTS
 from unslant.files import scratch_prefix, write_atomically
 from unslant.store import StoreError
 from unslant.store.runs import Runs
-from unslant.studies.command_line import OUTPUTS
 from unslant.writing import write_all, write_folder
 
 OF_STANDARD_OUTPUT = ("models", "templates", "runs list", "runs show")

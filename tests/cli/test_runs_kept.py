@@ -21,7 +21,7 @@ from unslant.models.hf import identity
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.store import Store
-from unslant.studies.contamination.study import contamination
+from unslant.studies.unbiased.contamination.study import contamination
 
 STUDY = ("study", "debias", "m", "q.jsonl", "--methods", "vote,pride", "--json", "out.json", "-q")
 

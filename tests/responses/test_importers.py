@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.command_line import unslant
+from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.responses import Responses
 from unslant.responses.importers import IMPORTERS, load_logs
-from unslant.studies.audit.comparison import AuditComparison
-from unslant.studies.audit.logs import audit_logs
-from unslant.studies.audit.result import AuditResult
 
 
 @pytest.fixture(scope="module")

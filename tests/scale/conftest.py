@@ -9,8 +9,8 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import Question
+from unslant.auditing.study import audit_responses
 from unslant.scale.options import ShardOptions
-from unslant.studies.audit.study import audit_responses
 
 QUESTIONS = [
     Question(f"q{i}", f"Which is {i}?" * (1 + i % 4), tuple(f"item {j}" for j in range(n)), frozenset({i % n}))

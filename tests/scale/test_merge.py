@@ -16,6 +16,7 @@ import pytest
 from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
+from unslant.auditing.study import audit_responses
 from unslant.models.base import Cost, Scored
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
@@ -25,7 +26,6 @@ from unslant.responses.run import Agreement, SpecialTokens
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
-from unslant.studies.audit.study import audit_responses
 from unslant.studies.base_rate.study import base_rate_responses
 from unslant.studies.readers import read_result
 from unslant.studies.unbiased.study import unbiased_responses

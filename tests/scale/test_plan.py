@@ -14,13 +14,13 @@ import pytest
 from tests.fakes import RuleModel
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.study import audit_responses
 from unslant.models.base import Scored
 from unslant.presentations import ShotChooser, control_presentations, present
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
 from unslant.scale.options import ShardOptions
 from unslant.scale.plan import Plan
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.study import audit_responses
 
 
 def plan_of(

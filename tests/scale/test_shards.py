@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
+from unslant.auditing.study import audit_responses
 from unslant.presentations import CONTROL
 from unslant.scale.options import ShardOptions
 from unslant.scale.plan import Counts
 from unslant.scale.shards import Shard, stretch
-from unslant.studies.audit.study import audit_responses
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_the_adaptive_audit_cannot_be_cut() -> None:
 
 
 def test_a_shard_says_that_it_is_one() -> None:
-    from unslant.studies.audit.result import result_of
+    from unslant.auditing.result import AuditResult
 
     found = audit_responses(rule_model(), QUESTIONS, shards=ShardOptions(shard="2/3"))
-    assert "(shard 2 of 3 only)" in result_of(found).headline
+    assert "(shard 2 of 3 only)" in AuditResult.of(found).headline
     assert {question.id for question in found.questions} == set(found.table["question_id"].to_pylist())
     assert replace(found).run.questions_digest == audit(rule_model(), QUESTIONS).run.questions_digest

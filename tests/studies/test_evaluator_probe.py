@@ -17,7 +17,7 @@ from unslant.models import GenerateOptions
 from unslant.models.chat import Reply
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.probe.judging import (
+from unslant.studies.unbiased.probe.judging import (
     Participant,
     chat_participant,
     confidence_prompt,
@@ -25,8 +25,8 @@ from unslant.studies.probe.judging import (
     read_confidence,
     tidy,
 )
-from unslant.studies.probe.score_table import ScoreTable, load_scores
-from unslant.studies.probe.study import probe, probe_recorded
+from unslant.studies.unbiased.probe.score_table import ScoreTable, load_scores
+from unslant.studies.unbiased.probe.study import probe, probe_recorded
 
 WRITER = Writer(load_template("plain"))
 

@@ -388,8 +388,8 @@ RIDDLE = "It is a riddle wrapped in a mystery."
 
 
 def pass_every_judge(monkeypatch):
+    from unslant.experiment import reply_judge
     from unslant.replies.judge import JudgeReport
-    from unslant.studies import reply_judge
 
     monkeypatch.setattr(reply_judge, "validate", lambda _: JudgeReport(1, 1, ()))
 

@@ -30,11 +30,11 @@ from unslant.errors import (
     first_line,
     shown,
 )
+from unslant.experiment.command_line import COMMAND, Command
+from unslant.experiment.commands import register
+from unslant.experiment.options import OPTIONS
 from unslant.extras import missing
 from unslant.reach import without_secrets
-from unslant.studies.command_line import COMMAND, Command
-from unslant.studies.commands import register
-from unslant.studies.options import OPTIONS
 from unslant.studies.readers import STUDIES, TOP
 from unslant.writing import unfailing_streams
 

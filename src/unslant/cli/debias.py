@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unslant.errors import MostlyFailedError
-from unslant.studies import options as o
+from unslant.experiment import options as o
 from unslant.studies.debias.settings import AnswerSettings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def debias(
       unslant debias --log one_order.eval shuffled_1.eval shuffled_2.eval --out answers.jsonl
     """
     from unslant.errors import InputError
-    from unslant.studies.outputs import check_file
+    from unslant.experiment.outputs import check_file
 
     if log:
         from unslant.studies.debias.recorded import debias_log
@@ -57,9 +57,9 @@ def debias(
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
     from unslant.debiasing import method_named
     from unslant.debiasing.base import check_asker
+    from unslant.experiment.recording import recording
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
-    from unslant.studies.recording import recording
     from unslant.writing import write_all
 
     check_file(out)

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from unslant.errors import OutputError
-from unslant.studies import options as o
+from unslant.experiment import options as o
 
 
 def merge(
@@ -26,8 +26,8 @@ def merge(
     Examples:
       unslant merge run.parquet s*.parquet --html report.html
     """
+    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
     from unslant.scale.merge import merge as run
-    from unslant.studies.outputs import check_file, check_outputs, write_outputs
     from unslant.studies.readers import read_result
 
     check_file(merged)

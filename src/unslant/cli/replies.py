@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
+from unslant.experiment import options as o
 from unslant.reach import Reach
-from unslant.studies import options as o
 
 if TYPE_CHECKING:
+    from unslant.experiment.reply_judge import ReplyJudge
     from unslant.replies import Extracted, RecordedReply
-    from unslant.studies.reply_judge import ReplyJudge
 
 
 def replies(
@@ -50,14 +50,14 @@ def replies(
     from functools import partial
 
     from unslant.errors import MostlyFailedError
+    from unslant.experiment.outputs import STDOUT, check_file, write_json
+    from unslant.experiment.provenance import mostly_failed
+    from unslant.experiment.recording import recording
+    from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
+    from unslant.experiment.run_record import requests_of
     from unslant.files import write_atomically
     from unslant.models.open import address_of, open_chat
     from unslant.replies import needs_judge, read_replies
-    from unslant.studies.outputs import STDOUT, check_file, write_json
-    from unslant.studies.provenance import mostly_failed
-    from unslant.studies.recording import recording
-    from unslant.studies.reply_judge import CERTAIN, ReplyJudge
-    from unslant.studies.run_record import requests_of
     from unslant.writing import write_all
 
     check_file(out, json if json != STDOUT else None)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from unslant.errors import InputError, UnslantError
+from unslant.experiment import options as o
 from unslant.extras import needed
 from unslant.files import write_atomically
-from unslant.studies import options as o
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
@@ -42,9 +42,9 @@ def report(
       unslant report run.parquet
       unslant report one.parquet two.parquet --out compare.html --figures figures/
     """
+    from unslant.auditing.comparison import side_by_side
+    from unslant.experiment.outputs import check_file, check_folder
     from unslant.reports import Report
-    from unslant.studies.audit.comparison import side_by_side
-    from unslant.studies.outputs import check_file, check_folder
     from unslant.writing import write_all
 
     if not runs:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from unslant.errors import InputError, first_line
+from unslant.experiment import options as o
 from unslant.reach import Reach
-from unslant.studies import options as o
 
 AGAIN = ("audit", "leaderboard", "debias", "study", "train")
 """Commands that are run again."""
@@ -45,7 +45,7 @@ def rerun(
     """
     from unslant.cli import arguments_of, repeat
     from unslant.cli.words import Recorded
-    from unslant.studies.provenance_block import EXPECTED
+    from unslant.experiment.provenance_block import EXPECTED
 
     block = read_provenance(file)
     if not block.command or block.command[0] not in AGAIN:

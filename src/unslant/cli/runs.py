@@ -14,10 +14,10 @@ from typing import Annotated, NoReturn
 from cyclopts import App, Parameter
 
 from unslant.errors import InputError
+from unslant.experiment import options as o
+from unslant.experiment.commands import register
 from unslant.reports.escape import one_line
 from unslant.store import Run, Store
-from unslant.studies import options as o
-from unslant.studies.commands import register
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
@@ -210,8 +210,8 @@ def export(
     Examples:
       unslant runs export 3f9c --responses run.parquet
     """
+    from unslant.experiment.outputs import check_file
     from unslant.files import write_atomically
-    from unslant.studies.outputs import check_file
 
     check_file(responses)
     with Store(store, read_only=True) as opened:

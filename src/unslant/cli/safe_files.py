@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.studies.command_line import OUTPUTS
+from unslant.experiment.command_line import OUTPUTS
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ def _keep_off_the_store(found: list[tuple[str, Any]]) -> None:
 
 def _outputs(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Path]]:
     """Every path that is written, those in a folder for several files among them."""
-    from unslant.studies.outputs import FILES, STDOUT
+    from unslant.experiment.outputs import FILES, STDOUT
 
     given = {name: value for name, value in found if name in OUTPUTS and isinstance(value, Path) and value != STDOUT}
     yield from given.items()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unslant.studies import options as o
+from unslant.experiment import options as o
 from unslant.studies.debias.adapter import AdapterSettings
 
 
@@ -29,10 +29,10 @@ def train(
       unslant train org/name questions.jsonl --out adapter/
       unslant audit org/name others.jsonl --adapter adapter/
     """
+    from unslant.experiment.outputs import check_folder
+    from unslant.experiment.recording import recording
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.adapter import train as run
-    from unslant.studies.outputs import check_folder
-    from unslant.studies.recording import recording
 
     check_folder(out)
     o.check_unused("only a local model can be trained", store, only=("offline",))

@@ -14,9 +14,9 @@ from cyclopts import App, Token
 from cyclopts.argument import Argument, ArgumentCollection
 
 from unslant.errors import InputError, printable, shortened, shown
+from unslant.experiment.command_line import NOT_REPEATED, OUTPUTS, Command
 from unslant.models.options import KEY_VARIABLES
 from unslant.reach import TYPED_HOSTS, WITHHELD, Reach, host_of, reason_to_type, recorded, url_without_secrets
-from unslant.studies.command_line import NOT_REPEATED, OUTPUTS, Command
 
 _TYPED = "cli"
 

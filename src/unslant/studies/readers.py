@@ -16,30 +16,36 @@ class Study(NamedTuple):
     """One study.
 
     Attributes:
-        folder: its module ``command`` has a function for each command.
+        home: its package, whose module ``command`` has a function for each command.
         commands: ``unslant NAME`` for those of :data:`TOP`, ``unslant study NAME`` for the others.
-        reader: function that makes its result from a table of responses; empty if that is not enough.
+        result: the class of its result, where that can be made from a table of responses.
     """
 
-    folder: str
+    home: str
     commands: tuple[str, ...]
-    reader: str = ""
+    result: str = ""
 
     def homes(self) -> dict[str, str]:
         """Name of each command -> ``module:function``."""
-        return {name: f"unslant.studies.{self.folder}.command:{name.replace('-', '_')}" for name in self.commands}
+        return {name: f"{self.home}.command:{name.replace('-', '_')}" for name in self.commands}
 
 
 STUDIES = {
-    "audit": Study("audit", ("audit",), "result:result_of"),
-    "leaderboard": Study("leaderboard", ("leaderboard",)),
-    "base-rate": Study("base_rate", ("base-rate",), "study:base_rate_recorded"),
-    "unbiased": Study("unbiased", ("unbiased", "unbiased-compare"), "result:result_of"),
-    "contamination": Study("contamination", ("contamination",)),
-    "debias": Study("debias", ("debias",)),
-    "probe": Study("probe", ("probe",)),
-    "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of_table"),
-    "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
+    "audit": Study("unslant.auditing", ("audit",), "unslant.auditing.result:AuditResult"),
+    "leaderboard": Study("unslant.studies.leaderboard", ("leaderboard",)),
+    "base-rate": Study("unslant.studies.base_rate", ("base-rate",), "unslant.studies.base_rate.result:BaseRateResult"),
+    "unbiased": Study(
+        "unslant.studies.unbiased", ("unbiased", "unbiased-compare"), "unslant.studies.unbiased.result:UnbiasedResult"
+    ),
+    "contamination": Study("unslant.studies.unbiased.contamination", ("contamination",)),
+    "debias": Study("unslant.studies.debias", ("debias",)),
+    "probe": Study("unslant.studies.unbiased.probe", ("probe",)),
+    "instruction-boundary": Study(
+        "unslant.studies.instruction_boundary",
+        ("instruction-boundary",),
+        "unslant.studies.instruction_boundary.result:BoundaryStudy",
+    ),
+    "annotation": Study("unslant.studies.unbiased.annotation", ("annotation-sheet", "annotation-agreement")),
 }
 """Studies by name, as in the metadata of their responses."""
 TOP = ("audit", "leaderboard")
@@ -56,23 +62,20 @@ def read_result(path: str | Path) -> Describes:
     if Path(path).is_dir():
         training: Describes = _named(TRAINING).read(path)
         return training
-    from unslant.responses.importers import load_logs
+    from unslant.experiment.recorded import responses_in
+    from unslant.responses.importers.logged import placed
 
-    responses, *others = load_logs([path])
-    if others:
-        raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
+    responses = responses_in(path)
     name = responses.run.study
     study = STUDIES.get(name)
-    if study is None or not study.reader:
-        known = ", ".join(name for name, study in STUDIES.items() if study.reader)
+    if study is None or not study.result:
+        known = ", ".join(name for name, study in STUDIES.items() if study.result)
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    try:
-        found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
-    except InputError as error:
-        raise InputError.at(path, str(error)) from None
-    return found
+    with placed(path):
+        result: Describes = _named(study.result).of(responses)
+    return result
 
 
-def _named(reader: str) -> Any:
-    module, _, name = reader.partition(":")
+def _named(home: str) -> Any:
+    module, _, name = home.partition(":")
     return getattr(import_module(module), name)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from unslant.experiment import options as o
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.reach import Reach
-from unslant.studies import options as o
 
 
 def lm_eval(
@@ -35,14 +35,14 @@ def lm_eval(
       unslant lm-eval medmcqa --model org/name --html report.html
       unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
+    from unslant.auditing.comparison import AuditComparison
     from unslant.errors import InputError
+    from unslant.experiment.outputs import check_file, check_outputs
+    from unslant.experiment.recording import Recording, run_models
     from unslant.files import write_atomically
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
-    from unslant.studies.audit.comparison import AuditComparison
-    from unslant.studies.outputs import check_file, check_outputs
-    from unslant.studies.recording import Recording, run_models
 
     check_outputs(outputs)
     check_file(samples)

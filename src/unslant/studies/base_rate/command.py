@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unslant.studies import options as o
+from unslant.experiment import options as o
 from unslant.studies.base_rate.settings import BaseRateSettings
 
 
@@ -36,11 +36,11 @@ def base_rate(
     """
     from functools import partial
 
+    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
+    from unslant.experiment.recording import run_study
     from unslant.studies.base_rate.charts import check_format, save_charts
     from unslant.studies.base_rate.study import base_rate as run
     from unslant.studies.base_rate.study import base_rate_recorded, base_rate_responses
-    from unslant.studies.outputs import check_file, check_outputs, write_outputs
-    from unslant.studies.recording import run_study
 
     if log:
         o.check_unused(o.WITH_LOG, settings, models, but=("fields", "seed"))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from unslant.experiment.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions
 from unslant.reach import Reach
-from unslant.studies.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions
 
 
 @dataclass(frozen=True, kw_only=True)

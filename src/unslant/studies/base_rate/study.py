@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from unslant.asking import Asked, Progress, ask, no_progress
 from unslant.errors import InputError, MostlyFailedError
+from unslant.experiment.options import with_options
+from unslant.experiment.provenance import unanswered
+from unslant.experiment.run_record import run_of, with_run
 from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
@@ -21,9 +24,6 @@ from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
 from unslant.studies.base_rate.settings import BaseRateSettings
-from unslant.studies.options import with_options
-from unslant.studies.provenance import unanswered
-from unslant.studies.run_record import run_of, with_run
 
 
 def base_rate(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.debiasing.lora1.settings import TrainSettings
-from unslant.studies.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
+from unslant.experiment.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
 
 if TYPE_CHECKING:
     from unslant.studies.debias.training_log import TrainingLog
@@ -58,12 +58,12 @@ def train(
     from unslant.debiasing.asker import ModelAsker
     from unslant.debiasing.lora1.method import split
     from unslant.debiasing.lora1.training import train as run
+    from unslant.experiment.provenance_block import provenance
     from unslant.models.open import opened
     from unslant.models.stored import unwrapped
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
-    from unslant.studies.provenance_block import provenance
     from unslant.writing import write_all
 
     out = Path(out)

@@ -10,11 +10,11 @@ from unslant.debiasing import debias as answer
 from unslant.debiasing.base import check_asker
 from unslant.debiasing.debiased_model import asker_of
 from unslant.errors import InputError
+from unslant.experiment.options import with_options
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
-from unslant.studies.options import with_options
 
 
 def debias(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.experiment import options as o
 from unslant.reach import Reach
-from unslant.studies import options as o
 from unslant.studies.debias.settings import DebiasSettings
 
 
@@ -35,10 +35,10 @@ def debias(
       unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
     """
     from unslant.debiasing import method_named
+    from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.recording import recording
     from unslant.models.open import address_of, open_model
     from unslant.studies.debias.study import debias_study
-    from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.recording import recording
 
     check_outputs(outputs)
     names = [name.strip() for name in models.split(",")]

@@ -14,10 +14,10 @@ from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
+from unslant.experiment.recorded import audit_tables
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
 from unslant.responses import Responses
-from unslant.studies.recorded import audit_tables
 
 FROM_LOGS = ("none", "vote", "vote-hard", "pride", "gray-box", "gray-box-calibrated")
 """Methods that recorded scores suffice for."""

@@ -18,6 +18,8 @@ from unslant.debiasing import Debiaser, Method, method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import counted_reasons
 from unslant.errors import InputError, ModelError
+from unslant.experiment.options import with_options
+from unslant.experiment.provenance_block import model_block, provenance
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import opened
 from unslant.models.stored import StoredModel
@@ -35,8 +37,6 @@ from unslant.studies.debias.measure_debiased import (
 )
 from unslant.studies.debias.result import DebiasResult, Entry, Missing, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
-from unslant.studies.options import with_options
-from unslant.studies.provenance_block import model_block, provenance
 
 PRIDE_DRAWS = 5
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.experiment import options as o
 from unslant.reach import Reach
-from unslant.studies import options as o
 from unslant.studies.instruction_boundary.settings import BoundarySettings
 
 
@@ -41,14 +41,14 @@ def instruction_boundary(
     """
     from functools import partial
 
+    from unslant.experiment.outputs import check_outputs
+    from unslant.experiment.ranking import ranking_of
+    from unslant.experiment.recording import Recording, report_logs, run_models
     from unslant.models.open import open_chat, options_of_each
     from unslant.studies.instruction_boundary.comparison import compare_boundaries
     from unslant.studies.instruction_boundary.question_sources import load_boundary
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.instruction_boundary.study import instruction_boundary as run
-    from unslant.studies.outputs import check_outputs
-    from unslant.studies.ranking import ranking_of
-    from unslant.studies.recording import Recording, report_logs, run_models
 
     names, asked = o.models_and_questions(model, questions, more, default="words")
     compare = partial(compare_boundaries, ranking=ranking_of(ranking, len(log or names)))

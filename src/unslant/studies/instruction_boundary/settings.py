@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from cyclopts import Parameter
 
 from unslant.errors import InputError, one_of
+from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
 from unslant.models import GenerateOptions
 from unslant.reach import Reach
 from unslant.studies.instruction_boundary.instruction_settings import FORMS, SEED, setting
 from unslant.studies.instruction_boundary.plan import setting_names
-from unslant.studies.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
 
 TEMPERATURE = 0.5
 """Sampling temperature of P3."""

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from unslant.asking import Progress, generate_all, no_progress
+from unslant.experiment.options import with_options
+from unslant.experiment.provenance_block import check_same, provenance
+from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
+from unslant.experiment.run_record import answerers, requests_of
 from unslant.models import ChatModel, GenerateOptions, Reply
 from unslant.models.open import address_of, open_chat, opened
 from unslant.presentations import Presentation, parse_labels
@@ -24,10 +28,6 @@ from unslant.studies.instruction_boundary.question_sources import BoundarySet, l
 from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
 from unslant.studies.instruction_boundary.rows import facts_of, read, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
-from unslant.studies.options import with_options
-from unslant.studies.provenance_block import check_same, provenance
-from unslant.studies.reply_judge import CERTAIN, ReplyJudge
-from unslant.studies.run_record import answerers, requests_of
 
 
 def _open(name: str, generate: GenerateOptions) -> ChatModel:

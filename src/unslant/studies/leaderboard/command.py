@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unslant.studies import options as o
-from unslant.studies.audit.settings import AuditSettings
+from unslant.auditing.settings import AuditSettings
+from unslant.experiment import options as o
 from unslant.studies.leaderboard.settings import LeaderboardOutputs, Sets
 
 
@@ -35,20 +35,20 @@ def leaderboard(
     from functools import partial
 
     from unslant.errors import InputError
+    from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.recording import recording
     from unslant.models.open import address_of, check_opens, open_chat, open_model, options_of_each
     from unslant.questions import QuestionSet
     from unslant.studies.leaderboard.result import Leaderboard
     from unslant.studies.leaderboard.study import check_names, check_settings, in_words
     from unslant.studies.leaderboard.study import leaderboard as run
-    from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.recording import recording
 
     check_outputs(outputs)
     if log:
         if more or questions:
             raise InputError("--log reads recorded audits: leave out --model and --questions")
         o.check_unused(o.WITH_LOG, settings, models, generate, but=("fields",))
-        from unslant.studies.audit.logs import recorded_audits
+        from unslant.auditing.logs import recorded_audits
 
         return write_outputs(Leaderboard.of(recorded_audits(log, settings.fields)), outputs)
     if not more:

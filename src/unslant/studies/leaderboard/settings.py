@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from unslant.experiment.options import OutputOptions
 from unslant.reach import Reach
-from unslant.studies.options import OutputOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from unslant.asking import Progress, no_progress
+from unslant.auditing.result import AuditResult
+from unslant.auditing.settings import AuditSettings
+from unslant.auditing.study import audit, prepared
 from unslant.errors import InputError
+from unslant.experiment.options import with_options
 from unslant.models import ChatModel, ScoringModel
 from unslant.models.open import check_opens, gives_replies, opened
 from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED, Question, QuestionSet
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.audit.study import audit, prepared
 from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.options import with_options
 
 Model = str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel]
 
@@ -35,7 +35,7 @@ def leaderboard(
     Args:
         models: names, loaded models, or functions that load one; names are all looked at before any work.
         questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
-        settings, options: an :class:`~unslant.studies.audit.settings.AuditSettings`, its fields as keywords
+        settings, options: an :class:`~unslant.auditing.settings.AuditSettings`, its fields as keywords
             (``limit=100`` of each set), or both.
 
     Raises:
@@ -78,7 +78,7 @@ def check_settings(sets: Sequence[QuestionSet[Question]], chosen: AuditSettings,
     chosen.writer()
     for found in sets:
         if words:
-            from unslant.studies.audit.words import plan
+            from unslant.auditing.words import plan
 
             parse_labels(chosen.labels)
             plan(found.questions, chosen, chosen.chooser(found))

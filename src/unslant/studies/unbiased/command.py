@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from unslant.studies import options as o
+from unslant.experiment import options as o
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
@@ -39,9 +39,9 @@ def unbiased(
     """
     from functools import partial
 
+    from unslant.experiment.ranking import ranking_of
+    from unslant.experiment.recording import report_logs, run_study
     from unslant.models.open import BACKENDS, address_of, options_of_each
-    from unslant.studies.ranking import ranking_of
-    from unslant.studies.recording import report_logs, run_study
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -76,8 +76,8 @@ def unbiased_compare(
     Examples:
       unslant study unbiased-compare one.parquet two.parquet three.parquet --ranking leaderboard.csv
     """
-    from unslant.studies.outputs import check_outputs, write_outputs
-    from unslant.studies.ranking import load_ranking
+    from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.experiment.ranking import load_ranking
     from unslant.studies.unbiased.comparison import compare_models
     from unslant.studies.unbiased.result import UnbiasedResult
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from cyclopts import Parameter
 
-from unslant.studies.options import Numbers, PromptOptions, ShotOptions, pairs
+from unslant.experiment.options import Numbers, PromptOptions, ShotOptions, pairs
 
 
 @dataclass(frozen=True, kw_only=True)

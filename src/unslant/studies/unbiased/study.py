@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
+from unslant.experiment.options import with_options
+from unslant.experiment.run_record import run_of, with_run
 from unslant.models import ScoringModel
 from unslant.models.chat import ChatModel, is_local
 from unslant.models.open import opened
@@ -17,10 +19,8 @@ from unslant.questions import EMBEDDED, Question
 from unslant.replies import read_open
 from unslant.responses import Responses
 from unslant.scale.options import WHOLE, ShardOptions
-from unslant.studies.options import with_options
-from unslant.studies.run_record import run_of, with_run
 from unslant.studies.unbiased.plan import plan
-from unslant.studies.unbiased.result import UnbiasedResult, result_of
+from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
 
 
@@ -48,7 +48,7 @@ def unbiased(
         InputError: on questions, probabilities, a template or a keyword that cannot be used.
         ModelError: if the model cannot be loaded, or cannot take a prompt.
     """
-    return result_of(unbiased_responses(model, questions, settings, progress=progress, **options))
+    return UnbiasedResult.of(unbiased_responses(model, questions, settings, progress=progress, **options))
 
 
 def unbiased_responses(

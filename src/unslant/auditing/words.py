@@ -1,0 +1,148 @@
+"""The audit of a model that answers in words: every question in some orders, read by the reader of replies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unslant.asking import Asked, Progress, ask_for_replies, no_progress
+from unslant.auditing.presented import orders_in_words
+from unslant.auditing.settings import AuditSettings
+from unslant.errors import InputError
+from unslant.experiment.run_record import run_of, with_run
+from unslant.models import ChatModel
+from unslant.models.chat import is_local
+from unslant.models.open import opened
+from unslant.presentations import (
+    ShotChooser,
+    given_order,
+    parse_labels,
+    present,
+    reversed_order,
+)
+from unslant.presentations.seeds import question_rng
+from unslant.questions import Question, QuestionSet
+from unslant.responses import Response, Responses
+from unslant.responses.run import AdaptiveRun
+from unslant.scale.options import WHOLE, ShardOptions
+
+FEWEST_CHECKED = 10
+"""Agreeing questions that an adaptive audit asks in all orders, if there are as many."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked.
+
+    Attributes:
+        first: presentations of every question, and which sample of each it is, from 0.
+        further: question id -> presentations asked only where the first two answers differ, or for calibration.
+        full: requests that asking every question in all orders takes.
+    """
+
+    first: list[tuple[Asked, int]]
+    further: dict[str, list[Asked]]
+    full: int
+
+
+def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotChooser) -> Plan:
+    """The presentations of every question.
+
+    Raises:
+        InputError: on orders or labels that do not fit the questions.
+    """
+    alphabet, seed = parse_labels(settings.labels), settings.seed
+    again = set[str]()
+    if settings.repeats > 1:
+        ids = sorted(question.id for question in questions)
+        again.update(question_rng("", seed, "repeats").sample(ids, min(settings.repeat_sample, len(ids))))
+    first: list[tuple[Asked, int]] = []
+    further: dict[str, list[Asked]] = {}
+    full = 0
+    for question in questions:
+        examples = chooser.of(question)
+        given, reverse = given_order(question), reversed_order(question)
+        kinds = dict.fromkeys(orders_in_words(question, settings.orders, seed), "order")
+        kinds.setdefault(given, "given")
+        full += len(kinds)
+        at_once = list(kinds)
+        if settings.adaptive and set(kinds) - {given, reverse}:
+            kinds.setdefault(reverse, "reverse")
+            at_once = [given, reverse]
+        shown = {
+            order: (question, present(question, order, alphabet, kind).with_shots(examples))
+            for order, kind in kinds.items()
+        }
+        first += [(shown[order], 0) for order in at_once]
+        if question.id in again:
+            first += [(shown[given], repeat) for repeat in range(1, settings.repeats)]
+        if rest := [asked for order, asked in shown.items() if order not in at_once]:
+            further[question.id] = rest
+    return Plan(first, further, full)
+
+
+def audit_in_words(
+    model: str | Any,
+    found: QuestionSet[Question],
+    chosen: AuditSettings,
+    *,
+    shards: ShardOptions = WHOLE,
+    progress: Progress = no_progress,
+) -> Responses:
+    """Ask for replies and read them; see :func:`unslant.audit`, which calls this.
+
+    Args:
+        chosen: resolved settings (:meth:`AuditSettings.resolved`).
+    """
+    parse_labels(chosen.labels)
+    if chosen.adaptive and shards.shard:
+        raise InputError("--adaptive looks at all answers before it asks further: leave out --shard")
+    planned = plan(found.questions, chosen, chosen.chooser(found))
+    chosen.writer()  # a bad template is refused before the model is opened
+    asker: ChatModel = opened(model, ("generate",))
+    before = asker.cost.copy()
+    chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
+    writer = chosen.writer()
+    everything = [asked for asked, _ in planned.first]
+    share = shards.share("audit", found, chosen.recorded(), [writer], lambda: everything, progress)
+    first = list(share.cut(planned.first, lambda one: one[0][0]))
+    repeats = [repeat for _, repeat in first]
+    asked = [asked for asked, _ in first]
+    responses = ask_for_replies(asker, asked, writer, repeats=repeats, progress=progress)
+    adaptive = None
+    if chosen.adaptive:
+        stopped, checked = _stopped(responses, planned, chosen)
+        rest = [one for name, some in planned.further.items() if name not in stopped for one in some]
+        more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
+        responses = _in_order(found.questions, responses, more)
+        adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=planned.full)
+    example = ""
+    if planned.first:
+        (_, shown), _ = planned.first[0]
+        example = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()
+    run = run_of("audit", found, chosen.recorded(), asker, before, chosen)
+    run = replace(run, adaptive=adaptive, example_prompt=example, shard=share.header)
+    return with_run(responses, run, share.own(found))
+
+
+def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:
+    """Of the questions whose first two answers agree: ids of those asked no further, and of those drawn to be."""
+    answers: dict[str, list[Response]] = {}
+    for row in responses.rows():
+        if not row.repeat and row.question_id in planned.further:
+            answers.setdefault(row.question_id, []).append(row)
+    agreeing = sorted(name for name, rows in answers.items() if rows[0].choice == rows[1].choice != -1)
+    n = max(math.ceil(settings.calibrate * len(agreeing)), min(FEWEST_CHECKED, len(agreeing)))
+    checked = sorted(question_rng("", settings.seed, "calibrate").sample(agreeing, n))
+    return sorted(set(agreeing) - set(checked)), checked
+
+
+def _in_order(questions: Sequence[Question], *tables: Responses) -> Responses:
+    """The rows of several tables, question by question."""
+    rows: dict[str, list[Response]] = {question.id: [] for question in questions}
+    for table in tables:
+        for row in table.rows():
+            rows[row.question_id].append(row)
+    return Responses.from_rows(row for own in rows.values() for row in own)
