@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, understood
+from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
 """Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
@@ -38,7 +36,8 @@ def recognises(head: Head) -> bool:
     return {"header.json", "_journal/start.json"} & head.names != set() or {"eval", "samples", "status"} <= head.names
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
@@ -180,3 +179,6 @@ def _prompt(sample: Any) -> str:
 
 def _question(sample: Any) -> str:
     return sample.input if isinstance(sample.input, str) else question_on_page(_prompt(sample))
+
+
+IMPORTER = Importer("a log of inspect (.eval or .json)", recognises, read)

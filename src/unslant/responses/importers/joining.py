@@ -13,8 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
-from unslant.responses.importers.logged import FILE, Log, Logged, Order
-from unslant.responses.importers.told_once import ToldOnce
+from unslant.responses.importers.logged import FILE, Log, Logged, Order, ToldOnce
 from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 

@@ -18,9 +18,8 @@ from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
+from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
@@ -34,7 +33,8 @@ def recognises(head: Head) -> bool:
     return details or (head.names >= _FIRST and bool({"full_prompt", "example"} & head.names))
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages, kinds, hits, name = [], set(), [], ""
     for number, record in enumerate(iter_records(path)):
         if record.problem:
@@ -143,3 +143,6 @@ def _answered(
         made = Logged.of_scores(scores, labels=labels, options=options, **common)
         return "labels" if letters else "texts", made
     return "words", Logged.of_reply(reply, labels=labels, options=options, **common)
+
+
+IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read)

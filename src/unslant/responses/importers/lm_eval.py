@@ -23,9 +23,8 @@ from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
+from unslant.responses.importers.registry import Head, Importer
 
 _IDS = ("id", "question_id", "qid", "idx", "ind")
 _QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", "Question", "input")
@@ -59,7 +58,8 @@ class _Page:
         return self.hit is None or scores is None or (int(np.argmax(scores)) in answers) == self.hit
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages: list[_Page] = []
     numbers: list[str] = []
     documents: dict[str, set[str]] = {}
@@ -298,3 +298,6 @@ def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> froz
         for part in parts
     ]  # fmt: skip
     return frozenset(places) if places and min(places) >= 0 else None
+
+
+IMPORTER = Importer("samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", recognises, read)
