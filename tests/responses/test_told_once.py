@@ -103,14 +103,14 @@ def test_rows_that_come_twice_and_replies_that_are_not_read_are_said(tmp_path: P
 
 def test_an_early_row_is_refused_before_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    whole = tables.iter_records
+    whole = tables.whole_records
 
     def counted(*given: Any) -> Iterator[Record]:
         for record in whole(*given):
             seen.append(record.place)
             yield record
 
-    monkeypatch.setattr(tables, "iter_records", counted)
+    monkeypatch.setattr(tables, "whole_records", counted)
     with pytest.raises(InputError, match="line 2"):
         read(tmp_path, pages(options=TEXTS) * 500)
     assert len(seen) == 2

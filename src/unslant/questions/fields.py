@@ -40,7 +40,6 @@ class Draft:
     """A record read field by field, before its answer is read (that needs the whole file)."""
 
     record: Record
-    number: int
     id: str
     stem: str
     answer: RawAnswer
@@ -162,40 +161,65 @@ def _texts_of(data: Mapping[str, Any], path: str) -> str:
     return "\n".join(filter(None, (text_of(lookup(data, part.strip())) for part in parts)))
 
 
-def draft(record: Record, number: int, fields: Mapping[str, str], name: str, strip: bool) -> Draft:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record, by field; ``names`` are the columns (:func:`find_fields`).
+
+    Raises:
+        BadRecord: if it could not be read.
+    """
+
+    record: Record
+    names: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if self.record.problem:
+            raise BadRecord("not a record", self.record.problem)
+
+    def value(self, field: str) -> Any:
+        return lookup(self.record.data, self.names[field]) if field in self.names else None
+
+    def text(self, field: str) -> str:
+        return text_of(self.value(field))
+
+    def needed(self, field: str) -> str:
+        """The text; a record without one is bad."""
+        text = self.text(field)
+        if not text.strip():
+            raise BadRecord(f"{field} missing", "is missing or empty", field)
+        return text
+
+
+def draft(record: Record, number: int, names: Mapping[str, str], name: str, strip: bool) -> Draft:
     """Read one record's fields.
 
     Raises:
         BadRecord: if the question or its options cannot be used.
     """
-    if record.problem:
-        raise BadRecord("not a record", record.problem)
-    data = record.data
+    row, data = Row(record, names), record.data
     if not is_missing(data.get("image")):
         raise BadRecord("needs an image", "comes with an image, and only its text could be asked")
-    stem = text_of(lookup(data, fields["question"]))
+    stem = row.text("question")
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
-    options, labels, gold = _options(data, fields["options"])
+    options, labels, gold = _options(data, names["options"])
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else "more than 26 options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, 2 to 26 are allowed{hint}", "options")
-    if "labels" in fields and not labels:
-        labels = _labels(lookup(data, fields["labels"]), len(options))
+    labels = labels or _labels(row.value("labels"), len(options))
     shown = strip_numbering(options) if strip else options
-    value = gold if gold is not None else (lookup(data, fields["answer"]) if "answer" in fields else None)
+    value = gold if gold is not None else row.value("answer")
     return Draft(
         record=record,
-        number=number,
-        id=text_of(lookup(data, fields["id"])).strip() if "id" in fields else "",
+        id=row.text("id").strip() or f"{name}/{number}",
         stem=stem,
         answer=RawAnswer(value, options, shown, labels, record.place),
         numbered=shown != options,
-        context=_texts_of(data, fields["context"]) if "context" in fields else "",
-        subject=text_of(lookup(data, fields["subject"])) if "subject" in fields else "",
-        source=(text_of(lookup(data, fields["source"])) if "source" in fields else "") or name,
-        pinned=_pinned(lookup(data, fields["pinned"]), len(options)) if "pinned" in fields else None,
+        context=_texts_of(data, names["context"]) if "context" in names else "",
+        subject=row.text("subject"),
+        source=row.text("source") or name,
+        pinned=_pinned(row.value("pinned"), len(options)),
     )
 
 

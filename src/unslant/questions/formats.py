@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from unslant.checked import Model, checked
 from unslant.errors import InputError, first_line, shown
 from unslant.files import MAX_BYTES, check_parquet, decoded, parse_json, read_bytes
 from unslant.questions.records import Record, items_of, plain_record, record_of
@@ -92,6 +93,28 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         yield record
     if not number:
         raise InputError.at(path, "holds no questions")
+
+
+def whole_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
+    """As :func:`iter_records`, for files in which no record may be left out.
+
+    Raises:
+        InputError: also at the first record that cannot be read.
+    """
+    for record in iter_records(path, columns):
+        if record.problem:
+            raise InputError.at(record.place, record.problem)
+        yield record
+
+
+def table_rows(path: str | Path, row: type[Model]) -> Iterator[tuple[str, Model]]:
+    """Place and row of every line of a small table that comes with questions: scores, rankings, verdicts.
+
+    Raises:
+        InputError: naming the file, line and field, the value, and what is allowed.
+    """
+    for record in whole_records(Path(path), tuple(row.model_fields)):
+        yield record.place, checked(row, record.data, record.place)
 
 
 def _inner(path: Path) -> Path:

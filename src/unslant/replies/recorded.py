@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from unslant.checked import TableRow, checked
 from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.formats import read_records
+from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.verdict import extract_verdict
@@ -63,9 +63,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
     Raises:
         InputError: naming file, line and field.
     """
-    for record in read_records(Path(path)):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for record in whole_records(Path(path)):
         data, name = dict(record.data), "labels_shown" if "labels_shown" in record.data else "labels"
         line = checked(_Line, {**data, "labels": data.get(name, ())}, record.place)
         labels = line.labels or (VERDICTS if line.kind == "judging" else labels_for(ALPHABETS["A"], len(line.options)))

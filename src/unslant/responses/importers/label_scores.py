@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.nvr import NVR
 from unslant.questions.fields import find_fields
-from unslant.questions.formats import format_of, iter_records
+from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record
 from unslant.responses.importers.registry import Head
 from unslant.responses.run import Run
@@ -94,9 +95,7 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
     if format_of(path) not in ("csv", "tsv", "parquet"):
         raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
     named = fields or {}
-    records = list(iter_records(path, [*(name for names in FIELDS.values() for name in names), *named.values()]))
-    if problem := next((record for record in records if record.problem), None):
-        raise InputError.at(problem.place, problem.problem)
+    records = list(whole_records(path, [*chain(*FIELDS.values()), *named.values()]))
     names = _names(list(records[0].data), named, path)
     lines = list((_wide if "*" in names["logprob"] else _long)(records, names))
     models = sorted({line.texts["model"] for line in lines})

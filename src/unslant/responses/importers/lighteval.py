@@ -17,7 +17,7 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.formats import iter_records
+from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
 from unslant.responses.importers.registry import Head, Importer
 
@@ -36,9 +36,7 @@ def recognises(head: Head) -> bool:
 def read(head: Head) -> list[Log]:
     path = head.path
     pages, kinds, hits, name = [], set(), [], ""
-    for number, record in enumerate(iter_records(path)):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for number, record in enumerate(whole_records(path)):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
             made = _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)

@@ -22,7 +22,7 @@ from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
-from unslant.questions.formats import iter_records
+from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
 from unslant.responses.importers.registry import Head, Importer
 
@@ -66,9 +66,7 @@ def read(head: Head) -> list[Log]:
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
     hashes, hits = hashlib.sha256(), []
-    for record in iter_records(path):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for record in whole_records(path):
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
             kept = filters.setdefault(number, record.data.get("filter"))

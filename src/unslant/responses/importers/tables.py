@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import chain, permutations
 from math import factorial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
-from unslant.questions.formats import iter_records
+from unslant.questions.formats import whole_records
 from unslant.responses.importers.label_scores import has_label_scores, load_recorded, own_table
 from unslant.responses.importers.logged import Log, Logged, ToldOnce, understood
 from unslant.responses.importers.registry import Head, Importer
@@ -83,9 +83,7 @@ def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
     words = True
     unused: Counter[str] = Counter()
     told: dict[str, ToldOnce] = {}
-    for record in iter_records(path, [name for names in FIELDS.values() for name in names]):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for record in whole_records(path, list(chain(*FIELDS.values()))):
         data = record.data["data"] if _is_wrapped(record.data) else record.data
         row = _Row(data, fields, record.place)
         with understood(record.place, "page"):
