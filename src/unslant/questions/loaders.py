@@ -17,15 +17,13 @@ from unslant.files import exists, write_atomically
 from unslant.questions.answer_kinds import is_missing
 from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
-from unslant.questions.formats import read_records, stem_of
-from unslant.questions.objects import made_questions, object_records, settled
-from unslant.questions.pairwise import pairs_of
+from unslant.questions.formats import made_questions, object_records, read_records, settled, stem_of
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
 from unslant.questions.records import Record
-from unslant.questions.reshape import reshape
+from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"

@@ -11,10 +11,9 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
 from unslant.questions.answers import AnswerReader, BadRecord
-from unslant.questions.fields import Row, column_names, find_fields, text_of
+from unslant.questions.fields import Row, column_names, find_fields, strip_numbering, text_of
+from unslant.questions.formats import settled
 from unslant.questions.loaders import Bad, check_arguments, open_source, ready_made, refuse_all, sample
-from unslant.questions.numbering import strip_numbering
-from unslant.questions.objects import settled
 from unslant.questions.question import JudgingQuestion, MathQuestion
 from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet
 from unslant.questions.records import Record

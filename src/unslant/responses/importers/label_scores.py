@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unslant.errors import InputError, shown
-from unslant.presentations.controls import CONTROL
+from unslant.presentations.controls import CONTROL, NVR
 from unslant.presentations.labels import alphabetical
-from unslant.presentations.nvr import NVR
 from unslant.questions.fields import find_fields
 from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record
