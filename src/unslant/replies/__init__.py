@@ -1,6 +1,6 @@
 """How words are read: the answer that a reply gives, in words, to one presentation of a question.
 
-A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`mentions`,
+A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`grammar`,
 :mod:`collapse`), those that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
 (:mod:`choice`, :mod:`verdict`). The words of the rules are data, a file a language (:mod:`cues`).
 
@@ -11,7 +11,14 @@ Example:
 """
 
 from unslant.replies.choice import extract_labels
-from unslant.replies.extraction import chosen_contents, extract, read_open, stated_confidence
+from unslant.replies.extraction import (
+    RecordedReply,
+    chosen_contents,
+    extract,
+    read_open,
+    read_replies,
+    stated_confidence,
+)
 from unslant.replies.judge import (
     MAX_TOKENS,
     VALIDATION,
@@ -22,7 +29,6 @@ from unslant.replies.judge import (
     validate,
 )
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.recorded import RecordedReply, read_replies
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [

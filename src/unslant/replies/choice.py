@@ -32,8 +32,20 @@ from collections.abc import Callable, Sequence
 from unslant.replies.collapse import LABEL_WORDS, NUMBERS, collapser
 from unslant.replies.cues import words
 from unslant.replies.explicit import BARE_LINE, explicit
-from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, pattern
-from unslant.replies.mentions import ANY, LABELLED, ONE, Kind, kind_of, mentions, option_of, options_of
+from unslant.replies.grammar import (
+    ANY,
+    BEGIN_OF_LINE,
+    CALLED_RIGHT,
+    HEDGED_MORE,
+    LABELLED,
+    ONE,
+    Kind,
+    kind_of,
+    mentions,
+    option_of,
+    options_of,
+    pattern,
+)
 from unslant.replies.reading import (
     CONCEDED,
     MARKED_LINE,

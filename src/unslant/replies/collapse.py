@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from unslant.replies.cues import words
-from unslant.replies.grammar import pattern
-from unslant.replies.mentions import Kind, mention
+from unslant.replies.grammar import Kind, mention, pattern
 from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
 from unslant.replies.text import option_text, plain
 

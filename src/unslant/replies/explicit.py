@@ -7,8 +7,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, pattern
-from unslant.replies.mentions import Kind, characters, kind_of, mentions, options_of
+from unslant.replies.grammar import (
+    BEGIN_OF_LINE,
+    CALLED_RIGHT,
+    HEDGED_MORE,
+    Kind,
+    characters,
+    kind_of,
+    mentions,
+    options_of,
+    pattern,
+)
 from unslant.replies.reading import Outcome, Reading, Unreadable
 
 _CUED = tuple(

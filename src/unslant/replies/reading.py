@@ -15,8 +15,21 @@ from typing import NamedTuple, TypeVar
 from unslant.questions.question import JudgingQuestion
 from unslant.replies.collapse import Collapser
 from unslant.replies.cues import words
-from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, RETRACTED, pattern
-from unslant.replies.mentions import ANY, ONE, Kind, characters, kind_of, mention, mentions, option_of, options_of
+from unslant.replies.grammar import (
+    ANY,
+    BEGIN_OF_LINE,
+    ONE,
+    REFUSAL,
+    RETRACTED,
+    Kind,
+    characters,
+    kind_of,
+    mention,
+    mentions,
+    option_of,
+    options_of,
+    pattern,
+)
 
 VERDICTS = JudgingQuestion.VERDICTS
 

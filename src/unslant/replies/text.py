@@ -102,7 +102,7 @@ def plain(text: str) -> str:
     """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
     if not text.isascii():
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
-        # Private characters stand for mentions (:mod:`mentions`), and half ones cannot be written to a file.
+        # Private characters stand for mentions (:mod:`grammar`), and half ones cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = _LINE_BREAK.sub("\n", text)
     for command, replacement in _LATEX[:2]:

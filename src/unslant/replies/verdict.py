@@ -16,8 +16,17 @@ from __future__ import annotations
 
 import re
 
-from unslant.replies.grammar import BEGIN_OF_LINE, RETRACTED, pattern
-from unslant.replies.mentions import Kind, characters, mention, mentions, option_of, options_of
+from unslant.replies.grammar import (
+    BEGIN_OF_LINE,
+    RETRACTED,
+    Kind,
+    characters,
+    mention,
+    mentions,
+    option_of,
+    options_of,
+    pattern,
+)
 from unslant.replies.reading import (
     CONCEDED,
     QUESTION,
