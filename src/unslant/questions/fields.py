@@ -10,6 +10,7 @@ from typing import Any
 from unslant.errors import InputError, one_of
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
 from unslant.questions.answers import BadRecord
+from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import Record
 
@@ -39,14 +40,10 @@ class Draft:
     """A record read field by field, before its answer is read (that needs the whole file)."""
 
     record: Record
-    id: str
-    stem: str
     answer: RawAnswer
     numbered: bool
-    context: str
-    subject: str
-    source: str
-    pinned: tuple[int, ...] | None
+    fields: Mapping[str, Any]
+    """Those of :class:`Question` but for the answers."""
 
 
 def column_names(records: Sequence[Record]) -> list[str]:
@@ -189,7 +186,7 @@ class Row:
         return text
 
 
-def draft(record: Record, number: int, names: Mapping[str, str], name: str, strip: bool) -> Draft:
+def draft(record: Record, number: int, names: Mapping[str, str], name: str, strip: bool, detect_pinned: bool) -> Draft:
     """Read one record's fields.
 
     Raises:
@@ -209,16 +206,23 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     labels = labels or _labels(row.value("labels"), len(options))
     shown = strip_numbering(options) if strip else options
     value = gold if gold is not None else row.value("answer")
+    context = _texts_of(data, names["context"]) if "context" in names else ""
+    pinned = _pinned(row.value("pinned"), len(options))
+    if pinned is None:
+        pinned = find_pinned(shown, f"{context}\n{stem}") if detect_pinned else ()
     return Draft(
-        record=record,
-        id=row.text("id").strip() or f"{name}/{number}",
-        stem=stem,
-        answer=RawAnswer(value, options, shown, labels, record.place),
+        record,
+        RawAnswer(value, options, shown, labels, record.place),
         numbered=shown != options,
-        context=_texts_of(data, names["context"]) if "context" in names else "",
-        subject=row.text("subject"),
-        source=row.text("source") or name,
-        pinned=_pinned(row.value("pinned"), len(options)),
+        fields={
+            "id": row.text("id").strip() or f"{name}/{number}",
+            "stem": stem,
+            "options": shown,
+            "context": context,
+            "subject": row.text("subject"),
+            "source": row.text("source") or name,
+            "pinned": pinned,
+        },
     )
 
 

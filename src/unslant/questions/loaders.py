@@ -18,7 +18,6 @@ from unslant.questions.answer_kinds import is_missing
 from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import made_questions, object_records, read_records, settled, stem_of
-from unslant.questions.pinned import find_pinned
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
@@ -122,7 +121,7 @@ def read_source(
     names = find_fields(columns, given, found.origin)
 
     drafts = bad.kept(
-        (record, partial(draft, record, number, names, found.name, strip_numbering))
+        (record, partial(draft, record, number, names, found.name, strip_numbering, detect_pinned))
         for number, record in enumerate(usable)
     )
     if not need_answers:
@@ -144,7 +143,7 @@ def read_source(
         base = 0
     reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
 
-    made = bad.kept((item.record, partial(_question, item, reader, detect_pinned, bad)) for item in drafts)
+    made = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
     report = LoadReport(
         origin=found.origin,
         fields=names,
@@ -156,14 +155,10 @@ def read_source(
     return bad.whole(found.name, [question for question, _ in made], usable, report), usable
 
 
-def _question(item: Draft, reader: AnswerReader, detect_pinned: bool, bad: Bad) -> tuple[Question, bool]:
+def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, bool]:
     """The question, and whether its options carried numbering."""
-    answers = reader.read(item.answer)
-    pinned = item.pinned
-    if pinned is None:
-        pinned = find_pinned(item.answer.shown, f"{item.context}\n{item.stem}") if detect_pinned else ()
-    bad.claim(item.id, item.record)
-    question = Question(item.id, item.stem, item.answer.shown, answers, item.context, item.subject, item.source, pinned)
+    question = Question(answers=reader.read(item.answer), **item.fields)
+    bad.claim(question.id, item.record)
     return question, item.numbered
 
 

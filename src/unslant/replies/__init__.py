@@ -32,21 +32,7 @@ from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [
-    "MAX_TOKENS",
-    "VALIDATION",
-    "VERDICTS",
-    "Extracted",
-    "JudgeReport",
-    "RecordedReply",
-    "chosen_contents",
-    "extract",
-    "extract_labels",
-    "extract_verdict",
-    "judge_prompt",
-    "needs_judge",
-    "read_judgement",
-    "read_open",
-    "read_replies",
-    "stated_confidence",
-    "validate",
-]
+    "MAX_TOKENS", "VALIDATION", "VERDICTS", "Extracted", "JudgeReport", "RecordedReply", "chosen_contents", "extract",
+    "extract_labels", "extract_verdict", "judge_prompt", "needs_judge", "read_judgement", "read_open", "read_replies",
+    "stated_confidence", "validate",
+]  # fmt: skip
