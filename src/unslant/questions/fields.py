@@ -10,7 +10,7 @@ from typing import Any
 from unslant.errors import InputError, one_of
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
 from unslant.questions.answers import BadRecord
-from unslant.questions.pinned import find_pinned
+from unslant.questions.pinned import ROMAN, find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import Record
 
@@ -314,12 +314,11 @@ _PREFIX = re.compile(
     r"\s*(?:(?:option|choice)\s+)?(?:[(\[](?P<inside>[a-z]+|\d+)[)\]][.:]?|(?P<bare>[a-z]+|\d+)(?:\)|[.:](?=\s|$)))\s*",
     re.IGNORECASE,
 )
-_ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split()
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     lambda i: str(i),
     lambda i: str(i + 1),
     lambda i: chr(ord("a") + i),
-    lambda i: _ROMAN[i] if i < len(_ROMAN) else "",
+    lambda i: ROMAN[i] if i < len(ROMAN) else "",
 )
 
 

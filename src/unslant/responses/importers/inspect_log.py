@@ -22,7 +22,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, understood
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, stated, understood
 from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
@@ -64,10 +64,10 @@ def read(head: Head) -> list[Log]:
         notes.append(f"The run did not end well (status {log.status}).")
     if not pages:
         raise InputError.at(path, "holds no multiple-choice samples")
-    about = {"inspect": log.eval.packages.get("inspect_ai", "")} | {
-        f"task argument {key}": str(value) for key, value in log.eval.task_args.items() if value is not None
-    }
-    about = {key: value for key, value in about.items() if value}
+    about = stated(
+        {"inspect": log.eval.packages.get("inspect_ai")}
+        | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
+    )
     return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
 
 
@@ -173,12 +173,10 @@ def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozens
     return frozenset(labels.index(name.upper()) for name in named)
 
 
-def _prompt(sample: Any) -> str:
-    return "\n".join(message.text for message in sample.messages if message.role == "user")
-
-
 def _question(sample: Any) -> str:
-    return sample.input if isinstance(sample.input, str) else question_on_page(_prompt(sample))
+    if isinstance(sample.input, str):
+        return sample.input
+    return question_on_page("\n".join(message.text for message in sample.messages if message.role == "user"))
 
 
 IMPORTER = Importer("a log of inspect (.eval or .json)", recognises, read)

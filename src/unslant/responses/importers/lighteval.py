@@ -12,13 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unslant.errors import InputError
-from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    in_results,
+    is_mean,
+    options_on_page,
+    question_on_page,
+    shown_options,
+    stated,
+    understood,
+)
 from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
@@ -58,8 +65,7 @@ def read(head: Head) -> list[Log]:
         "dtype": general.get("model_dtype") or config.get("dtype"),
         "chat template overridden": config.get("override_chat_template"),
     }
-    told = {key: str(value) for key, value in about.items() if value not in (None, "", "?")}
-    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=told)]
+    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=stated(about))]
 
 
 def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -95,16 +101,13 @@ def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]
         at = len(path.parts) - 1 - path.parts[::-1].index("details")
         inside = [part for part in path.parts[at + 1 : -1] if not _TIME.fullmatch(part)]
         folders.append(Path(*path.parts[:at], "results", *inside))
-    for folder in folders:
-        for beside in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
-            with understood(beside, "results file of lighteval"):
-                found = parse_json(read_text(beside))
-                own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
-                numbers = [float(hit) for hit in hits if isinstance(hit, int | float)]
-                same = numbers and abs(np.mean(numbers) - own.get("acc", np.nan)) < 1e-9
-                if (time or same) and isinstance(found.get("config_general"), Mapping):
-                    return dict(found["config_general"])
-    return {}
+
+    def same_run(found: Any) -> Mapping[str, Any] | None:
+        own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
+        same = time or is_mean(own.get("acc"), hits)
+        return dict(found["config_general"]) if same and isinstance(found.get("config_general"), Mapping) else None
+
+    return in_results(folders, time, "lighteval", same_run) or {}
 
 
 def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, Logged]:

@@ -19,11 +19,20 @@ from typing import Any
 import numpy as np
 
 from unslant.errors import InputError
-from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, shown_options, understood
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    in_results,
+    is_mean,
+    options_on_page,
+    question_on_page,
+    shown_options,
+    stated,
+    understood,
+)
 from unslant.responses.importers.registry import Head, Importer
 
 _IDS = ("id", "question_id", "qid", "idx", "ind")
@@ -128,19 +137,17 @@ def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[s
     """
     named = _FILE.match(path.stem)
     task, time = named.groups() if named else (path.stem, None)
-    for beside in sorted(path.parent.glob(f"results_{time}.json" if time else "results*.json")):
-        with understood(beside, "results file of lm-eval"):
-            found = parse_json(read_text(beside))
-            if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
-                continue
-            if time or task in found["configs"]:
-                return found, task
-            for name, hashed in found.get("task_hashes", {}).items():
-                mean = found["results"].get(name, {}).get("acc,none")
-                numbers = [hit for hit in hits if isinstance(hit, int | float)]
-                if hashed == digest and numbers and mean is not None and abs(np.mean(numbers) - mean) < 1e-9:
-                    return found, name
-    return {}, task
+
+    def same_run(found: Any) -> tuple[Mapping[str, Any], str] | None:
+        if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
+            return None
+        if time or task in found["configs"]:
+            return found, task
+        hashed = (name for name, own in found.get("task_hashes", {}).items() if own == digest)
+        name = next((name for name in hashed if is_mean(found["results"].get(name, {}).get("acc,none"), hits)), None)
+        return None if name is None else (found, name)
+
+    return in_results([path.parent], time, "lm-eval", same_run) or ({}, task)
 
 
 def document_id(doc: Mapping[str, Any], number: int) -> str:
@@ -160,7 +167,7 @@ def document_subject(doc: Mapping[str, Any]) -> str:
 
 def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
     config = results.get("config", {})
-    found = {
+    facts = {
         "lm-eval": results.get("lm_eval_version"),
         "worked examples": results.get("n-shot", {}).get(task),
         "chat template": results.get("chat_template_sha"),
@@ -169,7 +176,7 @@ def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
         "dtype": config.get("model_dtype"),
         "limit": config.get("limit"),
     }
-    return {key: str(value) for key, value in found.items() if value not in (None, "", "N/A", "null")}
+    return stated(facts)
 
 
 def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_Page]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
-from unslant.files import check_plain
+from unslant.files import check_plain, parse_json, read_text
 from unslant.presentations.labels import ALPHABETS
 from unslant.replies import extract_labels
 
 Order = tuple[int, ...]
+Found = TypeVar("Found")
 FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that tell which file it was."""
 ROUNDING = 1e-4
@@ -46,6 +49,30 @@ def understood(place: object, what: str) -> Iterator[None]:
             yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
         raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
+
+
+def in_results(
+    folders: Sequence[Path], time: str | None, harness: str, pick: Callable[[Any], Found | None]
+) -> Found | None:
+    """What ``pick`` finds in the first results file of a harness where it finds something: that of a time, or all that
+    lie in the folders."""
+    for folder in folders:
+        for path in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
+            with understood(path, f"results file of {harness}"):
+                if (found := pick(parse_json(read_text(path)))) is not None:
+                    return found
+    return None
+
+
+def is_mean(mean: object, hits: Sequence[object]) -> bool:
+    """Whether a logged accuracy is that of these hits, by which a run is known whose files say no time."""
+    numbers = [hit for hit in hits if isinstance(hit, int | float)]
+    return bool(numbers and isinstance(mean, int | float) and abs(np.mean(numbers) - mean) < 1e-9)
+
+
+def stated(facts: Mapping[str, object]) -> dict[str, str]:
+    """The facts of a run that a log states, as texts."""
+    return {key: str(value) for key, value in facts.items() if value not in (None, "", "N/A", "null", "?")}
 
 
 @dataclass(frozen=True, slots=True)
