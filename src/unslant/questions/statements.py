@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
@@ -46,27 +46,27 @@ _VERDICTS = {
 _PREFACE = re.compile(r"\s*based on [^?]{0,80}\bis the following \w+ true, false,? or (?:unknown|uncertain)\?\s*", re.I)
 
 
-def load_math(
-    source: Any,
-    *,
-    name: str | None = None,
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    on_bad: str = "error",
-    seed: int = 0,
-) -> QuestionSet[MathQuestion]:
+class Loading(TypedDict, total=False):
+    """Keywords of the loaders, as for :func:`load_questions`; ``fields`` are those that each loader names."""
+
+    name: str | None
+    fields: Mapping[str, str] | None
+    limit: int | None
+    on_bad: str
+    seed: int
+
+
+def load_math(source: Any, **given: Unpack[Loading]) -> QuestionSet[MathQuestion]:
     """Load open maths questions, such as ``gsm8k`` or a file in its form ("... #### 18").
 
     Args:
-        source, name: as for :func:`load_questions`.
-        fields: field -> column; fields are id, question, answer, solution, subject, source.
-        limit, on_bad, seed: as for :func:`load_questions`.
+        source, given: as for :func:`load_questions`; fields are id, question, answer, solution, subject, source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    return _load(source, MathQuestion, _MATH_FIELDS, _maths, name, fields or {}, limit, on_bad, seed)
+    return _load(source, MathQuestion, _MATH_FIELDS, _maths, **given)
 
 
 def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
@@ -78,15 +78,7 @@ def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
     return MathQuestion(question_id, stem, answer.strip(), solution, row.text("subject"), source)
 
 
-def load_judging(
-    source: Any,
-    *,
-    name: str | None = None,
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    on_bad: str = "error",
-    seed: int = 0,
-) -> QuestionSet[JudgingQuestion]:
+def load_judging(source: Any, **given: Unpack[Loading]) -> QuestionSet[JudgingQuestion]:
     """Load statements to be judged from a context, such as ``folio``, ``fld`` or a file in their form.
 
     The verdict may be in words (True, False, Unknown, Uncertain, PROVED, DISPROVED), or an index or letter into
@@ -94,15 +86,14 @@ def load_judging(
     unknown?" is taken off the statement.
 
     Args:
-        source, name: as for :func:`load_questions`.
-        fields: field -> column; fields are id, statement, verdict, options, context, subject, source.
-        limit, on_bad, seed: as for :func:`load_questions`.
+        source, given: as for :func:`load_questions`; fields are id, statement, verdict, options, context, subject,
+            source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, name, fields or {}, limit, on_bad, seed)
+    return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, **given)
 
 
 def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> JudgingQuestion:
@@ -126,13 +117,14 @@ def _load(
     kind: type[AnyQuestion],
     usual: Mapping[str, Sequence[str]],
     make: Callable[..., AnyQuestion],
-    name: str | None,
-    fields: Mapping[str, str],
-    limit: int | None,
-    on_bad: str,
-    seed: int,
+    name: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    on_bad: str = "error",
+    seed: int = 0,
 ) -> QuestionSet[AnyQuestion]:
     check_arguments(on_bad, limit)
+    fields = fields or {}
     source = source if isinstance(source, QuestionSet) else settled(source)
     ready = ready_made(source, kind, name, limit, seed)
     if ready is not None:

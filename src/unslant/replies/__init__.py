@@ -2,7 +2,8 @@
 
 A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`grammar`,
 :mod:`collapse`), those that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
-(:mod:`choice`, :mod:`verdict`). The words of the rules are data, a file a language (:mod:`cues`).
+(:mod:`choice`, :mod:`verdict`). What no rule reads, a second model may (:mod:`judge`). The words of the rules are
+data, a file a language (:mod:`cues`).
 
 Example:
     >>> from unslant.replies import extract_labels
@@ -19,20 +20,10 @@ from unslant.replies.extraction import (
     read_replies,
     stated_confidence,
 )
-from unslant.replies.judge import (
-    MAX_TOKENS,
-    VALIDATION,
-    JudgeReport,
-    judge_prompt,
-    needs_judge,
-    read_judgement,
-    validate,
-)
 from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [
-    "MAX_TOKENS", "VALIDATION", "VERDICTS", "Extracted", "JudgeReport", "RecordedReply", "chosen_contents", "extract",
-    "extract_labels", "extract_verdict", "judge_prompt", "needs_judge", "read_judgement", "read_open", "read_replies",
-    "stated_confidence", "validate",
+    "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "extract", "extract_labels", "extract_verdict",
+    "read_open", "read_replies", "stated_confidence",
 ]  # fmt: skip

@@ -274,7 +274,7 @@ def concluded(reading: Reading) -> Outcome:
     if equation is not None and not re.search(LABELLED, reading.text):
         return reading.chosen(equation[1]), "conclusion"
     if cue is not None and len(options_of(mentions(reading.text, Kind.WORD))) > 1:
-        return None
+        return None  # common words that are options are met everywhere in a long reasoning
     draws = cue is not None or _CONCLUDES.match(last) is not None
     for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
         said = mentions(last, *kinds)
@@ -375,6 +375,8 @@ def only_mention(reading: Reading) -> Outcome:
     return named, "only mention"
 
 
+# From what is said to be the answer to what may only be meant as one: a looser rule never overrules a stricter one.
+# A rule that finds a contradiction ends the reading, since a looser one would pick a side at random.
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit,
     all_but,

@@ -146,7 +146,7 @@ class Collapser:
         sequence = tokens(text)
         reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)))
         pieces, done = [], 0
-        for i, token in enumerate(sequence):
+        for i, token in enumerate(sequence):  # from left to right, and at each place the longest: texts contain texts
             if token.start < done:
                 continue
             written = self._mention(reply, i)

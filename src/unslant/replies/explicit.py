@@ -92,8 +92,10 @@ class _Claim(NamedTuple):
 
 def explicit(reading: Reading) -> Outcome:
     """The last answer that is said to be one, unless others contradict it."""
+    # The last claim counts: models state an answer, check it, and correct themselves.
     claims = sorted(_claims(reading))
     claims += _last_line(reading, claims)
+    # An answer under a label that nobody showed ("Answer: E" of four options) is a failure, not the one before it.
     unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
     if unknown > max((claim.start for claim in claims), default=-1):
         raise Unreadable("label that was not shown")

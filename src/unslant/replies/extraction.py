@@ -60,6 +60,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
         >>> read_open("25 * 6 = 150. Answer: 150 kilos", "150")
         ('ok', frozenset({0}))
     """
+    # The last one: worked solutions are full of numbers, and end in the answer.
     parts = _BEFORE_NUMBER.split(reply := shortened(reply))
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
     text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")

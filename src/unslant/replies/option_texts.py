@@ -106,6 +106,7 @@ class OptionTexts:
         self._stems = [_kept(sequence) for sequence in self.tokens]
         self._joined = [f" {' '.join(stems)} " for stems in self._stems]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
+        # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
         for option, stems in enumerate(self._stems):
             node = self._trie

@@ -113,6 +113,9 @@ CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
 REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? {but}\b|\Z)")
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 _BE = {"be_verb": r"(?:{be_word}\b ?)"}
+# The order matters: a mask sees only what those before it left. "None of" comes first, as its options would else read
+# as a list that is called right. What is supposed, asked or reported goes before "called wrong": "if B were wrong"
+# calls nothing wrong. Called wrong goes before denied: only the former counts towards "every option is wrong".
 MASKS = (
     Mask('the options that "none of" is said of: "none of A, B and C"', NONE_STATED),
     Mask(
@@ -292,4 +295,5 @@ class Reading:
 
     def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
         """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""
+        # Else replies cut off at a token limit would count for the first option: a bias of the reader, not the model.
         return chosen == {0} and len(self.text) > 100 and not self.complete()

@@ -80,6 +80,9 @@ _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 def clean(reply: str) -> str:
     """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
+    # Thinking goes first: it holds answers that are considered and dropped. The cut comes before what takes more than
+    # one pass, and again after what makes texts longer. JSON is read before Markdown is undone, which would change its
+    # values.
     text = plain(_json_as_lines(shortened(_last_turn(without_thinking(reply)))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)

@@ -43,6 +43,8 @@ TRUE, FALSE, UNKNOWN = range(3)
 """As ordered in :data:`VERDICTS`."""
 SAID, YES_NO, GROUNDS = Kind.LABEL, Kind.BARE, Kind.WORD
 """How a verdict is given: by its word; by yes or no; by what the premises do to the statement."""
+# Longer phrases come before the words in them: "cannot be determined to be true" is Unknown though it ends in "true",
+# "not true" is False, and "whether it is true" says nothing.
 _PHRASES: tuple[tuple[int | None, int, str], ...] = (
     (UNKNOWN, GROUNDS, "{unknown_either}"),
     (UNKNOWN, SAID, "{unknown}"),
