@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from unslant.debiasing import debias
 from unslant.debiasing.adaptive import AdaptiveVote, step_ends
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.debiasing.vote import Vote
 from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel

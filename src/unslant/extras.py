@@ -1,4 +1,4 @@
-"""What is installed beside us: libraries that only some uses need, and packages that add rows to our tables."""
+"""What is installed besides us: libraries that only some uses need, and packages that add rows to our tables."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from unslant.errors import InputError, one_of, shown
-from unslant.files import exists, write_atomically
+from unslant.files import exists
 from unslant.questions.answer_kinds import is_missing
 from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
@@ -24,6 +24,7 @@ from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
 from unslant.questions.records import Record
 from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
+from unslant.writing import write_atomically
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 """Names of the question sets that ship with unslant."""

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
-from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet, write_atomically
+from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
 from unslant.questions.question import Question
 from unslant.questions.question_set import canonical_line, question_of
 from unslant.responses.run import Run
+from unslant.writing import write_atomically
 
 NO_ANSWER = ("unparsed", "refused")
 """Statuses of replies that came and are no answer."""

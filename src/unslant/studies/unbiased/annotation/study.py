@@ -13,7 +13,6 @@ from unslant.asking import Asked
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.experiment.options import LoadOptions
-from unslant.files import write_atomically
 from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
 from unslant.questions.formats import table_rows
@@ -21,6 +20,7 @@ from unslant.reports.escape import csv_text
 from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.writing import write_atomically
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 
