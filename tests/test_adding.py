@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -27,8 +29,8 @@ from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
 from unslant.reports.text import text
-from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
-from unslant.studies.readers import STUDIES, Study
+from unslant.responses.importers import IMPORTERS, importers
+from unslant.studies.readers import STUDIES, read_result
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
 
@@ -151,18 +153,58 @@ def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, ques
     assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
 
 
+IMPORTER = """
+from unslant.responses.importers import Importer, Log, Logged
+
+
+def read(head):
+    page = Logged("q", ("A", "B"), frozenset({0}), str(head.path), chosen=frozenset({0}))
+    return [Log("dotty", "dots", "words", (page,))]
+
+
+IMPORTER = Importer("a log of dots", lambda head: "dots" in head.names, read)
+"""
+
+
+def check_dotted_log(folder: Path) -> None:
+    """A log of the format of :data:`IMPORTER` is read by it, though a table of pages has such keys too."""
+    (folder / "a.json").write_text('{"dots": 3, "id": "q", "answer": "A", "chosen": "B", "options": ["x", "y"]}')
+    ran = command_line("audit", "--log", folder / "a.json", "--json", folder / "o.json")
+    assert ran.code == 0, ran.err
+    assert json.loads((folder / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+
+
 def test_a_log_format_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = ModuleType("dotted_log")
-    module.recognises = lambda head: "dots" in head.names
-    module.read = lambda path, fields: [
-        Log("dotty", "dots", "labels", (Logged("q", ("A", "B"), frozenset({0}), str(path), chosen=frozenset({0})),))
-    ]
+    exec(IMPORTER, vars(module))
     monkeypatch.setitem(sys.modules, "dotted_log", module)
-    monkeypatch.setitem(IMPORTERS, "dots", Importer("a log of dots", "dotted_log"))
-    (tmp_path / "a.json").write_text('{"dots": 3}')
-    ran = command_line("audit", "--log", tmp_path / "a.json", "--json", tmp_path / "o.json")
-    assert ran.code == 0, ran.err
-    assert json.loads((tmp_path / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+    monkeypatch.setitem(IMPORTERS, "dots", "dotted_log:IMPORTER")
+    check_dotted_log(tmp_path)
+
+
+def test_a_log_format_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An installed package: its modules and its ``dist-info`` in a folder of ``sys.path``."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_logs-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_logs.py").write_text(IMPORTER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-logs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[unslant.importers]\n"
+        "dots = their_logs:IMPORTER\n"
+        "helm = their_logs:IMPORTER\n"
+        "broken = no_such_package:IMPORTER\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.delitem(sys.modules, "their_logs", raising=False)
+    check_dotted_log(tmp_path)  # before any table, for which its keys id and answer would be enough
+    whats = [importer.what for importer in islice(importers(), len(IMPORTERS))]
+    assert whats.count("a log of dots") == 1  # a name of ours stays ours
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    ran = command_line("audit", "--log", tmp_path / "other.json")
+    assert "the log format broken needs no_such_package" in ran.err
 
 
 def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,35 +215,52 @@ def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [q.id for q in load_questions("parity")] == [q["id"] for q in QUESTIONS]
 
 
-COMMAND = '''
-"""``unslant study counting``."""
-from unslant.experiment import options as o
-
-
-def counting(
-    questions: o.Questions, /, *, settings: o.LoadOptions = o.LoadOptions(), outputs: o.Reports = o.ReportOptions()
-) -> None:
-    """Count questions.
-
-    Examples:
-      unslant study counting questions.jsonl
-    """
-    from unslant.experiment.outputs import write_outputs
-    from unslant.studies.counting.result import CountingResult
-
-    write_outputs(CountingResult(len(settings.load(questions))), outputs)
-'''
-RESULT = """
+STUDY = '''
 from dataclasses import dataclass
 
-from unslant.experiment.result import StudyResult
+from unslant.experiment.options import PromptOptions
+from unslant.experiment.result import RecordedResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.presentations import present
+from unslant.prompts import Cloze
+from unslant.responses import Responses
 
 
 @dataclass(frozen=True)
-class CountingResult(StudyResult):
+class CountingResult(RecordedResult):
     study = "counting"
+    responses: Responses
     counted: int
-"""
+
+    @classmethod
+    def of(cls, responses):
+        return cls(responses, len(responses))
+
+
+class Counting(Study[PromptOptions]):
+    """Count questions.
+
+    Examples:
+      unslant study counting fair questions.jsonl
+    """
+
+    name = "counting"
+    settings = PromptOptions
+    result = CountingResult
+    in_shards = True
+
+    def ask(self, asking):
+        asked = [(question, present(question)) for question in asking.questions]
+        return asking.ask(asked, [Cloze(asking.settings.writer())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingKeywords(Keywords, PromptOptions):
+    pass
+
+
+counting = function(Counting(), CountingKeywords, CountingResult)
+'''
 PANELS = """
 from unslant.reports import Page
 
@@ -215,19 +274,29 @@ def page(result):
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
     folder = tmp_path / "studies" / "counting"
     folder.mkdir(parents=True)
-    for name, source in (("__init__", ""), ("command", COMMAND), ("result", RESULT), ("panels", PANELS)):
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
         (folder / f"{name}.py").write_text(source)
     monkeypatch.setattr(unslant.studies, "__path__", [*unslant.studies.__path__, str(tmp_path / "studies")])
-    monkeypatch.setitem(STUDIES, "counting", Study("unslant.studies.counting", ("counting",)))
-    yield STUDIES["counting"].homes()
+    monkeypatch.setitem(STUDIES, "counting", "unslant.studies.counting.study:Counting")
+    yield {"counting": STUDIES["counting"]}
     for name in [name for name in sys.modules if name.startswith("unslant.studies.counting")]:
         del sys.modules[name]
 
 
 def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: Path, tmp_path: Path, capsys) -> None:
+    """The row alone makes the command, the Python function and the reader of its files."""
     app = App(name="study", result_action="return_value")
     register(app, counting)
-    app(["counting", str(questions), "--json", str(tmp_path / "out.json"), "--html", str(tmp_path / "out.html")])
+    files = {name: tmp_path / f"out.{end}" for name, end in (("json",) * 2, ("html",) * 2, ("responses", "parquet"))}
+    app(["counting", "fair", str(questions), "--no-store", *(f"--{name}={path}" for name, path in files.items())])
     assert "6 questions" in capsys.readouterr().out
-    assert json.loads((tmp_path / "out.json").read_text())["headline"] == "6 questions"
-    assert "6 questions" in (tmp_path / "out.html").read_text("utf-8")
+    assert json.loads(files["json"].read_text())["headline"] == "6 questions"
+    assert "6 questions" in files["html"].read_text("utf-8")
+    assert read_result(files["responses"]).counted == 6
+    app(["counting", "--log", str(files["responses"])])
+    assert "6 questions" in capsys.readouterr().out
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4
+    assert "limit" in inspect.signature(unslant.study.counting).parameters
+    app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
+    assert read_result(tmp_path / "half.parquet").counted == 3
+    app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])

@@ -52,12 +52,12 @@ def __getattr__(name: str) -> Any:
     module, _, function = name.rpartition(".")
     if not module.startswith("unslant"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return command(getattr(import_module(module), function))
+    found = getattr(import_module(module), function)
+    return command(found().command if isinstance(found, type) else found)  # a study, or a function
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with every field of its dataclasses as a parameter."""
-    function = getattr(function, "command", function)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, tuple[str, ...]]] = {}
     hints = get_type_hints(function, include_extras=True)
@@ -159,6 +159,6 @@ def _docstring(home: str) -> str:
     assert spec, home
     source = Path(*(spec.submodule_search_locations or ())[:1], f"{file}.py").read_text("utf-8")
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return ast.get_docstring(node) or ""
     raise LookupError(f"{home}: no such function")
