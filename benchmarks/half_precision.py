@@ -17,13 +17,13 @@ import numpy as np
 import torch
 
 from unslant import load_model
+from unslant.auditing.panels import whole_set
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.metrics import METRICS
 from unslant.models.hf import model
 from unslant.reports.numbers import number, with_interval
 from unslant.reports.panels import defined
-from unslant.studies.audit.panels import whole_set
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 
 def audited(name: str, questions: str, dtype: str, arguments: argparse.Namespace) -> tuple[AuditResult, float]:

@@ -17,13 +17,13 @@ from statistics import median
 
 from transformers import AutoTokenizer
 
+from unslant.auditing.presented import order_presentations
 from unslant.models.hf.tokenization import Encoder, common_prefix
 from unslant.models.hf.tree import plan
 from unslant.presentations import parse_labels
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, load_questions
-from unslant.studies.audit.presented import order_presentations
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu_test.jsonl.gz"
 SAMPLED = 12

@@ -32,11 +32,11 @@ from benchmarks.contenders import Contender, Library, LmEval
 from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
+from unslant.auditing.ordinary import TokenCounter
+from unslant.auditing.presented import audit_presentations
 from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, load_questions
-from unslant.studies.audit.ordinary import TokenCounter
-from unslant.studies.audit.presented import audit_presentations
 
 SETS = ("given", "given:4", "given:8", "cyclic:8", "balanced:8", "shared:8", "8", "given:12", "auto")
 TIMED = ("given:8", "balanced:8", "auto")

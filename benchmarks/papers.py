@@ -15,13 +15,13 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from benchmarks.order_tokens import nodes
+from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS, Estimate
 from unslant.presentations import ALPHABETS, ShotChooser, orders_for, present
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, load_questions
 from unslant.reports.figures import save_figure
 from unslant.reports.style import PAPER, drawing
-from unslant.studies.result import StudyResult
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from tests.reports.conftest import CHROMIUM, FLAGS
+from unslant.auditing.study import audit
 from unslant.questions import load_questions
-from unslant.studies.audit.study import audit
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 WIDTH = 1200

@@ -6,7 +6,7 @@
 
 *coverage*: for each kind of question set and each planted model (``benchmarks/planted.py``), a pool of 20,000 questions
 answered in all 24 orders is the truth. Each repeat draws a set of 400 from it and searches it as the audit does, with
-:class:`unslant.studies.audit.until_rule.Search`. Counted is how often an interval holds the truth where one stops at
+:class:`unslant.auditing.until_rule.Search`. Counted is how often an interval holds the truth where one stops at
 the width asked for, where one stops as soon as the interval excludes a value (chance; 0 for the difference; 0.02 for
 PBM), and where one looks after every single question and stops at the worst moment there is: at the first interval, if
 any, that does not hold the truth. No way to stop does worse than the last.
@@ -31,13 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage import MODELS, SETS
+from unslant.auditing.until_rule import BOUNDS as NUMBERS
+from unslant.auditing.until_rule import Search
 from unslant.metrics import Bootstrap, OrderScores, measure
 from unslant.metrics.accuracy import correct_under_orders
 from unslant.metrics.bootstrap import SHARE
 from unslant.metrics.measures import BOUNDS
 from unslant.metrics.rounds import by_round
-from unslant.studies.audit.until_rule import BOUNDS as NUMBERS
-from unslant.studies.audit.until_rule import Search
 
 Floats = NDArray[np.float64]
 REFERENCE = {"accuracy": 0.25, "expected_accuracy": 0.25, "order_advantage": 0.0, "pbm": 0.02}
@@ -217,7 +217,7 @@ def savings(arguments: argparse.Namespace) -> None:
 
 
 def recorded(arguments: argparse.Namespace) -> None:
-    from unslant.studies.audit.logs import audit_logs
+    from unslant.auditing.logs import audit_logs
 
     pool = Pool.of(audit_logs([arguments.file]).scores)
     orders = pool.rounds * pool.size

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.workloads import made_question
+from unslant.auditing.study import audit
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import orders_for, present
 from unslant.prompts import Cloze, Writer, load_template
-from unslant.studies.audit.study import audit
 
 _REPEATS = 3
 

@@ -132,7 +132,7 @@ def talker() -> Any:
 def results() -> Iterator[Any]:
     """Small results of every study, with all that only some runs have."""
     import unslant
-    from unslant.studies.annotation.metrics import annotation_agreement
+    from unslant.studies.unbiased.annotation.metrics import annotation_agreement
 
     asked: dict[str, Any] = {"limit": 8}
     audits = [unslant.audit(name, "embedded", **asked) for name in ("fair", "prefers-a")]

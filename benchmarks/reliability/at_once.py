@@ -21,12 +21,12 @@ import scipy.optimize
 import scipy.stats  # noqa: F401
 import torch
 
+import unslant.auditing.study
+import unslant.experiment.recording
 import unslant.models.hf.loading
 import unslant.models.stored_chat
 import unslant.reports.report
 import unslant.store.runs
-import unslant.studies.audit.command
-import unslant.studies.recording
 from benchmarks.reliability.scale import write_questions
 from benchmarks.reliability.tables import Guesser
 from unslant import cli

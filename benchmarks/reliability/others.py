@@ -112,7 +112,7 @@ def use_boundary(path: Path) -> None:
 
 
 def use_scores(path: Path) -> None:
-    from unslant.studies.probe.score_table import load_scores
+    from unslant.studies.unbiased.probe.score_table import load_scores
 
     table = load_scores(path)
     _ = table.missing, table.changed(0.5)
@@ -122,19 +122,19 @@ def use_scores(path: Path) -> None:
 
 
 def use_accuracy(path: Path) -> None:
-    from unslant.studies.probe.score_table import load_accuracy
+    from unslant.studies.unbiased.probe.score_table import load_accuracy
 
     json.loads(dump_json(load_accuracy(path)))
 
 
 def use_ranking(path: Path) -> None:
-    from unslant.studies.ranking import load_ranking
+    from unslant.experiment.ranking import load_ranking
 
     json.loads(dump_json(load_ranking(path)))
 
 
 def use_sheet(path: Path) -> None:
-    from unslant.studies.annotation.study import read_sheets
+    from unslant.studies.unbiased.annotation.study import read_sheets
 
     read_sheets([path])
 

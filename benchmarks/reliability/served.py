@@ -15,14 +15,14 @@ from benchmarks.reliability import Options, Row
 from tests.serving import Fault, FaultServer
 from unslant import Question, audit
 from unslant.errors import MostlyFailedError
+from unslant.experiment.options import OutputOptions
+from unslant.experiment.outputs import write_outputs
 from unslant.models.answered import ModelChanged
 from unslant.models.decisions import DecisionModel
 from unslant.models.served import ServedModel
 from unslant.models.stored import StoredModel
 from unslant.prompts.prompt import Prompt
 from unslant.store import Store
-from unslant.studies.options import OutputOptions
-from unslant.studies.outputs import write_outputs
 
 LABELS = (" A", " B", " C")
 

@@ -49,7 +49,7 @@ def questions() -> list[Question]:
 @cache
 def originals() -> tuple[tuple[bytes, Responses], ...]:
     """Small tables of every study, undamaged."""
-    from unslant.studies.audit.study import audit
+    from unslant.auditing.study import audit
     from unslant.studies.base_rate.study import base_rate
     from unslant.studies.unbiased.study import unbiased
 

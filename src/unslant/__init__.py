@@ -16,6 +16,10 @@ from unslant.version import __version__
 
 if TYPE_CHECKING:
     from unslant import study
+    from unslant.auditing.comparison import AuditComparison
+    from unslant.auditing.logs import audit_logs as audit_log
+    from unslant.auditing.result import AuditResult
+    from unslant.auditing.study import audit
     from unslant.debiasing.base import Answers, Outcome
     from unslant.debiasing.debiased_model import Debiased
     from unslant.errors import InputError, ModelError, OutputError, UnslantError
@@ -25,14 +29,8 @@ if TYPE_CHECKING:
     from unslant.questions import Question, QuestionSet, load_questions
     from unslant.reports.report import Report
     from unslant.responses.table import Responses
-    from unslant.studies.annotation.metrics import AnnotationAgreement
-    from unslant.studies.audit.comparison import AuditComparison
-    from unslant.studies.audit.logs import audit_logs as audit_log
-    from unslant.studies.audit.result import AuditResult
-    from unslant.studies.audit.study import audit
     from unslant.studies.base_rate.result import BaseRateResult
     from unslant.studies.compare import compare
-    from unslant.studies.contamination.result import ContaminationResult
     from unslant.studies.debias.adapter import train
     from unslant.studies.debias.answers import debias
     from unslant.studies.debias.recorded import debias_log
@@ -42,10 +40,12 @@ if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
     from unslant.studies.leaderboard.result import Leaderboard
     from unslant.studies.leaderboard.study import leaderboard
-    from unslant.studies.probe.result import ProbeResult
     from unslant.studies.question_check.check import QuestionCheck, check_questions
     from unslant.studies.readers import read_result
+    from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement
     from unslant.studies.unbiased.comparison import UnbiasedComparison
+    from unslant.studies.unbiased.contamination.result import ContaminationResult
+    from unslant.studies.unbiased.probe.result import ProbeResult
     from unslant.studies.unbiased.result import UnbiasedResult
 
 __all__ = [
@@ -101,14 +101,14 @@ _HOMES = {
     "questions": ("Question", "QuestionSet", "load_questions"),
     "reports.report": ("Report",),
     "responses.table": ("Responses",),
-    "studies.annotation.metrics": ("AnnotationAgreement",),
-    "studies.audit.comparison": ("AuditComparison",),
-    "studies.audit.logs": ("audit_logs as audit_log",),
-    "studies.audit.result": ("AuditResult",),
-    "studies.audit.study": ("audit",),
+    "studies.unbiased.annotation.metrics": ("AnnotationAgreement",),
+    "auditing.comparison": ("AuditComparison",),
+    "auditing.logs": ("audit_logs as audit_log",),
+    "auditing.result": ("AuditResult",),
+    "auditing.study": ("audit",),
     "studies.base_rate.result": ("BaseRateResult",),
     "studies.compare": ("compare",),
-    "studies.contamination.result": ("ContaminationResult",),
+    "studies.unbiased.contamination.result": ("ContaminationResult",),
     "studies.debias.adapter": ("train",),
     "studies.debias.answers": ("debias",),
     "studies.debias.recorded": ("debias_log",),
@@ -118,7 +118,7 @@ _HOMES = {
     "studies.instruction_boundary.result": ("BoundaryStudy",),
     "studies.leaderboard.result": ("Leaderboard",),
     "studies.leaderboard.study": ("leaderboard",),
-    "studies.probe.result": ("ProbeResult",),
+    "studies.unbiased.probe.result": ("ProbeResult",),
     "studies.question_check.check": ("QuestionCheck", "check_questions"),
     "studies.readers": ("read_result",),
     "studies.unbiased.comparison": ("UnbiasedComparison",),

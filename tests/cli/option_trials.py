@@ -37,8 +37,8 @@ from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
 from unslant.reports.frames import numbers as numbers_of
 from unslant.store import Store
-from unslant.studies.annotation.study import sheet, write_sheet
-from unslant.studies.probe.judging import CONFIDENCE_CUE
+from unslant.studies.unbiased.annotation.study import sheet, write_sheet
+from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE
 
 BASES: dict[Any, Seen] = {}
 """What each command without the option did: many rows have the same."""
@@ -199,7 +199,7 @@ def standing_in(seen: Seen, files: Path, *, until_opened: bool = False, real: bo
         contextlib.chdir(folder),
         patch.dict(os.environ, UNSLANT_HOME=str(folder / "home")),
         patch.object(models_open.Backend, "open", opens),
-        patch("unslant.studies.contamination.study.fine_tune", passes),
+        patch("unslant.studies.unbiased.contamination.study.fine_tune", passes),
         contextlib.nullcontext() if real else patch("unslant.models.hf.loading.check_loads"),
     ):
         try:

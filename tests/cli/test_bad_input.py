@@ -12,7 +12,7 @@ import pytest
 
 from tests.command_line import Ran
 from unslant.errors import OutputError
-from unslant.studies.outputs import check_folder
+from unslant.experiment.outputs import check_folder
 
 Run = Callable[..., Ran]
 
@@ -99,7 +99,7 @@ def test_an_output_that_cannot_be_written_is_code_5_and_the_others_are_there(
     def full(value: object, path: Path) -> None:
         raise OutputError(f"{path}: cannot be written: no space left on device")
 
-    monkeypatch.setattr("unslant.studies.outputs.write_json", full)
+    monkeypatch.setattr("unslant.experiment.outputs.write_json", full)
     names = {name: tmp_path / name for name in ("n.json", "r.html", "r.parquet")}
     found = unslant("audit", "fair", "--limit", 3, "--orders", "given", "--no-store", "--json", names["n.json"],
                     "--html", names["r.html"], "--responses", names["r.parquet"])  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from unslant.experiment.progress import ProgressView, show_progress
 from unslant.models.base import Cost
-from unslant.studies.progress import ProgressView, show_progress
 
 
 class Clock:

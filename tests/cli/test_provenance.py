@@ -18,13 +18,13 @@ from tests.command_line import Ran
 from tests.command_line import unslant as run
 from tests.serving import Fault, FaultServer
 from unslant import cli
+from unslant.auditing.result import AuditResult
 from unslant.cli.words import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
 from unslant.reports.figures import save_figures
 from unslant.responses import Responses
 from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance, markdown
-from unslant.studies.audit.result import AuditResult
 
 pytestmark = pytest.mark.thorough
 
@@ -180,7 +180,7 @@ def block(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "is no JSON, Parquet or HTML that unslant wrote"),
+        ("", "is not JSON, Parquet or HTML that unslant wrote"),
         ("[1", "is no JSON"),
         ("{}", "is not a result of ours"),
         ("3", "is not a result of ours"),

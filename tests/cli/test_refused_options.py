@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import unslant
+from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.prompts import usual_template
 from unslant.questions import JudgingQuestion
-from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.instruction_boundary.plan import plan
 from unslant.studies.instruction_boundary.question_sources import BoundarySet
 from unslant.studies.instruction_boundary.settings import BoundarySettings

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unslant.auditing.result import AuditResult
 from unslant.metrics import OrderScores, compute, read_scores, vote
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses
-from unslant.studies.audit.result import result_of
 
 PERMUTATIONS = list(itertools.permutations(range(4)))
 
@@ -110,7 +110,7 @@ def test_label_metrics_of_the_given_order(recorded: list[dict], scores: OrderSco
 
 def test_what_is_printed_of_it_can_be_said(responses: Responses) -> None:
     """Extremes around the mean, corrections on the same questions, nothing infinite or of zero width."""
-    result = result_of(responses)
+    result = AuditResult.of(responses)
     over, mean = result.metrics.over_orders, result.metrics.means.expected_accuracy
     assert over.worst.value <= mean.value <= over.best.value
     assert {correction.accuracy.n for correction in result.corrections} == {10}

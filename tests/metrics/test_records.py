@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.reports.results import RESULTS
+from unslant.experiment.result import StudyResult
 from unslant.metrics.records import GROUPS, METRICS, markdown, written_into
 from unslant.studies.debias.training_log import TrainingLog
-from unslant.studies.result import StudyResult
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 

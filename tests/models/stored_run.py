@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.samples import QUESTIONS, SHOTS
 from unslant.asking import ask
+from unslant.auditing.presented import audit_presentations
 from unslant.errors import UnslantError
 from unslant.models import stored
 from unslant.models.hf.model import TransformersModel
@@ -29,7 +30,6 @@ from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.responses import Run
 from unslant.responses.table import Responses
 from unslant.store import Store
-from unslant.studies.audit.presented import audit_presentations
 
 LABELS = tuple("ABCDEFGHIJ")
 

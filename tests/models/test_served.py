@@ -229,8 +229,8 @@ def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
 
 @pytest.mark.thorough
 def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
+    from unslant.auditing.study import audit
     from unslant.models import load_model
-    from unslant.studies.audit.study import audit
 
     here = audit(load_model(str(small_model)), "embedded", orders="reverse", limit=6)
     there = audit(served(llama, top=2000), "embedded", orders="reverse", limit=6)

@@ -18,6 +18,7 @@ pytest.importorskip("lm_eval", reason="needs the extra unslant[lm-eval]")
 import datasets
 
 from tests.command_line import unslant
+from unslant.auditing.logs import audit_logs
 from unslant.errors import InputError
 from unslant.models.open import open_model
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
@@ -26,7 +27,6 @@ from unslant.plugins.lm_eval.study import TaskRun, audit_tasks
 from unslant.plugins.lm_eval.tasks import quiet
 from unslant.questions import load_questions
 from unslant.reference import reference_path
-from unslant.studies.audit.logs import audit_logs
 
 TASKS = Path(__file__).parent / "lm_eval_tasks"
 MODEL = "prefers-a"

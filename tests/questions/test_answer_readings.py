@@ -12,8 +12,8 @@ import pytest
 from benchmarks.reliability.ambiguous import answers_misread
 from tests.fakes import RuleModel
 from unslant import InputError, check_questions, load_questions
+from unslant.auditing.study import audit
 from unslant.questions import load_judging, write_questions
-from unslant.studies.audit.study import audit
 
 OPTIONS = ["oxygen", "carbon dioxide", "neon", "argon"]
 

@@ -23,35 +23,35 @@ from tests.studies.leaning import KNOWN, OTHER, leaning
 from tests.studies.talkers import QUESTIONS as WORDS_QUESTIONS
 from tests.studies.talkers import takes_a
 from training.world import question_sets
+from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.debiasing.lora1.progress import Epoch
+from unslant.experiment.provenance_block import model_block, provenance
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.provenance import Provenance
-from unslant.studies.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.audit.comparison import AuditComparison
-from unslant.studies.audit.result import AuditResult, result_of
-from unslant.studies.audit.study import audit
 from unslant.studies.base_rate.published import PublishedCell
 from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.contamination.finetuning import FineTuned
-from unslant.studies.contamination.result import ContaminationResult
-from unslant.studies.contamination.study import compare
 from unslant.studies.debias.result import DebiasResult
-from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.study import debias
 from unslant.studies.debias.training_log import TrainingLog
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.leaderboard.result import Leaderboard
 from unslant.studies.leaderboard.study import leaderboard
-from unslant.studies.probe.result import ProbeResult
-from unslant.studies.probe.result import result_of as probe_of
-from unslant.studies.probe.score_table import ScoreTable
-from unslant.studies.provenance_block import model_block, provenance
+from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.unbiased.comparison import UnbiasedComparison, compare_models
+from unslant.studies.unbiased.contamination.finetuning import FineTuned
+from unslant.studies.unbiased.contamination.result import ContaminationResult
+from unslant.studies.unbiased.contamination.study import compare
+from unslant.studies.unbiased.probe.result import ProbeResult
+from unslant.studies.unbiased.probe.result import result_of as probe_of
+from unslant.studies.unbiased.probe.score_table import ScoreTable
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
 
@@ -102,7 +102,7 @@ def logged_texts() -> AuditResult:
         labels = ("A", "B", "C", "D")[: len(options)]
         page = {"id": question.id, "labels": labels, "answers": question.answers, "options": options, "place": "here"}
         pages.append(Logged.of_scores(scores, question=question.stem, **page))
-    return result_of(joined([Log("short", "lm-eval", "texts", tuple(pages), "task")]))
+    return AuditResult.of(joined([Log("short", "lm-eval", "texts", tuple(pages), "task")]))
 
 
 def _leaderboard() -> Leaderboard:
@@ -139,7 +139,7 @@ def _contaminated() -> ContaminationResult:
 @cache
 def _debiased() -> DebiasResult:
     sets = [QuestionSet.of(KNOWN, "known"), QuestionSet.of(OTHER, "other")]
-    return debias_study([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
+    return debias([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
 
 
 def _boundaries() -> BoundaryComparison:

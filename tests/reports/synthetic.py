@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from unslant import Question
+from unslant.auditing.result import AuditResult
 from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Responses, text_ranks
-from unslant.studies.audit.result import AuditResult, result_of
 
 SUBJECTS = ("astronomy", "botany", "chess", "drainage law", "economics", "folklore", "geology", "heraldry")
 _STEM = "Item {i}: which of the four statements about {subject} holds in the case described, and why not the others?"
@@ -81,4 +81,4 @@ def synthetic_audit(
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
     run = Run(model=model, questions=f"{size:,} made questions", settings={"orders": "all", "seed": 0})
-    return result_of(Responses(pa.concat_tables(tables), run, tuple(questions)))
+    return AuditResult.of(Responses(pa.concat_tables(tables), run, tuple(questions)))

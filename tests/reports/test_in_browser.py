@@ -13,10 +13,10 @@ import pytest
 from tests.reports.conftest import Open
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant import Question
+from unslant.auditing.comparison import side_by_side
+from unslant.auditing.result import AuditResult
 from unslant.metrics import METRICS, read_scores
 from unslant.reports.report import Report
-from unslant.studies.audit.comparison import side_by_side
-from unslant.studies.audit.result import AuditResult
 
 pytestmark = pytest.mark.thorough
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tests.reports.results import RESULTS, page_of
+from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import charts
 from unslant.reports.charts import Mark, fitted
 from unslant.reports.panels import MEANINGS, Chart
 from unslant.reports.style import PAGE, PAPER, drawing
-from unslant.studies.result import StudyResult
 
 LONGEST = 300
 """Characters of a headline: four lines of a page that is 1280 pixels wide."""

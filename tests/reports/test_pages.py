@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.reports.results import RESULTS, page_of
+from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports.panels import Column, Describes, Page, Panel, Table, Tile
 from unslant.reports.report import Report
 from unslant.reports.text import SCREEN, text
-from unslant.studies.result import StudyResult
 
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
 

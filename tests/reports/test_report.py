@@ -20,6 +20,11 @@ from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
+from unslant.auditing.browser import browser
+from unslant.auditing.comparison import AuditComparison, side_by_side
+from unslant.auditing.panels import order_accuracies, order_name
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.metrics.accuracy import correct_under_orders
@@ -30,11 +35,6 @@ from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run
 from unslant.store import Store
-from unslant.studies.audit.browser import browser
-from unslant.studies.audit.comparison import AuditComparison, side_by_side
-from unslant.studies.audit.panels import order_accuracies, order_name
-from unslant.studies.audit.result import AuditResult, result_of
-from unslant.studies.audit.study import audit
 from unslant.studies.debias.training_log import TrainingLog
 
 
@@ -182,7 +182,7 @@ def test_many_questions_are_sampled_into_the_page_and_it_says_so(result: AuditRe
 
 
 def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path: Path) -> None:
-    bare = result_of(replace(result.responses, questions=()))
+    bare = AuditResult.of(replace(result.responses, questions=()))
     data = unpacked(browser({"run": bare}).packed()[0])
     assert [len(q["o"]) for q in data["questions"]] == [4] * 40
     assert {q["s"] for q in data["questions"]} == {""}

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
-from unslant.studies.audit.logs import audit_logs
-from unslant.studies.audit.result import AuditResult
 
 GOLDEN = Path(__file__).parent / "data" / "golden_logs.json"
 INSPECT = ("order_as_listed.eval", "shuffle_choices_1.eval", "shuffle_choices_2.eval")

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.presentations import parse_labels
 from unslant.questions import load_questions
 from unslant.responses import Response, Responses
 from unslant.responses.importers import load_logs
-from unslant.studies.audit.logs import audit_logs
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.result import AuditResult
 
 TIME = "2026-11-21T10-00-00.123456"
 QUESTIONS = [("q0", "In what town does Orgoo live?", ("Fenton", "Redhill", "Millbrook"), 1),

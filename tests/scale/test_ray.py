@@ -75,10 +75,10 @@ def test_a_store_is_shared_with_one_process(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray")
 @pytest.mark.skipif(sys.platform != "linux", reason="names of processes are read as Linux shows them")
 def test_twenty_random_kills_lose_nothing() -> None:
+    from unslant.auditing.presented import audit_presentations
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze, Writer, load_template
     from unslant.questions import load_questions
-    from unslant.studies.audit.presented import audit_presentations
 
     cloze, labels = Cloze(Writer(load_template("plain"))), parse_labels("A")
     prompts = [

@@ -21,9 +21,9 @@ import openai  # noqa: F401
 
 from tests.command_line import Ran, unslant
 from tests.serving import Fault, FaultServer, completion
-from unslant.studies.probe import study as _probe  # noqa: F401
-from unslant.studies.probe.judging import CONFIDENCE_CUE, REPHRASE
 from unslant.studies.unbiased import study as _unbiased  # noqa: F401
+from unslant.studies.unbiased.probe import study as _probe  # noqa: F401
+from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE, REPHRASE
 
 CONNECTIONS = 4
 DELAY = 0.03

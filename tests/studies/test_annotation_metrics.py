@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from unslant.studies.annotation.metrics import annotation_agreement
+from unslant.studies.unbiased.annotation.metrics import annotation_agreement
 
 
 def test_by_hand():

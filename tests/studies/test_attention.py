@@ -12,14 +12,14 @@ import pytest
 
 from tests.studies.label_guessers import when_unsure
 from unslant import load_questions
+from unslant.auditing.attention import AttentionOverOrders, attention_over_orders
+from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, present
 from unslant.prompts import Cloze
 from unslant.reports import Report
 from unslant.reports.style import PAGE, drawing
-from unslant.studies.audit.attention import AttentionOverOrders, attention_over_orders
-from unslant.studies.audit.settings import AuditSettings
 
 pytest.importorskip("torch")
 WEIGHTS = resources.files("unslant.reference") / "weights" / "prefers-a"

@@ -10,9 +10,9 @@ import pytest
 
 from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 
 
 def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.serving import Fault, FaultServer
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.errors import ModelError
 from unslant.models.served import ServedModel
 from unslant.models.stored import StoredModel
 from unslant.questions import Question
 from unslant.responses import Responses
 from unslant.store import Store
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 QUESTIONS = [
     Question(f"q{i}", f"Which is {i}?", ("red", "green", "blue", "grey"), frozenset({i % 4})) for i in range(30)

@@ -12,11 +12,11 @@ from tests.models.conftest import tokenizer_cache  # noqa: F401  # a fixture
 from tests.models.zoo import build
 from training.planted import planted
 from training.world import UNTAUGHT_SOURCE, build_world, question_sets
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.presentations import present
 from unslant.presentations.orders import all_orders
 from unslant.questions import load_questions
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 pytestmark = pytest.mark.thorough
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.serving import llama_server
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import open_chat
 from unslant.models.served import ServedModel
@@ -24,8 +26,6 @@ from unslant.questions import Question, QuestionSet, load_questions
 from unslant.reference import WORDS, reference_path
 from unslant.responses import Response
 from unslant.store import Store
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")

@@ -11,6 +11,11 @@ import pytest
 from tests.chatting import RuleChat
 from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
+from unslant.auditing.notes import notes
+from unslant.auditing.panels_replies import adaptive_lines
+from unslant.auditing.presented import orders_in_words
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.metrics import measure, read_scores
 from unslant.metrics.noise import flips
 from unslant.metrics.stopped import extended_measures
@@ -18,11 +23,6 @@ from unslant.models import GenerateOptions
 from unslant.models.open import open_chat
 from unslant.responses import Responses, Run
 from unslant.responses.run import AdaptiveRun
-from unslant.studies.audit.notes import notes
-from unslant.studies.audit.panels_replies import adaptive_lines
-from unslant.studies.audit.presented import orders_in_words
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 pytestmark = pytest.mark.thorough
 

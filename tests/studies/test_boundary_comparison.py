@@ -12,12 +12,12 @@ from tests.command_line import unslant
 from tests.serving import Fault, FaultServer, completion
 from tests.studies.boundary_rows import row
 from unslant.errors import InputError
+from unslant.experiment.ranking import load_ranking
 from unslant.presentations import NONE
 from unslant.responses import Responses, Run
 from unslant.studies.instruction_boundary.comparison import compare_boundaries
 from unslant.studies.instruction_boundary.metrics import across_models
 from unslant.studies.instruction_boundary.result import result_of
-from unslant.studies.ranking import load_ranking
 
 
 def asked(name, right, settings=("vanilla", "vagueness", "missing-choices")):

@@ -14,10 +14,10 @@ from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.contamination.finetuning import fine_tune
-from unslant.studies.contamination.settings import Training
-from unslant.studies.contamination.study import compare, contamination
-from unslant.studies.probe.metrics import decompose
+from unslant.studies.unbiased.contamination.finetuning import fine_tune
+from unslant.studies.unbiased.contamination.settings import Training
+from unslant.studies.unbiased.contamination.study import compare, contamination
+from unslant.studies.unbiased.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased
 
 

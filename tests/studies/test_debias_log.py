@@ -11,11 +11,12 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as run
-from unslant.debiasing import debias, method_named
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.result import AuditResult
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.responses.importers import load_logs
-from unslant.studies.audit.logs import audit_logs
-from unslant.studies.audit.result import AuditResult
 from unslant.studies.debias.recorded import FROM_LOGS, debias_log
 
 ORDERS = list(permutations(range(4)))

@@ -16,8 +16,8 @@ from tests.fakes import RuleModel
 from tests.studies.label_guessers import QUESTIONS, gold, when_unsure
 from tests.studies.talkers import takes_a
 from unslant import InputError, Leaderboard, ModelError, QuestionSet
+from unslant.auditing.result import AuditResult
 from unslant.metrics import paired_difference
-from unslant.studies.audit.result import result_of
 
 pytestmark = pytest.mark.thorough
 
@@ -139,7 +139,7 @@ def test_questions_without_an_answer_count_for_nobody_and_are_told(board: Leader
         ],
         half_audit.run,
     )
-    found = Leaderboard.of([result_of(lost), sure])
+    found = Leaderboard.of([AuditResult.of(lost), sure])
     assert found.unpaired == {"half": 2}
     assert {one.expected_accuracy.n for one in found.models} == {46}
     assert any("half has no score over orders for 2 of 48 questions" in note for note in found.page().notes)

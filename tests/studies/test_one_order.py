@@ -13,16 +13,16 @@ import pytest
 
 from tests.command_line import unslant
 from tests.reports.results import audited, logged_texts
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.matching import same_questions
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.result import AuditResult
+from unslant.auditing.settings import AuditSettings
+from unslant.auditing.untold import CHARACTERS_A_TOKEN
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
 from unslant.responses.importers import Log, Logged, joined
-from unslant.studies.audit.logs import audit_logs
-from unslant.studies.audit.matching import same_questions
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.result import AuditResult, result_of
-from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.audit.untold import CHARACTERS_A_TOKEN
 from unslant.studies.compare import compare
 
 
@@ -44,7 +44,7 @@ def log(right: list[bool], ids: list[str], stems: list[str] | None = None, model
                chosen=frozenset({0 if ok else 1}), reply="A" if ok else "B")
         for ok, name, stem in zip(right, ids, stems or ids, strict=True)
     ]  # fmt: skip
-    return result_of(joined([Log(model, "test", "words", tuple(pages), "task")]))
+    return AuditResult.of(joined([Log(model, "test", "words", tuple(pages), "task")]))
 
 
 def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
@@ -116,7 +116,7 @@ def test_unparsed_replies_have_a_share() -> None:
     table = result.responses.table
     status = table.schema.get_field_index("status")
     lost = table.set_column(status, "status", [["unparsed"] * 3 + ["refused"] + ["ok"] * 8])
-    found = result_of(replace(result.responses, table=lost)).replies
+    found = AuditResult.of(replace(result.responses, table=lost)).replies
     assert found is not None
     assert (found.unparsed.value, found.refused.value) == (0.25, pytest.approx(1 / 12))
     assert found.none_or_several.value == 0

@@ -6,8 +6,8 @@ import pytest
 
 import unslant
 from tests.fakes import RuleModel
-from unslant.studies.audit.settings import AuditSettings
-from unslant.studies.options import with_options
+from unslant.auditing.settings import AuditSettings
+from unslant.experiment.options import with_options
 
 
 def test_keywords_and_an_object_make_the_same_settings() -> None:

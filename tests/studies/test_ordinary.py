@@ -8,13 +8,13 @@ import pytest
 from tests.fakes import RuleModel
 from tests.studies.small_models import random_model
 from training.world import question_sets
+from unslant.auditing.ordinary import SAMPLED
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
 from unslant.models import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Writer, load_template
-from unslant.studies.audit.ordinary import SAMPLED
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.audit.study import audit
 
 QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:SAMPLED]
 

@@ -16,14 +16,14 @@ import unslant.asking
 from tests.fakes import RuleModel
 from unslant import InputError, Question
 from unslant.asking import ask
+from unslant.auditing.presented import audit_presentations
+from unslant.auditing.study import audit
 from unslant.metrics import read_scores
 from unslant.models.base import Cost, Scored
 from unslant.models.stored import StoredModel
 from unslant.presentations import Asked
 from unslant.prompts import Cloze, Counterfactual, Prompt, Writer, load_template
 from unslant.store import Store
-from unslant.studies.audit.presented import audit_presentations
-from unslant.studies.audit.study import audit
 
 QUESTIONS = [
     Question(f"q{i}", f"Which is {i}?", tuple(f"item {j}" for j in range(n)), frozenset({i % n}), subject=f"s{i % 3}")

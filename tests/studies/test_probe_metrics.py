@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unslant.metrics.association import agreement, associate
-from unslant.studies.probe.metrics import consensus_rates, consensus_values, data_bias, decompose
+from unslant.studies.unbiased.probe.metrics import consensus_rates, consensus_values, data_bias, decompose
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ import pytest
 import unslant
 from tests.fakes import RuleModel
 from tests.reports.results import RESULTS, audited, compared, page_of
+from unslant.auditing.settings import AuditSettings
 from unslant.models.open import opened
 from unslant.questions import QuestionSet
 from unslant.reference import reference_path
 from unslant.responses.provenance import Provenance
-from unslant.studies.audit.settings import AuditSettings
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
 BAD = "<script>alert(1)</script>\x1b[31m"

@@ -10,8 +10,8 @@ import pytest
 from tests.studies.fakes import RuleModel, knows, remembers
 from training.world import question_sets
 from unslant.errors import InputError
+from unslant.experiment.ranking import load_ranking
 from unslant.questions import QuestionSet
-from unslant.studies.ranking import load_ranking
 from unslant.studies.unbiased.comparison import compare_models
 from unslant.studies.unbiased.study import unbiased
 

@@ -15,8 +15,8 @@ from unslant.models.chat import Reply
 from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
 from unslant.reports.numbers import percent
-from unslant.studies.contamination.study import compare
 from unslant.studies.unbiased.comparison import compare_models
+from unslant.studies.unbiased.contamination.study import compare
 from unslant.studies.unbiased.plan import alone_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings

@@ -9,7 +9,7 @@ from training.world import TAUGHT_SOURCE
 from unslant.metrics.estimate import wilson
 from unslant.questions import load_questions
 from unslant.reference import reference_names
-from unslant.studies.contamination.study import contamination
+from unslant.studies.unbiased.contamination.study import contamination
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.study import unbiased
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from unslant.cli.commands import register
+from unslant.experiment import options as o
 from unslant.reach import Reach
-from unslant.studies import options as o
-from unslant.studies.commands import register
 
 
 def instruction_boundary(
@@ -42,8 +42,8 @@ def instruction_boundary(
       unslant questions build instruction-boundary --only mmlu --source mmlu=my.jsonl --out boundary.jsonl
     """
     from unslant.errors import InputError
+    from unslant.experiment.outputs import check_file
     from unslant.studies.instruction_boundary.question_sources import SOURCES, build
-    from unslant.studies.outputs import check_file
 
     check_file(out)
     fields: dict[str, dict[str, str]] = {}
@@ -60,11 +60,7 @@ def instruction_boundary(
 
 
 def check(
-    questions: o.Questions,
-    /,
-    *,
-    settings: Annotated[o.FieldOptions, o.SETTINGS] = o.FieldOptions(),
-    outputs: o.Reports = o.ReportOptions(),
+    questions: o.Questions, /, *, settings: o.FieldOptions = o.FieldOptions(), outputs: o.Reports = o.ReportOptions()
 ) -> None:
     """Show how a question file is read, column by column, and count every oddity.
 
@@ -75,7 +71,7 @@ def check(
       unslant questions check questions.csv
       unslant questions check questions.xlsx --field question=Frage --answer-base 1 --json check.json
     """
-    from unslant.studies.outputs import check_outputs, write_outputs
+    from unslant.experiment.outputs import check_outputs, write_outputs
     from unslant.studies.question_check.check import check_questions
 
     why = "a check prints everything, and compares nothing"

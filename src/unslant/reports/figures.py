@@ -12,11 +12,10 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from unslant.extras import needed
-from unslant.files import make_folder, write_atomically
 from unslant.reports.escape import file_name, one_line, tex, tex_needs
 from unslant.reports.panels import Chart, Style
 from unslant.reports.style import PAPER, PLOT, Drawing, drawing, specification
-from unslant.writing import write_all
+from unslant.writing import make_folder, write_all, write_atomically
 
 PNG_SCALE = 4.0
 FORMATS = (".pdf", ".svg", ".png")

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unslant.files import write_atomically
 from unslant.reports.panels import Chart, Describes, Page, Panel, Table
-from unslant.writing import write_all
+from unslant.writing import write_all, write_atomically
 
 Item = TypeVar("Item", Panel, Chart, Table)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
-from unslant.studies.audit.comparison import AuditComparison
-from unslant.studies.audit.result import AuditResult
+from unslant.experiment.result import StudyResult
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.readers import read_result
-from unslant.studies.result import StudyResult
 from unslant.studies.unbiased.comparison import UnbiasedComparison, compare_models
 from unslant.studies.unbiased.result import UnbiasedResult
 

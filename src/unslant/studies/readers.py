@@ -1,50 +1,42 @@
-"""The studies by name, and how to read their recorded results; imported lazily."""
+"""The table of studies: a row makes a command, a function of :mod:`unslant.study`, and the reader of its files."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 
 if TYPE_CHECKING:
+    from unslant.experiment.study import Study
     from unslant.reports import Describes
 
-
-class Study(NamedTuple):
-    """One study.
-
-    Attributes:
-        folder: its module ``command`` has a function for each command.
-        commands: ``unslant NAME`` for those of :data:`TOP`, ``unslant study NAME`` for the others.
-        reader: function that makes its result from a table of responses; empty if that is not enough.
-    """
-
-    folder: str
-    commands: tuple[str, ...]
-    reader: str = ""
-
-    def homes(self) -> dict[str, str]:
-        """Name of each command -> ``module:function``."""
-        return {name: f"unslant.studies.{self.folder}.command:{name.replace('-', '_')}" for name in self.commands}
-
-
 STUDIES = {
-    "audit": Study("audit", ("audit",), "result:result_of"),
-    "leaderboard": Study("leaderboard", ("leaderboard",)),
-    "base-rate": Study("base_rate", ("base-rate",), "study:base_rate_recorded"),
-    "unbiased": Study("unbiased", ("unbiased", "unbiased-compare"), "result:result_of"),
-    "contamination": Study("contamination", ("contamination",)),
-    "debias": Study("debias", ("debias",)),
-    "probe": Study("probe", ("probe",)),
-    "instruction-boundary": Study("instruction_boundary", ("instruction-boundary",), "result:result_of_table"),
-    "annotation": Study("annotation", ("annotation-sheet", "annotation-agreement")),
+    "audit": "unslant.auditing.study:Audit",
+    "leaderboard": "unslant.studies.leaderboard.study:LeaderboardStudy",
+    "base-rate": "unslant.studies.base_rate.study:BaseRate",
+    "unbiased": "unslant.studies.unbiased.study:Unbiased",
+    "contamination": "unslant.studies.unbiased.contamination.study:Contamination",
+    "debias": "unslant.studies.debias.study:DebiasStudy",
+    "probe": "unslant.studies.unbiased.probe.study:Probe",
+    "instruction-boundary": "unslant.studies.instruction_boundary.study:InstructionBoundary",
 }
-"""Studies by name, as in the metadata of their responses."""
+"""Name -> ``module:class`` of every :class:`~unslant.experiment.study.Study`, imported when it is used."""
 TOP = ("audit", "leaderboard")
-"""Studies that are commands of their own."""
+"""Studies that are commands of their own; the others are called by ``unslant study NAME``."""
+BY_HAND = {
+    "annotation-sheet": "unslant.studies.unbiased.annotation.command:annotation_sheet",
+    "annotation-agreement": "unslant.studies.unbiased.annotation.command:annotation_agreement",
+}
+"""Commands of ``unslant study`` that ask no model."""
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
+
+
+def study_named(name: str) -> type[Study[Any]]:
+    """The study of this name."""
+    study: type[Study[Any]] = _named(STUDIES[name])
+    return study
 
 
 def read_result(path: str | Path) -> Describes:
@@ -56,23 +48,17 @@ def read_result(path: str | Path) -> Describes:
     if Path(path).is_dir():
         training: Describes = _named(TRAINING).read(path)
         return training
-    from unslant.responses.importers import load_logs
+    from unslant.experiment.recorded import responses_in
+    from unslant.experiment.result import RecordedResult
 
-    responses, *others = load_logs([path])
-    if others:
-        raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
-    name = responses.run.study
-    study = STUDIES.get(name)
-    if study is None or not study.reader:
-        known = ", ".join(name for name, study in STUDIES.items() if study.reader)
+    name = responses_in(path).run.study
+    kind = study_named(name).result if name in STUDIES else None
+    if kind is None or not issubclass(kind, RecordedResult):
+        known = ", ".join(name for name in STUDIES if issubclass(study_named(name).result, RecordedResult))
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    try:
-        found: Describes = _named(f"unslant.studies.{study.folder}.{study.reader}")(responses)
-    except InputError as error:
-        raise InputError.at(path, str(error)) from None
-    return found
+    return kind.from_parquet(path)
 
 
-def _named(reader: str) -> Any:
-    module, _, name = reader.partition(":")
+def _named(home: str) -> Any:
+    module, _, name = home.partition(":")
     return getattr(import_module(module), name)

@@ -1,11 +1,11 @@
 """What ``unslant.inspect`` has: samples in orders, tasks of the studies, and readers of their logs."""
 
-from unslant.studies.audit.inspect_orders import in_orders
-from unslant.studies.audit.inspect_scorer import choice_in_orders, over_orders
-from unslant.studies.inspect_samples import from_metadata
-from unslant.studies.instruction_boundary.inspect_records import read_rows, to_sample
-from unslant.studies.instruction_boundary.inspect_task import instruction_boundary
-from unslant.studies.unbiased.inspect_task import read_unbiased, unbiased
+from unslant.plugins.inspect_ai.boundary_records import read_rows, to_sample
+from unslant.plugins.inspect_ai.boundary_task import instruction_boundary
+from unslant.plugins.inspect_ai.orders import in_orders
+from unslant.plugins.inspect_ai.orders_scorer import choice_in_orders, over_orders
+from unslant.plugins.inspect_ai.samples import from_metadata
+from unslant.plugins.inspect_ai.unbiased_task import read_unbiased, unbiased
 
 __all__ = [
     "choice_in_orders",

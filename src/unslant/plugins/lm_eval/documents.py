@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from unslant.auditing.presented import order_presentations
 from unslant.errors import InputError, first_line, shortened
 from unslant.plugins.lm_eval.candidates import OptionField, candidates
 from unslant.plugins.lm_eval.examine import CLOZE, LABELS, TEXTS, Frame, Request, examine, flat, markers, unflat
@@ -18,7 +19,6 @@ from unslant.questions import Question, QuestionSet
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.responses.importers.lm_eval import document_id, document_subject, document_text
-from unslant.studies.audit.presented import order_presentations
 
 
 @dataclass

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from unslant.experiment.options import Options, check_unused
 from unslant.reach import Reach
-from unslant.studies.options import Options, check_unused
 
 
 @dataclass(frozen=True, kw_only=True)

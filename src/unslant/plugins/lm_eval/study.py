@@ -12,7 +12,10 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.asking import Progress, ask, no_progress, score_all
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
+from unslant.experiment.options import with_options
+from unslant.experiment.run_record import run_of, with_run
 from unslant.models import ModelOptions, ScoringModel
 from unslant.models.hf.tree import other_costs
 from unslant.models.open import address_of, opened
@@ -25,9 +28,6 @@ from unslant.plugins.lm_eval.tasks import quiet
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Prompt
 from unslant.responses.run import Harness, LogFacts
-from unslant.studies.audit.result import AuditResult, result_of
-from unslant.studies.options import with_options
-from unslant.studies.run_record import run_of, with_run
 
 
 def audit_tasks(
@@ -161,7 +161,7 @@ class TaskRun:
             example_prompt=alone[0].text if alone else "",
             logged=None if movable else LogFacts(scores="texts"),
         )
-        self.result = result_of(with_run(responses, run, found.questions))
+        self.result = AuditResult.of(with_run(responses, run, found.questions))
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """The published order, a record for each document, as lm-eval's ``--log_samples`` writes it."""

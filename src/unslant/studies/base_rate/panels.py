@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from unslant.experiment.provenance import asked_about, cost_lines, settings_rows
+from unslant.experiment.shortcut_panel import shortcut_panel
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.label_scores import TIE_RULES
 from unslant.reports import Column, Page, Panel, Table, Tile
@@ -12,8 +14,6 @@ from unslant.reports.charts import MOST_ROWS
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.base_rate.charts import elicitation_charts
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
-from unslant.studies.provenance import asked_about, cost_lines, settings_rows
-from unslant.studies.shortcut_panel import shortcut_panel
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult

@@ -10,12 +10,12 @@ import numpy as np
 
 from unslant.arrays import jsonable
 from unslant.errors import InputError
+from unslant.experiment.result import RecordedResult
 from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.questions import Question
 from unslant.responses import Responses
 from unslant.studies.base_rate.findings import ELICITATIONS, Findings, Hypothesis, findings, hypotheses
 from unslant.studies.base_rate.published import PublishedCell, published
-from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class BaseRateResult(RecordedResult):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"elicitations": jsonable(self.found)}
+
+    @classmethod
+    def of(cls, responses: Responses) -> BaseRateResult:
+        return result_of(responses, responses.questions or None, responses.run.settings.get("seed", 0))
 
 
 def result_of(responses: Responses, questions: Sequence[Question] | None, seed: int) -> BaseRateResult:

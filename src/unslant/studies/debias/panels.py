@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.debiasing.base import left_out_notes
+from unslant.experiment.provenance import settings_rows
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
-from unslant.studies.provenance import settings_rows
 
 if TYPE_CHECKING:
     from unslant.studies.debias.result import DebiasResult, Entry

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unslant.arrays import Jsonable
+from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import MEASURES, Change
-from unslant.studies.result import StudyResult
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
+from unslant.experiment.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
 from unslant.reach import Reach
-from unslant.studies.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
 
 DEFAULT_METHODS = (
     "vote", "adaptive-fast", "pride", "gray-box", "gray-box-calibrated", "bnp", "aoi", "set-based", "lora-1",

@@ -11,6 +11,8 @@ from statistics import NormalDist
 
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.errors import InputError
+from unslant.experiment.provenance import settings_rows
+from unslant.experiment.result import StudyResult
 from unslant.files import exists, parse_json, read_text
 from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
@@ -18,8 +20,6 @@ from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
-from unslant.studies.provenance import settings_rows
-from unslant.studies.result import StudyResult
 
 LOG = "log.jsonl"
 PROVENANCE = "provenance.json"

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.experiment.provenance import settings_rows, worst_first
+from unslant.experiment.ranking import unmatched
+from unslant.experiment.result import StudyResult, write_each
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
@@ -22,9 +25,6 @@ from unslant.studies.instruction_boundary.metrics import (
 )
 from unslant.studies.instruction_boundary.panels import KINDS, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
-from unslant.studies.provenance import settings_rows, worst_first
-from unslant.studies.ranking import unmatched
-from unslant.studies.result import StudyResult, write_each
 
 LEAST_MODELS = 3
 """Models that a rank correlation needs."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unslant.experiment.provenance import FEW, settings_rows, worst_first
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
 from unslant.studies.instruction_boundary.metrics import DENSE, BoundaryMetrics, SettingMetrics
-from unslant.studies.provenance import FEW, settings_rows, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unslant.asking import GENERATE
+from unslant.experiment.result import RecordedResult
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, Question
 from unslant.replies import chosen_contents, extract
 from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
-from unslant.studies.result import RecordedResult
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,22 @@ class BoundaryStudy(RecordedResult):
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | self.metrics.to_dict()
 
+    @classmethod
+    def of(cls, responses: Responses) -> BoundaryStudy:
+        """The result from a stored table, whose replies are read again with today's reader.
+
+        A judge's reading stays where the patterns still find nothing. So do all readings of choices in a table without
+        the texts of its questions, with a note.
+        """
+        texts = {question.id: question for question in responses.questions}
+        rows = [_read_again(row, texts.get(row.question_id)) for row in responses.rows()]
+        found = result_of(replace(Responses.from_rows(rows, responses.run), questions=responses.questions))
+        kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
+        if not kept:
+            return found
+        told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
+        return replace(found, notes=(*found.notes, f"{told}; to read them again, repeat the run"))
+
 
 def result_of(responses: Responses) -> BoundaryStudy:
     """The study's result from its table of responses alone.
@@ -60,26 +76,11 @@ def result_of(responses: Responses) -> BoundaryStudy:
         measured[0],
         responses,
         Counter(row.status for row in rows),
+        responses.run.notes,
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1
         else {},
     )
-
-
-def result_of_table(responses: Responses) -> BoundaryStudy:
-    """As :func:`result_of`, from a stored table, whose replies are read again with today's reader.
-
-    A judge's reading stands where the patterns still find nothing. So do all readings of choices in
-    a table without the texts of its questions, with a note.
-    """
-    texts = {question.id: question for question in responses.questions}
-    rows = [_read_again(row, texts.get(row.question_id)) for row in responses.rows()]
-    found = result_of(replace(Responses.from_rows(rows, responses.run), questions=responses.questions))
-    kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
-    if not kept:
-        return found
-    told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
-    return replace(found, notes=(f"{told}; to read them again, repeat the run",))
 
 
 def _readable(row: Response, question: Question | None) -> bool:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from unslant.auditing.browser import browser
+from unslant.experiment.provenance import settings_rows, with_caveats
+from unslant.experiment.ranking import slope_chart
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts, model_charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
-from unslant.studies.audit.browser import browser
-from unslant.studies.provenance import settings_rows, with_caveats
-from unslant.studies.ranking import slope_chart
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Standing

@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
+from unslant.auditing.result import AuditResult
+from unslant.experiment.ranking import EQUAL, ranks_of
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import BOUNDS
 from unslant.metrics.sampling import holm
-from unslant.studies.audit.result import AuditResult
-from unslant.studies.ranking import EQUAL, ranks_of
 
 SCORE = "expected_accuracy"
 

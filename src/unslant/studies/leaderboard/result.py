@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from unslant.arrays import Jsonable
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
+from unslant.experiment.result import StudyResult, write_tables
 from unslant.metrics import Correlation, Estimate
 from unslant.metrics.summary import correlate
 from unslant.models import ChatCost, Cost
 from unslant.reports.escape import file_name
-from unslant.studies.audit.result import AuditResult
 from unslant.studies.leaderboard.ranking import Neighbours, Pool, Standing, neighbours, standings
-from unslant.studies.result import StudyResult, write_tables
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",

@@ -1,24 +1,24 @@
-"""Options of the leaderboard that differ from those of other commands."""
+"""Options of the leaderboard."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Parameter
-
+from unslant.experiment.options import OutputOptions
+from unslant.flags import Flag
 from unslant.reach import Reach
-from unslant.studies.options import OutputOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardOutputs(OutputOptions):
     """Where to write results and responses; ``-q`` names a question set here."""
 
-    quiet: Annotated[bool, Parameter(name="--quiet")] = False
+    quiet: Annotated[bool, Flag("--quiet")] = False
     """No progress, no summary."""
 
 
-Sets = Annotated[
-    tuple[str, ...],
-    Parameter(name=("--questions", "-q"), help="Question set (file, recipe or 'embedded'); give it once for each."),
-    Reach.PLACE,
-]
+@dataclass(frozen=True, kw_only=True)
+class SetOptions:
+    """Question sets."""
+
+    sets: Annotated[tuple[str, ...], Flag("--questions", "-q"), Reach.PLACE] = ()
+    """Question set (file, recipe or 'embedded'); give it once for each."""

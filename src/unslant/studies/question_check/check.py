@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable, jsonable
+from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.chance import above_chance
 from unslant.metrics.shortcuts import longest
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
+from unslant.questions.formats import settled
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
-from unslant.questions.objects import settled
 from unslant.questions.records import Record
-from unslant.studies.result import StudyResult
 
 EXAMPLES = 3
 LEAST_EXPECTED = 5

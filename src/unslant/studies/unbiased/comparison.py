@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.experiment.provenance import settings_rows
+from unslant.experiment.ranking import unmatched
+from unslant.experiment.result import StudyResult, write_each
 from unslant.metrics import METRICS, Association, agreement
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, with_interval
-from unslant.studies.provenance import settings_rows
-from unslant.studies.ranking import unmatched
-from unslant.studies.result import StudyResult, write_each
 from unslant.studies.unbiased.panels import PARTS, associations, confusion_charts, notes, unread, unreadable
 from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
 

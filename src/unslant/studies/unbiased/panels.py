@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
 from unslant.metrics import METRICS, Association
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent
-from unslant.studies.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from unslant.errors import InputError
+from unslant.experiment.result import RecordedResult
 from unslant.responses import Responses
-from unslant.studies.result import RecordedResult
 from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
 
 
@@ -37,15 +36,9 @@ class UnbiasedResult(RecordedResult):
         return replace(self, responses=replace(self.responses, run=replace(self.run, model=model)))
 
     @classmethod
-    def from_parquet(cls, path: str | Path) -> UnbiasedResult:
-        """All numbers, computed from the table that :meth:`to_parquet` wrote."""
-        return result_of(Responses.from_parquet(path))
-
-
-def result_of(responses: Responses) -> UnbiasedResult:
-    """All numbers from the responses of a run."""
-    outcomes = Outcomes(responses)
-    return UnbiasedResult(responses, boat_metrics(outcomes), outcomes)
+    def of(cls, responses: Responses) -> UnbiasedResult:
+        outcomes = Outcomes(responses)
+        return cls(responses, boat_metrics(outcomes), outcomes)
 
 
 def check_comparable(first: UnbiasedResult, *others: UnbiasedResult) -> None:

@@ -1,0 +1,150 @@
+"""Attention over the orders of a question (P1, figure 2): what the last token looks at while only the order changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.auditing.panels import order_name
+from unslant.auditing.presented import order_presentations
+from unslant.auditing.settings import AuditSettings
+from unslant.errors import InputError, ModelError
+from unslant.experiment.options import with_options
+from unslant.models import ScoringModel
+from unslant.models.open import opened
+from unslant.presentations import parse_labels
+from unslant.prompts import Cloze
+from unslant.questions import Question
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.chart_parts import axis_of, rule_at
+from unslant.reports.numbers import Cell, count
+
+DRAWN = 2
+"""Heads drawn, as many as in the paper's figure."""
+
+
+@dataclass(frozen=True)
+class AttentionOverOrders:
+    """What the last token of a question's prompt attends to under each order of the options.
+
+    Attributes:
+        orders: the orders, named by the options' labels in the file; the file's own comes first.
+        weights: (orders, heads, tokens) attention weights of one layer; nan behind the end of a shorter prompt.
+        start: tokens that all orders begin with, the question among them; the options follow.
+    """
+
+    model: str
+    question: str
+    orders: tuple[str, ...]
+    weights: Floats
+    start: int
+
+    @property
+    def spread(self) -> Floats:
+        """(heads, 2) standard deviation over orders of the attention to a place, mean over the places of the common
+        beginning without its first token, and over those behind it."""
+        deviation = np.nanstd(self.weights, axis=0)
+        return np.stack([deviation[:, 1 : self.start].mean(axis=1), deviation[:, self.start :].mean(axis=1)], axis=1)
+
+    def page(self) -> Page:
+        spread = self.spread
+        strongest = np.argsort(-spread[:, 1], kind="stable")[:DRAWN].tolist()
+        more = int((spread[:, 1] > spread[:, 0]).sum())
+        n, heads = len(self.orders), len(spread)
+        drawings = tuple(
+            Chart(
+                f"attention-{head}",
+                f"Attention of the last token, head {head}",
+                "One line an order, the file's own highlighted; the dashed line is where the options begin. The first "
+                "token, which takes up attention that goes nowhere else, is left out (P1, figure 2).",
+                partial(self._drawn, head),
+                of="orders",
+            )
+            for head in strongest
+        )
+        rows: list[tuple[Cell, ...]] = [(f"head {head}", *map(float, spread[head])) for head in range(heads)]
+        columns = (Column("head"), Column("before the options", 5), Column("from the options on", 5))
+        how = "Standard deviation over orders of the attention to a place, mean over places."
+        table = Table("attention", "How far attention moves with the order", columns, tuple(rows), how, folded=True)
+        return Page(
+            about=f"{self.model} on question {self.question}: {count(n, 'order')}",
+            headline=f"{self.model}: attention to the options moves with their order more than that to the rest in "
+            f"{more} of {count(heads, 'head')} of the last layer",
+            panels=(
+                Panel(
+                    "attention",
+                    "Attention over orders",
+                    f"The {len(drawings)} heads that move most.",
+                    drawings,
+                    (table,),
+                ),
+            ),
+            name=self.model,
+        )
+
+    def _drawn(self, head: int, style: Style) -> Any:
+        import altair as alt
+
+        rows: list[dict[str, Any]] = [
+            {"at": at, "attention": float(value), "order": name, "own": i == 0, "n": len(self.orders)}
+            for i, name in enumerate(self.orders)
+            for at, value in enumerate(self.weights[i, head])
+            if at and np.isfinite(value)
+        ]
+        scale, title = axis_of(alt, "attention", None, (row["attention"] for row in rows), True, 1)
+        x = alt.X("at:Q", title="token of the prompt", scale=alt.Scale(nice=False))
+        tips = [alt.Tooltip("order:N"), alt.Tooltip("at:Q", title="token"), alt.Tooltip("attention:Q", format=".4f")]
+        y = alt.Y("attention:Q", title=title, scale=scale)
+        base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, detail="order:N", tooltip=tips)
+        width = style.scaled(1.2)
+        others = base.mark_line(strokeWidth=width, color=style.accent, opacity=0.35).transform_filter("!datum.own")
+        own = base.mark_line(strokeWidth=width, color=style.contrast).transform_filter("datum.own")
+        start = rule_at(alt, style, self.start, x=alt.X("at:Q", title="token of the prompt"))
+        return alt.layer(start, others, own).properties(width=style.width, height=style.scaled(220))
+
+
+def attention_over_orders(
+    model: str | ScoringModel, question: Question, settings: AuditSettings | None = None, **options: Any
+) -> AttentionOverOrders:
+    """Attention of the last token in the last layer under every order of one question.
+
+    Each order is run alone, through the attention that transformers calls eager: for a few questions, not for a set.
+
+    Args:
+        settings, options: those of :func:`unslant.audit` that say how a question is shown (orders, labels, template).
+
+    Raises:
+        InputError: if the question has one order only.
+        ModelError: if the model is not one of transformers, or gives no attention weights.
+    """
+    from unslant.models.hf.attention_weights import last_token_attention
+    from unslant.models.hf.model import TransformersModel
+
+    chosen = with_options(AuditSettings, settings, options).resolved(False)
+    shown = order_presentations(question, chosen.orders, parse_labels(chosen.labels), chosen.seed)
+    shown.sort(key=lambda one: one.kind != "given" and tuple(one.contents) != tuple(range(len(question.options))))
+    if len(shown) < 2:
+        raise InputError(f"question {question.id!r} has one order only: nothing to compare")
+    asked = opened(model)
+    if not isinstance(asked, TransformersModel):
+        raise ModelError(f"{asked.name}: only models that transformers runs here show their attention")
+    elicitation = Cloze(chosen.writer())
+    found = last_token_attention(asked, [elicitation.prompts(one)[0] for one in shown])
+    return _of(asked.name.rstrip("/").split("/")[-1], question, [one.contents for one in shown], found)
+
+
+def _of(
+    model: str, question: Question, orders: Sequence[Sequence[int]], found: Sequence[tuple[list[str], Floats]]
+) -> AttentionOverOrders:
+    longest = max(len(tokens) for tokens, _ in found)
+    weights = np.full((len(found), found[0][1].shape[0], longest), np.nan)
+    for i, (tokens, own) in enumerate(found):
+        weights[i, :, : len(tokens)] = own
+    start = next(i for i, same in enumerate(zip(*(tokens for tokens, _ in found), strict=False)) if len(set(same)) > 1)
+    letters = [chr(ord("A") + i) for i in range(len(question.options))]
+    return AttentionOverOrders(model, question.id, tuple(order_name(o, letters) for o in orders), weights, start)

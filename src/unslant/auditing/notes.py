@@ -1,0 +1,99 @@
+"""What a reader of an audit must know beside its numbers, one sentence each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unslant.auditing.decisions import decision_lines
+from unslant.auditing.panels_orders import enough_line
+from unslant.auditing.panels_published import one_order
+from unslant.auditing.panels_replies import adaptive_lines, unanswered_lines
+from unslant.auditing.panels_until import until_lines
+from unslant.auditing.untold import CHARACTERS_A_TOKEN
+from unslant.experiment.provenance import cost_lines, counted, logged_lines
+from unslant.metrics.summary import Metrics
+from unslant.reports.numbers import count, number, percent
+
+if TYPE_CHECKING:
+    from unslant.auditing.result import AuditResult
+
+LEAST_LABEL_MASS = 0.5
+"""Below, a warning: less than half of the probability of the next token is on labels."""
+
+
+def few_labels(metrics: Metrics) -> bool:
+    """Whether the model is mostly about to say something else than a label."""
+    return metrics.means.label_mass.value < LEAST_LABEL_MASS
+
+
+def notes(result: AuditResult, unknown: str) -> list[str]:
+    """What was left out or needs care, and the cost, one sentence each.
+
+    Args:
+        unknown: see :func:`~unslant.auditing.untold.untold`.
+    """
+    counts = result.metrics.counts
+    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+    missing = "excluded from the order metrics because an order is missing or failed"
+    several = "several right options; choosing any of them counts as right"
+    pinned = "options that keep their place (all of the above, both A and C)"
+    sentences = [
+        (counts.incomplete, missing, missing),
+        (
+            counts.no_right_option,
+            "has no right option; excluded from accuracies",
+            "have no right option; excluded from accuracies",
+        ),
+        (counts.several_right, f"has {several}", f"have {several}"),
+        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
+        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
+        (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
+    ]
+    if one_order(result):
+        sentences = sentences[1:4]
+    mass = result.metrics.means.label_mass
+    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
+    return [
+        *(
+            [
+                f"Labels hold {percent(mass.value, 1)} of the probability: the model is about to say something else. "
+                "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
+                "--template), or a model that thinks before it answers."
+            ]
+            if few_labels(result.metrics)
+            else []
+        ),
+        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
+        *unanswered_lines(counts),
+        *(
+            [
+                f"Label scores that are only upper bounds, because the server did not return the label: "
+                f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
+                f"{counts.censored_rows:,}."
+            ]
+            if counts.bounded_scores
+            else []
+        ),
+        *counted(sentences),
+        *(
+            [
+                f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
+                "alone; a local model computes shared beginnings once."
+            ]
+            if "tokens" in unknown
+            else []
+        ),
+        *decision_lines(result.responses),
+        *logged_lines(result.run),
+        *(
+            [
+                f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
+                f"{number(unpaired, 2)}."
+            ]
+            * (least == least)
+        ),
+        *until_lines(result),
+        *adaptive_lines(result.replies.adaptive if result.replies else None),
+        *enough_line(result.order_curve),
+        *cost_lines(result.cost),
+    ]

@@ -1,0 +1,120 @@
+"""The panel of an audit in words: replies without an answer, by order; noise; what stopping early saved."""
+
+from __future__ import annotations
+
+from unslant.auditing.replies import Adaptive, OrderReplies, Replies
+from unslant.metrics.calibration import Calibration
+from unslant.metrics.summary import Counts
+from unslant.presentations import ALPHABETS
+from unslant.reports import Chart, Column, Panel, Table, charts
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
+
+_COUNTS = {
+    "replies": "replies",
+    "answered": "answers",
+    "none_or_several": "none or several",
+    "unparsed": "unparsed",
+    "refused": "refused",
+    "failed": "no reply",
+}
+
+
+def replies_panel(replies: Replies | None) -> Panel:
+    """Nothing where labels were scored."""
+    if replies is None:
+        return Panel("replies", "", "")
+    keys = {"unparsed": "unparsed", "refused": "refused", "replies.none_or_several": "none_or_several"}
+    values: dict[str, Cell] = {key: getattr(replies, name) for key, name in keys.items()}
+    values |= {f"noise.{name}": value for name, value in vars(replies.noise).items()}
+    values |= calibration_values(replies.calibration)
+    if replies.adaptive:
+        values["adaptive.other_vote"] = replies.adaptive.other_vote
+    rows: list[tuple[Cell, ...]] = [
+        (_order(row), *(getattr(row, name) for name in _COUNTS)) for row in replies.by_order
+    ]
+    by_order = Table(
+        "replies",
+        "Replies by order",
+        (Column("order"), *map(Column, _COUNTS.values())),
+        tuple(rows),
+        "Orders are named by the options' labels in the file, from top to bottom. A reply that names none or several "
+        "options, is unparsed or refused counts as not right.",
+    )
+    of_metrics = Table.of_metrics("noise", "Flips and confidence", {"value": values})
+    return Panel(
+        "replies",
+        "Replies",
+        "Whether replies are answers, and whether answers change when nothing does.",
+        calibration_chart(replies.calibration),
+        (*([of_metrics] if of_metrics.rows else []), by_order),
+        short="Replies",
+        first_screen=True,
+    )
+
+
+def calibration_values(found: Calibration | None) -> dict[str, Cell]:
+    """Its numbers by key."""
+    names = ("confidence", "right", "ece", "ece_by_chance", "p", "brier")
+    return {f"calibration.{name}": getattr(found, name) for name in names} if found else {}
+
+
+def calibration_chart(found: Calibration | None) -> tuple[Chart, ...]:
+    """The reliability diagram; nothing where there is no confidence."""
+    if found is None:
+        return ()
+    points = [(f"{b.above:.1f} to {b.to:.1f}", b.confidence, b.right) for b in found.bins]
+    chart = Chart(
+        "reliability",
+        "Is confidence earned?",
+        f"Share right, with 95 % intervals, against confidence, in ten bins; {count(found.replies, 'answer')}. On the "
+        "dashed line both agree; below it the model is overconfident.",
+        lambda style: charts.against(points, style, under="confidence", beside="share right"),
+    )
+    return (chart,)
+
+
+def _order(row: OrderReplies) -> str:
+    return " ".join(ALPHABETS["A"][content] for content in row.order) or f"{row.n_options} options, all orders"
+
+
+def unanswered_lines(counts: Counts) -> list[str]:
+    """How many replies are no answer, and what they count as."""
+    if not counts.unanswered_rows:
+        return []
+    return [
+        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, refused, "
+        "or naming none or several options): counted as not right, their questions as not consistent."
+    ]
+
+
+def adaptive_lines(found: Adaptive | None) -> list[str]:
+    """What stopping early has saved, and what it can have cost."""
+    if found is None:
+        return []
+    saved = found.requests_of_all - found.requests
+    known = found.tokens_saved == found.tokens_saved
+    tokens = f" and about {abs(found.tokens_saved):,.0f} tokens" if known else ""
+    share = percent(abs(saved) / found.requests_of_all) if found.requests_of_all else "0 %"
+    lines = [
+        f"Asked adaptively: {found.requests:,} requests in place of {found.requests_of_all:,}: {share}{tokens} "
+        f"{'saved' if saved >= 0 else 'more, as answers mostly differ between orders'}. Of the questions with further "
+        f"orders, {found.agreeing:,} had the same answer as given and reversed; {found.checked:,} of them, drawn at "
+        "random, were asked in all orders and stand for the others in every number over orders."
+    ]
+    if found.other_vote.defined:
+        lines.append(
+            f"The vote over all orders was another answer in {with_interval(found.other_vote)} of those drawn. "
+            "Numbers of single orders (worst, best, whether orders differ) need all questions in all orders."
+        )
+    return lines
+
+
+def noise_lead(replies: Replies | None) -> str:
+    """The noise floor in a sentence; empty where nothing was asked twice."""
+    if replies is None or not replies.noise.between_repeats.defined or not replies.noise.between_orders.defined:
+        return ""
+    noise = replies.noise
+    return (
+        f"two orders differ in {number(noise.between_orders)} of pairs of answers, two replies to the same page in "
+        f"{number(noise.between_repeats)}"
+    )

@@ -1,0 +1,96 @@
+"""The result of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from unslant.auditing.corrections import Correction, corrections
+from unslant.auditing.one_order import length_bias_of, scored_texts, shortcuts_of
+from unslant.auditing.paired import MEASURES, PairedAudits, named
+from unslant.auditing.replies import Replies, replies_of
+from unslant.auditing.until import with_anytime
+from unslant.experiment.result import Paired, RecordedResult, StudyResult
+from unslant.metrics import (
+    BaseRates,
+    Bootstrap,
+    Metrics,
+    Nvr,
+    OrderScores,
+    base_rates,
+    compute,
+    nvr_from_scores,
+    read_scores,
+)
+from unslant.metrics.length_bias import LengthBias
+from unslant.metrics.order_curve import OrderCurve, order_curve
+from unslant.metrics.shortcuts import Shortcut
+from unslant.responses import Responses
+
+
+@dataclass(frozen=True)
+class AuditResult(RecordedResult):
+    """The result of an audit.
+
+    Attributes:
+        responses: one row per presentation; ``responses.run`` holds the settings.
+        nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
+        base_rates: number of options -> label probabilities without content (P5).
+        replies: what replies tell beside their answers; None where labels were scored.
+        shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
+        length_bias: of a log with scores of option texts; None for any other.
+        order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
+        scores: the responses as arrays, from which every number is computed.
+    """
+
+    study = "audit"
+    unwritten = ("responses", "scores")
+    compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
+
+    responses: Responses
+    metrics: Metrics
+    nvr: Nvr
+    base_rates: dict[int, BaseRates]
+    corrections: tuple[Correction, ...]
+    replies: Replies | None
+    shortcuts: tuple[Shortcut, ...]
+    length_bias: LengthBias | None
+    order_curve: OrderCurve | None
+    scores: OrderScores = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The model's name, without its path."""
+        return self.run.name
+
+    def paired_with(self, earlier: StudyResult) -> Paired | None:
+        if not isinstance(earlier, AuditResult):
+            return None
+        audits = PairedAudits(named([earlier, self], ["baseline", "now"]))
+        return Paired([pair for _, pair in audits.differences], audits.remarks)
+
+    @classmethod
+    def of(cls, responses: Responses) -> AuditResult:
+        scores = read_scores(responses)
+        if scored_texts(responses):
+            scores = replace(scores, label_mass=None)
+        bootstrap = Bootstrap.of(scores)
+        metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
+        return cls(
+            responses,
+            metrics,
+            nvr_from_scores(scores if scores.stopped is None else replace(scores, blocks=()), bootstrap),
+            base_rates(responses, labels=scores.labels),
+            corrections(scores, metrics.questions, bootstrap),
+            replies_of(responses, scores, bootstrap),
+            shortcuts_of(responses, scores, bootstrap),
+            length_bias_of(responses, scores, bootstrap),
+            _order_curve(responses, scores),
+            scores,
+        )
+
+
+def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
+    run = responses.run
+    if run.until and run.until.ended != "all":  # no set of orders was asked of every question
+        return None
+    return order_curve(scores, str(run.settings.get("orders", "auto")), run.order_costs or None)

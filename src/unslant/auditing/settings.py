@@ -1,0 +1,70 @@
+"""How an audit asks."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from unslant.errors import InputError
+from unslant.experiment.options import (
+    ChooseShotsOptions,
+    ElicitOptions,
+    OutputOptions,
+    ScoredLabelOptions,
+    check_unused,
+)
+
+_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
+"""Fields that say nothing where labels are scored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
+    """How the questions are asked; see :func:`unslant.audit`."""
+
+    LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
+
+    orders: str = "auto"
+    """auto (up to 24, balanced over positions; 6 for replies), all, cyclic, reverse, given, or the number to sample."""
+    until: float | None = None
+    """Ask at random until both accuracies, their difference and PBM are known to this half-width, such as 0.02."""
+    repeats: int = 1
+    """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
+    repeat_sample: int = 50
+    """Replies: how many questions --repeats asks again, drawn at random."""
+    adaptive: bool = False
+    """Replies: ask a question in all orders only if its answers as given and reversed differ; see --calibrate."""
+    calibrate: float = 0.1
+    """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.calibrate > 1:
+            raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
+        if self.repeats == 1:
+            check_unused("no question is asked again (--repeats 3 asks three times)", self, only=("repeat_sample",))
+        if not self.adaptive:
+            check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
+        if self.until is not None and not 0 < self.until < 0.5:
+            raise InputError(f"until {self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
+
+    def resolved(self, generate: bool) -> Self:
+        """See :meth:`ElicitOptions.resolved`."""
+        useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
+        if useless and not generate:
+            raise InputError(f"--{useless[0]} is about replies, but labels are scored: add --elicit generate")
+        if generate and self.until is not None:
+            raise InputError("--until is about scores of labels, but replies are read: use --adaptive")
+        return super().resolved(generate)
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """See :meth:`Options.recorded`; only what applies to this way of asking."""
+        others = ["to_end"] if self.elicit == "generate" else ["elicit", *_OF_REPLIES]
+        others += ["until"] * (self.until is None)
+        return super().recorded(*others, *left_out) | {"template": self.template or "plain"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOutputs(OutputOptions):
+    """What is written."""
+
+    dry_run: bool = False
+    """Print what asking would take (prompts, tokens, time) and stop."""

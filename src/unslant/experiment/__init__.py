@@ -1,0 +1,1 @@
+"""What all studies share: options, running, outputs, provenance, results, comparison."""

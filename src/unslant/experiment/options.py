@@ -1,0 +1,498 @@
+"""Options defined once, with default and help: flags of the commands and keywords of the Python functions.
+
+A study's settings are a dataclass that inherits shared options from here. ``with_options`` makes one from keywords,
+:mod:`unslant.cli.commands` from flags, which reads the annotations and the docstrings below the fields.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    SupportsFloat,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from unslant.errors import InputError, one_of
+from unslant.flags import Flag, Heading
+from unslant.models import GenerateOptions as GenerateOptions
+from unslant.models import LengthOptions as LengthOptions
+from unslant.models import ModelOptions as ModelOptions
+from unslant.reach import Reach, url_without_secrets
+from unslant.scale.options import ShardOptions as ShardOptions
+
+if TYPE_CHECKING:
+    from unslant.presentations import ShotChooser
+    from unslant.prompts import Writer
+    from unslant.questions import Question, QuestionSet
+
+DEFAULT_MODEL = "prefers-a"
+EMBEDDED, SKEWED = "embedded", "embedded-skewed"
+T = TypeVar("T")
+
+
+def pairs(name: str, given: "Mapping[str, Any] | Sequence[str]", kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """A mapping, or ``NAME=VALUE`` texts converted to one; InputError, naming the option ``name``, on anything else."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        try:
+            found[key] = kind(value)
+        except ValueError:
+            sign = ""
+        if not sign or not key:
+            example = "question=prompt" if kind is str else "OS=0.3"
+            raise InputError(f"{name} {text!r}: write it as NAME=VALUE, for example {example}")
+    return found
+
+
+if TYPE_CHECKING:
+    Pairs = Mapping[str, str]
+    Numbers = Mapping[str, float]
+    Names = Sequence[str]
+    Temperatures = Sequence[float]
+    Pool = str | Path | QuestionSet[Any]
+    Pools = Sequence[Pool]
+else:  # as flags
+    Pairs = Annotated[tuple[str, ...], Flag(metavar="NAME=VALUE")]
+    Numbers = Annotated[tuple[str, ...], Flag(metavar="NAME=NUMBER")]
+    Names = Annotated[tuple[str, ...], Flag(commas=True, metavar="NAME,...")]
+    Temperatures = Annotated[tuple[float, ...], Flag(commas=True, metavar="NUMBER,...")]
+    Pool = Annotated[str, Reach.PLACE]
+    Pools = Annotated[Names, Reach.PLACE]
+
+
+def typed(name: str, value: Any, kind: Any) -> Any:
+    """A value given from Python as the command line would have read it: a text may be given as a number or a list.
+
+    Raises:
+        InputError: naming the option, if it is of another type.
+    """
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    kind = kinds[0]
+    if get_origin(kind) is tuple:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return (value,) if isinstance(value, int | float) else value
+    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
+        raise InputError(f"{name} {value!r}: give a whole number")
+    if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
+        raise InputError(f"{name} {value!r}: give a number")
+    if kind is bool and not isinstance(value, bool):
+        raise InputError(f"{name} {value!r}: give True or False")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options whose values are of their types (:func:`typed`), and numbers at least ``LEAST`` (InputError)."""
+
+    LEAST: ClassVar[Mapping[str, float]] = {}
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), f.type))
+        for kind in type(self).__mro__:
+            for name, least in vars(kind).get("LEAST", {}).items():
+                value = getattr(self, name)
+                if value is not None and value < least:
+                    raise InputError(f"{name} {value}: give {least:g} or more")
+
+    @property
+    def in_words(self) -> bool:
+        """Whether replies are read; labels are scored otherwise."""
+        return False
+
+    @property
+    def scored_to_end(self) -> bool:
+        """Whether each label is scored together with what ends it."""
+        return False
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """The settings for JSON, without those that only select questions."""
+        hidden = {*(f.name for f in dataclasses.fields(LoadOptions) if f.name != "seed"), "shots_from", *left_out}
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
+        found = {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in given.items()}
+        return found | ({"seed": found.pop("seed")} if "seed" in found else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldOptions(Options):
+    """Which column holds what, and how answers are written."""
+
+    fields: Annotated[Pairs, Flag("--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
+    """Column of the file that holds a field, as in question=prompt; may be given several times."""
+    answer_base: int | None = None
+    """Number of the first option, 0 or 1; by default 0, but 1 if only that fits and there are 20 answers or more."""
+    answer_kind: str = "auto"
+    """How answers are written: index, letter, label, text (the option's), marked ("B) text"), or auto."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "fields", pairs("--field", self.fields))
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """These options as keywords of :func:`unslant.load_questions`."""
+        return {"fields": dict(self.fields), "answer_base": self.answer_base, "answer_kind": self.answer_kind}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions(FieldOptions):
+    """Which questions are read, and how."""
+
+    LEAST: ClassVar = {"limit": 1}
+
+    skip_bad: bool = False
+    """Skip and count bad lines instead of stopping."""
+    limit: int | None = None
+    """Sample at most N questions."""
+    seed: int = 0
+    """Random seed."""
+
+    def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
+        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
+
+        Raises:
+            InputError: naming file, line and field that cannot be read.
+        """
+        from unslant.questions import MathQuestion, QuestionSet, load_math, load_questions
+
+        first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
+        maths = maths or isinstance(first, MathQuestion)
+        on_bad = "skip" if self.skip_bad else "error"
+        if not maths:
+            return load_questions(source, on_bad=on_bad, **self.reading)
+        if self.answer_base is not None or self.answer_kind != "auto":
+            raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
+        return load_math(source, on_bad=on_bad, fields=dict(self.fields))
+
+    def load_each(self, sources: Any) -> "list[QuestionSet[Any]]":
+        """One or several sets of whatever :func:`unslant.load_questions` takes, sampled; their names differ.
+
+        Raises:
+            InputError: if one cannot be read, or two have the same name.
+        """
+        from unslant.questions import Question
+
+        several = isinstance(sources, list | tuple) and not any(isinstance(q, Mapping | Question) for q in sources)
+        found = [self.sampled(self.load(source)) for source in (sources if several else [sources])]
+        if len({one.name for one in found}) < len(found):
+            raise InputError("two question sets have the same name; give each set once")
+        return found
+
+    def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
+        """Further questions, from a source with our own field names; None for None."""
+        return None if source is None else replace(self, fields={}).load(source, maths)
+
+    def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
+        from unslant.questions.loaders import sample
+
+        return replace(questions, questions=sample(questions.questions, self.limit, self.seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateOptions(LoadOptions):
+    """How questions are worded."""
+
+    template: Annotated[str, Reach.PLACE] = "plain"
+    """Prompt template: a name or the path of a .toml file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions(TemplateOptions):
+    """How prompts are written."""
+
+    chat: bool = False
+    """Use the tokenizer's chat template."""
+
+    def writer(self) -> "Writer":
+        """The prompt writer; InputError if the template is invalid."""
+        from unslant.prompts import Writer, load_template
+
+        return Writer(load_template(self.template), self.chat, self.scored_to_end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElicitOptions(PromptOptions):
+    """Whether labels are scored or replies are read."""
+
+    template: Annotated[str, Reach.PLACE] = ""
+    """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
+    elicit: Literal["auto", "labels", "generate"] = "auto"
+    """What is read: labels (their log-probabilities) or generate (replies in words). auto: labels where it can be."""
+    reasoning: bool = False
+    """Replies: let the model reason first; the answer is asked for at the end."""
+
+    @property
+    def in_words(self) -> bool:
+        """See :attr:`Options.in_words`; once resolved."""
+        return self.elicit == "generate"
+
+    def resolved(self, generate: bool) -> Self:
+        """The settings of one way to ask, its own template filled in; InputError on settings of the other way."""
+        from unslant.prompts import usual_template
+
+        if generate and self.scored_to_end:
+            raise InputError("--to-end is about scores of labels, but replies are read: leave it out")
+        template = usual_template(generate, self.reasoning, self.template)
+        return replace(self, elicit="generate" if generate else "labels", template=template)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(Options):
+    """How options are labelled."""
+
+    labels: str = "A"
+    """Label set: A, a, 1, 0, I, i, or your own, separated by commas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredLabelOptions(LabelOptions):
+    """How options are labelled where labels are scored."""
+
+    to_end: bool = False
+    """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
+
+    @property
+    def scored_to_end(self) -> bool:
+        """See :attr:`Options.scored_to_end`."""
+        return self.to_end
+
+
+_OF_SHOTS = ("shots_from", "shots_by_subject")
+"""Options that say which worked examples are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotOptions(Options):
+    """Worked examples."""
+
+    LEAST: ClassVar = {"shots": 0}
+
+    shots: int = 0
+    """Worked examples before each question."""
+    shots_from: Pool | None = None
+    """Source of the worked examples; by default the question set itself (never the question asked)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.shots:
+            check_unused("no worked examples are shown (--shots 5 shows five)", self, only=_OF_SHOTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseShotsOptions(ShotOptions, LoadOptions):
+    """Worked examples, the same for many questions."""
+
+    shots_by_subject: bool = False
+    """Worked examples of the question's own subject, as in published scores of MMLU."""
+
+    def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "ShotChooser":
+        """Chooses the worked examples of a run.
+
+        Raises:
+            InputError: if there are too few.
+        """
+        from unslant.presentations import ShotChooser, parse_labels
+
+        pool = (self.pool(self.shots_from) or questions).questions
+        alphabet = alphabet or parse_labels("A")
+        return ShotChooser(pool, self.shots, self.seed, alphabet=alphabet, by_subject=self.shots_by_subject)
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """See :meth:`Options.recorded`."""
+        return super().recorded(*left_out, *["shots_by_subject"] * (not self.shots_by_subject))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Where to write results."""
+
+    json: Path | None = None
+    """Write every number, with N and interval, to this JSON file."""
+    html: Path | None = None
+    """Write an HTML report to this file."""
+    out: Path | None = None
+    """Write everything to this folder: numbers.json, report.html and, if there are responses, responses.parquet."""
+    figures: Path | None = None
+    """Write every chart to this folder, a column wide, as PDF, SVG and PNG, with its caption in LaTeX."""
+    tables: Path | None = None
+    """Write every table to this folder, as CSV and LaTeX."""
+    fail_if: Annotated[tuple[str, ...], Flag(metavar="CONDITION")] = ()
+    """End with exit code 4 if a condition holds, as in "expected_accuracy<0.6"; may be given several times."""
+    baseline: Path | None = None
+    """Earlier result (its JSON or Parquet file; for audits also a log) to print and write the differences from."""
+    details: bool = False
+    """Print every table instead of one screen."""
+    quiet: Annotated[bool, Flag("--quiet", "-q")] = False
+    """No progress, no summary."""
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.details:
+            raise InputError("--quiet prints nothing: leave out --details")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(ReportOptions):
+    """Where to write results and responses."""
+
+    responses: Path | None = None
+    """Write the responses to this Parquet file; --log reads it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """Where to store scores and replies."""
+
+    store: Path | None = None
+    """File that stores every score and reply (default: in your data folder)."""
+    no_store: bool = False
+    """Neither store scores and replies nor reuse stored ones."""
+    offline: bool = False
+    """Open no connection: take every score and reply of a server from the store. The headline says so."""
+
+    def __post_init__(self) -> None:
+        if self.offline and self.no_store:
+            raise InputError("--offline takes everything from the store: leave out --no-store")
+        if self.store and self.no_store:
+            raise InputError("--no-store stores nothing: leave out --store")
+
+
+WITH_LOG = "--log reads what was asked before"
+"""Why an option has no effect there, for :func:`check_unused`."""
+Models = Annotated[ModelOptions, Heading("Model", 2)]
+Generate = Annotated[GenerateOptions, Heading("Replies", 3)]
+Length = Annotated[LengthOptions, Heading("Replies", 3)]
+Outputs = Annotated[OutputOptions, Heading("Output", 4)]
+Reports = Annotated[ReportOptions, Heading("Output", 4)]
+Stores = Annotated[StoreOptions, Heading("Store", 5)]
+Shards = Annotated[ShardOptions, Heading("Several machines", 6)]
+Logs = Annotated[
+    tuple[Path, ...],
+    Flag(many=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
+]
+Quiet = Annotated[bool, Flag("--quiet", "-q", help="No progress, no summary.")]
+Trust = Annotated[
+    bool, Flag(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
+]
+Store = Annotated[Path | None, Flag(help="File that stores every score and reply (default: in your data folder).")]
+MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
+QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
+Model = Annotated[str, Flag(help=MODEL), Reach.MODEL]
+OptionalModel = Annotated[str | None, Flag(help=MODEL), Reach.MODEL]
+MoreModels = Annotated[
+    tuple[str, ...],
+    Flag("--model", "-m", help="Model to compare with others; give it once for each. All are asked the same."),
+    Reach.MODEL,
+]
+Questions = Annotated[str, Flag(help=QUESTIONS), Reach.PLACE]
+OptionalQuestions = Annotated[str | None, Flag(help=QUESTIONS), Reach.PLACE]
+
+
+def models_and_questions(
+    model: str | None, questions: str | None, more: "Sequence[str]", default: str = DEFAULT_MODEL
+) -> tuple[list[str], str]:
+    """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
+
+    With ``--model`` a single word is the questions.
+    """
+    if more and questions is None:
+        model, questions = None, model
+    names = [*([model] if model else []), *more] or [default] * bool(default)
+    if len(set(names)) < len(names):
+        raise InputError(f"models {', '.join(names)}: give each once")
+    return names, questions or EMBEDDED
+
+
+def check_no_model(model: str | None, questions: str | None, more: "Sequence[str]" = ()) -> None:
+    """Raise InputError if a model or questions are given where recorded responses are read."""
+    if given := [*filter(None, (model, questions)), *more]:
+        raise InputError(f"--log takes the place of a model and its questions: leave out {' and '.join(given)}")
+
+
+def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
+    """A ``kind`` made of the fields it shares with ``settings``."""
+    names = [f.name for f in dataclasses.fields(cast(Any, kind)) if hasattr(settings, f.name)]
+    return kind(**{name: getattr(settings, name) for name in names} | changes)
+
+
+def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collection[str] | None = None) -> None:
+    """Refuse options that were given and would have no effect.
+
+    Args:
+        why: they have none, as the beginning of the message: ``--log reads what was asked before``.
+        groups: dataclasses of options; what differs from its default was given.
+        but: fields that do have an effect.
+        only: fields to look at; by default all.
+
+    Raises:
+        InputError: naming every such option and its value.
+    """
+    given = [
+        f"{_flag(f)} {_written(getattr(group, f.name))}".strip()
+        for group in groups
+        for f in dataclasses.fields(group)
+        if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
+    ]
+    if given:
+        raise InputError(f"{why}: leave out {' and '.join(given)}, which would have no effect")
+
+
+def _flag(f: "dataclasses.Field[Any]") -> str:
+    named = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
+    return named[0] if named else f"--{f.name.replace('_', '-')}"
+
+
+def _is_default(f: "dataclasses.Field[Any]", value: Any) -> bool:
+    return bool(value == f.default or (f.default == () and not value))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={one}" for key, one in value.items())
+    return "" if value is True else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def check_generate(generate: GenerateOptions, in_words: bool, switch: str = "--elicit generate") -> None:
+    """Refuse options of replies where labels are scored; ``switch`` would have replies read."""
+    if not in_words:
+        check_unused(f"labels are scored (for replies add {switch})", generate)
+
+
+class UnknownOptionError(InputError, TypeError):
+    """An unknown keyword option."""
+
+
+def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
+    """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
+    start: Any = settings if settings is not None else kind()
+    known = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
+    if not isinstance(start, cast(Any, kind)):
+        raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(known)}")
+    for name in options:
+        if name not in known:
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")
+    return cast(T, replace(start, **options))

@@ -1,0 +1,172 @@
+"""Outputs: paths are checked before any work, written after it, and the summary is printed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
+from unslant.experiment.baseline import Baseline
+from unslant.experiment.conditions import conditions_of, failed_conditions
+from unslant.experiment.options import OutputOptions, ReportOptions
+from unslant.experiment.provenance import mostly_failed, unanswered
+from unslant.extras import needed
+from unslant.files import dump_json
+from unslant.scale.options import ShardOptions
+from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
+
+if TYPE_CHECKING:
+    from unslant.experiment.result import StudyResult
+    from unslant.responses import Responses
+
+FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
+"""Option -> the file that it writes in the folder of ``--out``."""
+STDOUT = Path("-")
+"""``--json -`` writes to standard output; the summary then goes to standard error."""
+
+
+def check_file(*paths: Path | None) -> None:
+    """Raise InputError, naming the path, for a file that cannot be written."""
+    for path in paths:
+        if path == STDOUT:
+            raise InputError("only --json can be written to standard output (-); give a file name")
+        try:
+            if path is not None:
+                check_writable(path)
+        except OutputError as error:  # before any work it is the path that is at fault
+            raise InputError(str(error)) from None
+
+
+def check_folder(*paths: Path | None) -> None:
+    """Raise InputError, naming the path, for a folder that cannot be created or written into."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.exists() and not path.is_dir():
+            raise InputError.at(path, "is a file; give a folder name")
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if folder.exists())
+        if not there.is_dir():
+            raise InputError.at(path, f"cannot be made: {there} is a file")
+        check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
+
+
+def check_outputs(options: ReportOptions) -> None:
+    """Raise InputError for an output that cannot be written, a baseline that cannot be read, or a bad condition."""
+    conditions_of(options.fail_if)
+    if options.baseline is not None:
+        Baseline.check(options.baseline)
+    wanted = wanted_files(options)
+    check_folder(options.out, options.figures, options.tables)
+    if options.figures:
+        needed("vl_convert", "drawing figures")
+    there = options.out is not None and options.out.exists()
+    for name, path in wanted.items():
+        if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or there):
+            check_file(path)
+
+
+def wanted_files(options: ReportOptions) -> dict[str, Path | None]:
+    """The file of each option in :data:`FILES`, named or in the folder of ``--out``; None if it is not written."""
+    wanted = {name: getattr(options, name, None) for name in FILES}
+    return {name: path or (options.out / FILES[name] if options.out else None) for name, path in wanted.items()}
+
+
+def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[], object]) -> None:
+    """Print the summary unless ``quiet``, then write what was asked for; where one file fails, the others are written.
+
+    Args:
+        also: each writes another output of the command.
+
+    Raises:
+        OutputError: naming every file that could not be written.
+        InputError: if the baseline is of other questions or another study, or a condition names no number.
+        MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer.
+        FailedConditionsError: if a condition of ``--fail-if`` holds.
+
+    After all of these but the first everything is written, after InputError all but the differences.
+    """
+    refused: InputError | None = None
+    if options.baseline is not None:
+        try:
+            result = Baseline.read(options.baseline, type(result)).beside(result)
+        except InputError as error:
+            refused = error
+    writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
+    writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
+    writers |= {"figures": result.save_figures, "tables": result.save_tables}
+    wanted = wanted_files(options) | {"figures": options.figures, "tables": options.tables}
+    write_all(
+        partial(_print_summary, result, options),
+        *([partial(make_folder, options.out)] if options.out else ()),
+        *(partial(write, wanted[name]) for name, write in writers.items() if wanted[name] and write),
+        *also,
+    )
+    if refused:
+        raise refused
+    lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
+    if result.failure:
+        raise MostlyFailedError("; ".join((result.failure, *lines)))
+    if lines:
+        raise FailedConditionsError(lines)
+
+
+def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:
+    """Raise InputError for a command that asks a shard and wants more than its table."""
+    if len(models) > 1:
+        raise InputError("--shard is about one model: run the command once for each")
+    if options.responses is None:
+        raise InputError(f"--shard {shards.shard}: name the table of the shard with --responses FILE")
+    given = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
+    if useless := [name for name in given if name not in ("responses", "quiet")]:
+        told = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+        raise InputError(f"--shard writes a table and no numbers: leave {told} to unslant merge")
+    if shards.plan and not shards.plan.exists():
+        check_file(shards.plan)
+
+
+def write_shard(responses: Responses, options: OutputOptions) -> None:
+    """Write the table of a shard, and say so unless ``quiet``.
+
+    Raises:
+        OutputError: if it cannot be written.
+        MostlyFailedError: if more than half of the requests failed; it is written all the same.
+    """
+    assert options.responses is not None
+    responses.to_parquet(options.responses)
+    shard = responses.run.shard
+    if shard and not options.quiet:
+        asked = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
+        print(f"shard {shard.index} of {shard.of}: {asked} in {options.responses}")
+        print("when all shards are there: unslant merge OUT SHARDS...")
+    if told := mostly_failed(responses.run.requests) or unanswered(responses):
+        raise MostlyFailedError(told)
+
+
+def _print_summary(result: StudyResult, options: ReportOptions) -> None:
+    if options.quiet:
+        return
+    from rich.console import Console
+
+    stream = sys.stderr if options.json == STDOUT else sys.stdout
+    console = Console(file=stream)
+    known = console.is_terminal or "COLUMNS" in os.environ
+    width = max(80, min(console.width, 120)) if known else 100
+    print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
+
+
+def write_json(value: object, path: Path) -> None:
+    """Write a value to a file, or to standard output (:data:`STDOUT`).
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    text = dump_json(value)
+    if path == STDOUT:
+        print_whole(text)
+    else:
+        write_atomically(path, text)

@@ -1,0 +1,105 @@
+"""Rankings of models: by their scores, and those made elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from unslant.checked import TableRow
+from unslant.errors import InputError
+from unslant.metrics import Estimate
+from unslant.questions.formats import table_rows
+from unslant.reach import Reach
+from unslant.reports import Chart, model_charts
+
+EQUAL = 1e-12
+"""Scores nearer than this are a tie: rounding."""
+
+
+class _Ranked(TableRow):
+    model: str
+    score: float | None = Field(None, allow_inf_nan=False, description="a number")
+    rank: float | None = Field(None, ge=1, allow_inf_nan=False, description="a number from 1")
+
+
+def load_ranking(path: str | Path) -> dict[str, float]:
+    """Model -> score (higher is better).
+
+    The file has the columns ``model`` and ``score``, or ``model`` and ``rank`` (1 is best; its negative is the score);
+    JSON may also be one object of names and scores.
+
+    Raises:
+        InputError: naming line and field.
+    """
+    if (scores := _object(Path(path))) is not None:
+        return scores
+    found: dict[str, float] = {}
+    for place, row in table_rows(path, _Ranked):
+        if row.model in found:
+            raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
+        if (row.score is None) == (row.rank is None):
+            raise InputError.at(place, "give each model a score or a rank", field="score")
+        found[row.model] = row.score if row.score is not None else -(row.rank or 0.0)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions:
+    """Another ranking of the models asked."""
+
+    ranking: Annotated[Path | None, Reach.PLACE] = None
+    """Another ranking of the models to compare with (columns model and score or rank; or JSON)."""
+
+    def scores(self, models: int) -> dict[str, float] | None:
+        """Model -> score in that ranking, if one is named; InputError if there are not several models to rank."""
+        if self.ranking is not None and models < 2:
+            raise InputError("--ranking is compared with the order of several models: give several, or leave it out")
+        return load_ranking(self.ranking) if self.ranking else None
+
+
+def _object(path: Path) -> dict[str, float] | None:
+    """The scores, if the file is one JSON object of numbers."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:  # the reader of tables says where
+        return None
+    numbers = isinstance(found, dict) and all(
+        type(value) in (int, float) and math.isfinite(value) for value in found.values()
+    )
+    return {str(name): float(value) for name, value in found.items()} if numbers else None
+
+
+def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
+    """1 for the highest; equal ones share a rank, None for those undefined."""
+    return [
+        1 + sum(other.value > one.value + EQUAL for other in scores if other.defined) if one.defined else None
+        for one in scores
+    ]
+
+
+def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n: int) -> tuple[Chart, ...]:
+    """Name, published rank and rank over orders of each model, one line each; nothing for fewer than two."""
+    known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
+    chart = Chart(
+        id,
+        "From the published rank to the rank whatever the order",
+        "One line a model, the best at the top; those that change rank are highlighted.",
+        lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
+    )
+    return (chart,) if len(known) > 1 else ()
+
+
+def unmatched(names: Collection[str], ranking: Mapping[str, float]) -> list[str]:
+    """A note on the models that the ranking does not hold, if any."""
+    missing = [name for name in names if name not in ranking]
+    if not missing:
+        return []
+    return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {', '.join(sorted(ranking)) or 'none'}."]

@@ -1,0 +1,286 @@
+"""Shared by the results of all studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+
+from unslant.arrays import json_fields
+from unslant.errors import InputError, one_of
+from unslant.extras import needed
+from unslant.files import dump_json
+from unslant.responses.cost import ChatCost, Cost
+from unslant.version import __version__
+from unslant.writing import write_all, write_atomically
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from unslant.metrics import PairedDifference
+    from unslant.reports import Page
+    from unslant.responses import Responses, Run
+
+
+class Paired(NamedTuple):
+    """Differences from an earlier result on the questions of both, and what they have to be read with."""
+
+    differences: Sequence[PairedDifference]
+    remarks: Sequence[str]
+
+
+class StudyResult:
+    """A study's result: a page that describes it, and every number.
+
+    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` beside them or by their
+    own ``described``.
+
+    Attributes:
+        study: name, as in ``unslant study NAME``.
+        unwritten: fields omitted from JSON.
+        compared_numbers: paths of the numbers that ``--baseline`` compares; if empty, those of the page's tiles.
+    """
+
+    study: ClassVar[str]
+    unwritten: ClassVar[tuple[str, ...]] = ("responses", "run")
+    compared_numbers: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
+
+    def __repr__(self) -> str:
+        """What was asked and the headline, in a few lines."""
+        from unslant.reports import outline
+
+        return outline(type(self).__name__, self.page())
+
+    def _repr_html_(self) -> str:
+        """Headline, key numbers and the first table, for notebooks."""
+        from unslant.reports import fragment
+
+        return fragment(self.page())
+
+    def page(self) -> Page:
+        """Headline, tiles and panels, for the terminal and for reports."""
+        from unslant.experiment.provenance import caveats_of, with_caveats, with_settings
+
+        page = with_caveats(self.described(), self.run)
+        if self.failure:
+            page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
+        page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
+        return with_settings(page, self.provenance) if self.is_documented else page
+
+    def described(self) -> Page:
+        """The page without what every page has: how the model was asked, settings and date."""
+        panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
+        return cast("Page", panels.page(self))
+
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        return self.page().headline
+
+    def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
+        """Text for a terminal: one screen, or every panel in full with ``details``."""
+        from unslant.reports import text
+
+        return text(self.page(), width, color, details)
+
+    @property
+    def failure(self) -> str:
+        """Of which models most requests failed, and why, so that no verdict is given; empty if of none."""
+        from unslant.experiment.provenance import mostly_failed, unanswered
+
+        if self.parts:
+            return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
+        responses = getattr(self, "responses", None)
+        return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
+
+    def paired_with(self, earlier: StudyResult) -> Paired | None:
+        """How it differs from an earlier result of its study, by question; None where only intervals are compared."""
+        return None
+
+    @property
+    def parts(self) -> Sequence[StudyResult]:
+        """The results that this one compares."""
+        return ()
+
+    @cached_property  # not a property: a subclass may have a field of this name
+    def run(self) -> Run:
+        """How its responses came to be; of a comparison, what its parts cost and what must be known of them."""
+        from unslant.responses import Run
+
+        runs = [part.run for part in self.parts]
+        names = dict.fromkeys(name for run in runs for name in run.requests)
+        return Run(
+            study=self.study,
+            requests={name: sum((run.requests.get(name, ChatCost()) for run in runs), ChatCost()) for name in names},
+            offline=any(run.offline for run in runs),
+            incomplete="; ".join(dict.fromkeys(f"{run.name}: {run.incomplete}" for run in runs if run.incomplete)),
+        )
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether it is known how the result was made."""
+        return True
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How the result was made, see :class:`unslant.responses.provenance.Provenance`."""
+        from unslant.experiment.provenance_block import combined, model_block, provenance
+        from unslant.responses.provenance import Provenance
+
+        if self.parts:
+            return combined([part.provenance for part in self.parts])
+        run = self.run
+        if run.provenance != Provenance():
+            return run.provenance.model_dump()
+        models = run.models or (run.model,)
+        return provenance([model_block(name) for name in models if name], (), run.settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Provenance and every number as plain values for JSON, without single responses."""
+        page = self.page()
+        about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
+        values = {**self.run.to_dict("study", "provenance"), **json_fields(self, omit=self.unwritten)}
+        return {**about, "provenance": self.provenance, **values}
+
+    def to_pandas(self, what: str = "metrics") -> DataFrame:
+        """A table of the result as a pandas DataFrame.
+
+        Args:
+            what: ``metrics``, every number with its key in JSON, interval and N; ``responses``, one row a response; or
+                the id of a table of the report, such as ``labels`` and ``subjects`` of an audit.
+
+        Raises:
+            InputError: if there is no such table, naming those there are, or pandas is not installed.
+        """
+        from unslant.reports.frames import metrics_frame, table_frame
+
+        if what == "metrics":
+            return metrics_frame(self.to_dict())
+        responses = getattr(self, "responses", None)
+        if what == "responses" and responses is not None:
+            needed("pandas", "to_pandas", InputError)
+            return responses.table.to_pandas()
+        tables = {table.id: table for panel in self.page().sections for table in panel.tables}
+        if what not in tables:
+            known = ("metrics", *["responses"] * (responses is not None), *tables)
+            raise InputError(f"{self.study}: no table {what!r}: {one_of(what, known)}")
+        return table_frame(tables[what])
+
+    def plot(self, name: str = "") -> Any:
+        """A chart of the report as an altair chart, by default the first.
+
+        Raises:
+            InputError: if there is no such chart, naming those there are.
+        """
+        from unslant.reports.figures import altair_chart
+
+        charts = {chart.id: chart for panel in self.page().sections for chart in panel.charts}
+        name = name or next(iter(charts), "")
+        if name not in charts:
+            raise InputError(
+                f"{self.study}: no chart {name!r}: {one_of(name, charts)}"
+                if charts
+                else f"{self.study}: no charts, tables only"
+            )
+        return altair_chart(charts[name])
+
+    def to_json(self, path: str | Path) -> None:
+        """Write :meth:`to_dict`.
+
+        Raises:
+            OutputError: if the file cannot be written.
+        """
+        write_atomically(path, dump_json(self.to_dict()))
+
+    def to_html(self, path: str | Path) -> None:
+        """Write a report as one HTML file that works offline."""
+        from unslant.reports import Report
+
+        Report.of([self]).to_html(path)
+
+    def save_figures(self, folder: str | Path) -> list[Path]:
+        """Write every chart as :func:`unslant.reports.figures.save_figures` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_figures(folder)
+
+    def save_tables(self, folder: str | Path) -> list[Path]:
+        """Write every table as :func:`unslant.reports.tables.save_tables` does."""
+        from unslant.reports import Report
+
+        return Report.of([self]).save_tables(folder)
+
+
+class RecordedResult(StudyResult):
+    """A result that can be recomputed from its responses."""
+
+    responses: Responses
+
+    @cached_property
+    def run(self) -> Run:
+        return self.responses.run
+
+    @property
+    def cost(self) -> Cost:
+        """What its scores have cost."""
+        return self.run.cost
+
+    @property
+    def is_documented(self) -> bool:
+        return self.run.logged is not None or bool(self.run.provenance.versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Provenance, cost and every number as plain values for JSON, without single responses."""
+        return super().to_dict() | {"cost": self.cost.to_dict()}
+
+    @classmethod
+    def of(cls, responses: Responses) -> Self:
+        """The result, computed from the responses of a run alone.
+
+        Raises:
+            InputError: if the study needs more than these.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> Self:
+        """The result, computed again from the table that :meth:`to_parquet` wrote (an audit also from a log).
+
+        Raises:
+            InputError: naming a file that cannot be read or belongs to another study.
+        """
+        from unslant.experiment.recorded import responses_in
+        from unslant.responses.importers.logged import placed
+
+        responses = responses_in(path)
+        if responses.run.study != cls.study:
+            held = f"contains responses of the study {responses.run.study}"
+            raise InputError.at(path, f"{held}; this command reads those of {cls.study}")
+        with placed(path):
+            return cls.of(responses)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the responses, for ``unslant report`` and ``--log``."""
+        from unslant.responses.provenance import Provenance
+
+        run = replace(self.run, provenance=Provenance.model_validate(self.provenance))
+        replace(self.responses, run=run).to_parquet(path)
+
+
+def write_each(results: Sequence[Any], path: str | Path) -> None:
+    """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
+    from unslant.reports.escape import file_name
+
+    write_tables({file_name(result.model): result for result in results}, path)
+
+
+def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
+    """Write the responses of each result to a file of its own, ``NAME-KEY``; where one fails the others are written."""
+    path = Path(path)
+    write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))

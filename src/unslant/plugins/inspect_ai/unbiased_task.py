@@ -1,0 +1,138 @@
+"""The inspect task ``unslant/unbiased``: questions as published and under composed interventions (P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+
+from unslant.asking import reply_row
+from unslant.experiment.run_record import run_of
+from unslant.models import GenerateOptions
+from unslant.models.chat import Reply
+from unslant.models.inspect_chat import inspect_messages, reply_of
+from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs
+from unslant.presentations import Presentation
+from unslant.prompts import Writer
+from unslant.questions import Question
+from unslant.responses import Response, Responses, Run
+from unslant.studies.unbiased.metrics import correct
+from unslant.studies.unbiased.plan import key_of, plan
+from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.studies.unbiased.study import read_reply
+
+SCORER = "unbiased_answer"
+
+
+@task
+@one_line_errors
+def unbiased(
+    questions: str = "embedded",
+    maths: bool = False,
+    runs: int = 5,
+    shots: int = 5,
+    shots_from: str | None = None,
+    no_alone: bool = False,
+    template: str = "plain",
+    limit: int | None = None,
+    seed: int = 0,
+    max_tokens: int | None = None,
+) -> Task:
+    """Every question as published and in ``runs`` random compositions of interventions (P4).
+
+    The log's accuracy is over single presentations; :func:`read_unbiased` gives vanilla, ours and drop by question.
+
+    Args:
+        questions: file or recipe, of open questions with numbers as answers if ``maths``.
+        shots, shots_from: worked examples under the same interventions; by default from the set itself.
+        no_alone: skip asking under each intervention by itself.
+    """
+    settings = UnbiasedSettings(
+        runs=runs, shots=shots, no_alone=no_alone, template=template, chat=True, limit=limit, seed=seed, generate=True
+    )
+    whole = settings.load(questions, maths)
+    found, writer = settings.sampled(whole), settings.writer()
+    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
+    asked = GenerateOptions(max_tokens=max_tokens).filled()
+    run = replace(run_of("unbiased", found, settings.recorded(), ""), counts=planned.counts())
+    return Task(
+        name="unbiased",
+        dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
+        solver=generate(),
+        scorer=unbiased_answer(),
+        config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
+        metadata={"unslant_unbiased": run.to_dict()},
+    )
+
+
+def _sample(question: Question, presentation: Presentation, writer: Writer) -> Sample:
+    prompt = writer.prompt(presentation, writer.template.render("cloze.cue"), ())
+    right = presentation.right_labels or (question.options[0],)
+    return Sample(
+        id=key_of(question, presentation),
+        input=inspect_messages(prompt.messages),
+        target=list(right),
+        metadata={
+            **metadata_of(question, presentation),
+            "block": presentation.kind,
+            "own_options": list(question.options),
+            "own_answers": sorted(question.answers),
+            "pinned": list(question.pinned),
+        },
+    )
+
+
+@scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
+def unbiased_answer() -> Scorer:
+    """Right if the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        row = _row(state.metadata, reply_of(state.output))
+        return Score(
+            value="C" if correct(row) == 1.0 else "I",
+            answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
+            explanation=state.output.completion,
+            metadata={"status": row.status},
+        )
+
+    return score
+
+
+def _row(metadata: dict[str, Any], reply: Reply) -> Response:
+    question = Question(
+        metadata["question_id"],
+        "",
+        tuple(metadata["own_options"]),
+        frozenset(metadata["own_answers"]),
+        subject=metadata["subject"],
+        source=metadata["source"],
+        pinned=tuple(metadata["pinned"]),
+    )
+    return reply_row(question, from_metadata(metadata), reply, read_reply)
+
+
+def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
+    """One result for every log of the task, from a folder of logs or from logs already read (with samples).
+
+    Replies are read again, with today's reader. A sample that failed is a row of status ``error``.
+    """
+    results = []
+    for log in read_logs(logs):
+        told = (log.eval.metadata or {}).get("unslant_unbiased")
+        if told is not None and log.samples:
+            rows = (_row(sample.metadata, _reply(sample)) for sample in log.samples)
+            results.append(UnbiasedResult.of(Responses.from_rows(rows, replace(Run.of(told), model=log.eval.model))))
+    return results
+
+
+def _reply(sample: EvalSample) -> Reply:
+    return Reply(0, None, sample.error.message) if sample.error else reply_of(sample.output)

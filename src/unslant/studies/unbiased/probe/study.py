@@ -1,0 +1,169 @@
+"""The evaluator probe (P4, sec. 3): the bias of benchmarks whose questions a model has rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.asking import Asked, Progress
+from unslant.errors import InputError
+from unslant.experiment.job import Given, Job
+from unslant.experiment.provenance_block import check_same, provenance
+from unslant.experiment.run_record import requests_of
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import GenerateOptions
+from unslant.presentations import Presentation
+from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
+from unslant.questions import Question, QuestionSet
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance
+from unslant.studies.unbiased.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
+from unslant.studies.unbiased.probe.result import ProbeResult, result_of
+from unslant.studies.unbiased.probe.score_table import ScoreTable, load_accuracy, load_scores
+from unslant.studies.unbiased.probe.settings import AccuracyOptions, ProbeSettings
+
+WITHOUT_BINARY = {"BT": 0.0}
+"""The binary transformation makes several items of a question; judges are shown one."""
+
+
+class Probe(Study[ProbeSettings]):
+    """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
+
+    The questions under random interventions are judged too. Every version is judged once; strength p takes the
+    rephrased version of a question with probability p. Scores and replies are stored as they come: the same command
+    goes on where it was stopped. --log reads a table of confidences.
+
+    Examples:
+      unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
+      unslant study probe --log confidences.csv --accuracy accuracy.csv
+    """
+
+    name = "probe"
+    settings = ProbeSettings
+    result = ProbeResult
+    model = None
+    inputs = AccuracyOptions
+    generate = GenerateOptions
+    of_logs = ("strengths", "seed")
+    several = True
+    in_commas = True
+
+    def check(self, given: Given[ProbeSettings]) -> None:
+        if len(given.log) > 1:
+            raise InputError("give models, or --log with one file")
+        if given.log:
+            return
+        if given.inputs.accuracy is not None:
+            raise InputError("--accuracy goes with --log: the models' own accuracy is measured here; leave it out")
+        if len(given.models) < 2:
+            raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
+
+    def needs(self, settings: ProbeSettings) -> tuple[str, ...]:
+        return ("generate",)
+
+    def check_replies(self, given: Given[ProbeSettings], settings: Sequence[ProbeSettings]) -> None:
+        """Every model replies here."""
+
+    def measure(self, job: Job[ProbeSettings]) -> ProbeResult:
+        given, settings, whole, record = job.given, job.given.settings, job.questions, job.record
+        sampled, writer, strengths = settings.sampled(whole), settings.writer(), _strengths(settings)
+        _check([model if isinstance(model, str) else model.name for model in given.models], strengths)
+        check_same(sampled)
+        record.begin(", ".join(map(str, given.models)), sampled)
+        participants = [
+            open_participant(model, options, writer, given.generate, record.stored) if isinstance(model, str) else model
+            for model, options in zip(given.models, given.options, strict=True)
+        ]
+        for participant in participants:
+            check_same(model=participant.block or None)
+        _check([participant.name for participant in participants], strengths)
+        return _measured(participants, whole, settings, strengths, job.progress)
+
+    def read(self, given: Given[ProbeSettings]) -> ProbeResult:
+        settings, (scores,), accuracy = given.settings, given.log, given.inputs.accuracy
+        table, strengths = load_scores(scores), _strengths(settings)
+        _check(table.models, strengths)
+        run = Run(
+            study="probe",
+            recorded=Path(scores).name,
+            settings={"strengths": list(strengths), "seed": settings.seed},
+        )
+        return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, settings.seed, run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeKeywords(Keywords, AccuracyOptions, GenerateOptions, ProbeSettings):
+    """Keywords of :func:`probe`."""
+
+
+probe = function(Probe(), ProbeKeywords, ProbeResult)
+
+
+def _measured(
+    participants: Sequence[Participant],
+    whole: QuestionSet[Question],
+    settings: ProbeSettings,
+    strengths: Sequence[float],
+    progress: Progress,
+) -> ProbeResult:
+    writer, sampled = settings.writer(), settings.sampled(whole)
+    published, changed = _presentations(whole, sampled.questions, settings.seed)
+    shown = [presentation for _, presentation in published]
+
+    def judged(versions: Iterable[Presentation]) -> Floats:
+        prompts = [confidence_prompt(version, writer) for version in versions]
+        return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
+
+    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
+    original = judged(shown)
+    boat = judged(presentation for _, presentation in changed)
+    rephrased = np.full((len(participants), *original.shape), np.nan)
+    for i, participant in enumerate(participants):
+        stems = participant.rephrase([presentation.stem for presentation in shown], progress)
+        usable = {q: replace(shown[q], stem=stem) for q, stem in enumerate(stems) if stem}
+        if usable:
+            rephrased[i][:, list(usable)] = judged(usable.values())
+    accuracy = {one.name: accuracy_by_subject(one.answer(published, progress)) for one in participants}
+    ids, subjects = zip(*((question.id, question.subject) for question, _ in published), strict=True)
+    table = ScoreTable(tuple(one.name for one in participants), ids, subjects, original, rephrased, boat)
+    run = Run(
+        study="probe",
+        questions=whole.name,
+        questions_digest=whole.digest,
+        settings=settings.recorded() | {"strengths": list(strengths)},
+        requests=requests_of(spent),
+        provenance=Provenance.model_validate(provenance([p.block for p in participants], [sampled], settings)),
+    )
+    return result_of(table, accuracy, tuple(strengths), settings.seed, run)
+
+
+def _strengths(settings: ProbeSettings) -> tuple[float, ...]:
+    return tuple(sorted(set(settings.strengths)))
+
+
+def _presentations(
+    whole: QuestionSet[Question], questions: Sequence[Question], seed: int
+) -> tuple[list[Asked], list[Asked]]:
+    """Every question with a right option as published, and under interventions."""
+    pool = pool_of(whole)
+    published, changed = [], []
+    for question in questions:
+        plain = apply(question, (), pool, seed, kind=VANILLA)
+        composed = compose(question, pool, WITHOUT_BINARY, seed)
+        if isinstance(plain, Composed) and isinstance(composed, Composed):
+            published.append(plain.items[0])
+            changed.append(composed.items[0])
+    if not published:
+        raise InputError(f"{whole.name}: no question has a right option to be judged")
+    return published, changed
+
+
+def _check(names: Sequence[str], strengths: Sequence[float]) -> None:
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names) or 'none'}")
+    if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
+        raise InputError(f"strengths {', '.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
