@@ -26,7 +26,7 @@ from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tree import plan
 from unslant.presentations import present
-from unslant.presentations.sharing import balanced_rounds
+from unslant.presentations.orders import balanced_rounds
 from unslant.questions import Question, load_questions
 from unslant.responses import Responses
 

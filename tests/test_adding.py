@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +29,7 @@ from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Page, Table
 from unslant.reports.text import text
-from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
+from unslant.responses.importers import IMPORTERS, importers
 from unslant.studies.readers import STUDIES, read_result
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
@@ -208,18 +209,58 @@ def test_a_backend_of_another_package_is_an_entry_point(coins: Path, questions: 
         assert (ran.code, why in ran.err) == (2, True), ran.err
 
 
+IMPORTER = """
+from unslant.responses.importers import Importer, Log, Logged
+
+
+def read(head):
+    page = Logged("q", ("A", "B"), frozenset({0}), str(head.path), chosen=frozenset({0}))
+    return [Log("dotty", "dots", "words", (page,))]
+
+
+IMPORTER = Importer("a log of dots", lambda head: "dots" in head.names, read)
+"""
+
+
+def check_dotted_log(folder: Path) -> None:
+    """A log of the format of :data:`IMPORTER` is read by it, though a table of pages has such keys too."""
+    (folder / "a.json").write_text('{"dots": 3, "id": "q", "answer": "A", "chosen": "B", "options": ["x", "y"]}')
+    ran = command_line("audit", "--log", folder / "a.json", "--json", folder / "o.json")
+    assert ran.code == 0, ran.err
+    assert json.loads((folder / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+
+
 def test_a_log_format_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = ModuleType("dotted_log")
-    module.recognises = lambda head: "dots" in head.names
-    module.read = lambda path, fields: [
-        Log("dotty", "dots", "labels", (Logged("q", ("A", "B"), frozenset({0}), str(path), chosen=frozenset({0})),))
-    ]
+    exec(IMPORTER, vars(module))
     monkeypatch.setitem(sys.modules, "dotted_log", module)
-    monkeypatch.setitem(IMPORTERS, "dots", Importer("a log of dots", "dotted_log"))
-    (tmp_path / "a.json").write_text('{"dots": 3}')
-    ran = command_line("audit", "--log", tmp_path / "a.json", "--json", tmp_path / "o.json")
-    assert ran.code == 0, ran.err
-    assert json.loads((tmp_path / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+    monkeypatch.setitem(IMPORTERS, "dots", "dotted_log:IMPORTER")
+    check_dotted_log(tmp_path)
+
+
+def test_a_log_format_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An installed package: its modules and its ``dist-info`` in a folder of ``sys.path``."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_logs-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_logs.py").write_text(IMPORTER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-logs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[unslant.importers]\n"
+        "dots = their_logs:IMPORTER\n"
+        "helm = their_logs:IMPORTER\n"
+        "broken = no_such_package:IMPORTER\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.delitem(sys.modules, "their_logs", raising=False)
+    check_dotted_log(tmp_path)  # before any table, for which its keys id and answer would be enough
+    whats = [importer.what for importer in islice(importers(), len(IMPORTERS))]
+    assert whats.count("a log of dots") == 1  # a name of ours stays ours
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    ran = command_line("audit", "--log", tmp_path / "other.json")
+    assert "the log format broken needs no_such_package" in ran.err
 
 
 def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:

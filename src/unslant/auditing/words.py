@@ -19,7 +19,7 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
-from unslant.presentations.seeds import question_rng
+from unslant.presentations.orders import question_rng
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 from unslant.responses.run import AdaptiveRun

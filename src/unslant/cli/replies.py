@@ -56,7 +56,8 @@ def replies(
     from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
     from unslant.experiment.run_record import requests_of
     from unslant.models.open import address_of, open_chat
-    from unslant.replies import needs_judge, read_replies
+    from unslant.replies import read_replies
+    from unslant.replies.judge import needs_judge
     from unslant.writing import write_all, write_atomically
 
     check_file(out, json if json != STDOUT else None)

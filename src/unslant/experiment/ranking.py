@@ -14,7 +14,7 @@ from pydantic import Field
 from unslant.checked import TableRow
 from unslant.errors import InputError
 from unslant.metrics import Estimate
-from unslant.questions.tables import read_table
+from unslant.questions.formats import table_rows
 from unslant.reach import Reach
 from unslant.reports import Chart, model_charts
 
@@ -40,7 +40,7 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     if (scores := _object(Path(path))) is not None:
         return scores
     found: dict[str, float] = {}
-    for place, row in read_table(path, _Ranked):
+    for place, row in table_rows(path, _Ranked):
         if row.model in found:
             raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
         if (row.score is None) == (row.rank is None):

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from unslant.errors import InputError, without_options
 from unslant.files import exists
-from unslant.responses.checks import TableFile, write_batches
+from unslant.responses.checks import TableFile, joined, write_batches
 from unslant.responses.run import Run, ShardHeader
 from unslant.responses.table import SCHEMA
-from unslant.responses.texts import joined
 from unslant.scale.plan import Plan
 from unslant.store.identity import FINGERPRINT, same_identity
 

@@ -20,7 +20,7 @@ from unslant.models.open import address_of, open_chat
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import Question
-from unslant.replies import needs_judge
+from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
 from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
