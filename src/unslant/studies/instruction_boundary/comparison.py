@@ -206,7 +206,8 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
                 "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect (P3, "
                 "table 10).",
                 lambda style: charts.intervals(
-                    marks, style, rows="setting", axis="accuracy less that under vanilla", domain=None, zero=True
+                    marks, style, rows="setting", axis="accuracy less that under vanilla",
+                    how=METRICS["changes.difference"]
                 ),
                 of="models",
             ),
@@ -263,8 +264,9 @@ def _forms(kind: str, results: Sequence[BoundaryStudy]) -> Panel:
         Mark(name, share, form, expected=row.truth[form]) for name, row in rows for form, share in row.outputs.items()
     ]
     halves = [
-        (name, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
+        Mark(name, value, series)
         for name, row in rows
+        for value, series in ((row.stability, "SR, usual form"), (row.generalization, "GR, unusual form"))
     ]
     keys = ("stability", "generalization", "outputs_sparse", "unreadable")
     columns = (Column("model"), *map(Column.of, keys), *(Column(form, METRICS["outputs"]) for form in FORMS[kind]))
@@ -289,8 +291,9 @@ def _forms(kind: str, results: Sequence[BoundaryStudy]) -> Panel:
 def _ranking(found: BoundaryComparison) -> Panel:
     if not found.ranking:
         return Panel("boundary-ranking", "", "")
+    robustness_of = {one.model: robustness(one) for one in found.results}
     points = [
-        (one.model, robustness(one), Estimate.bare(found.ranking[one.model], 1, "from the ranking"))
+        Mark(one.model, Estimate.bare(found.ranking[one.model], 1, "from the ranking"), at=robustness(one))
         for one in found.results
         if one.model in found.ranking
     ]
@@ -298,7 +301,14 @@ def _ranking(found: BoundaryComparison) -> Panel:
     tables: list[Table] = []
     if points:
         columns = (Column("model"), Column.of("robustness"), Column("the other ranking"))
-        tables.append(Table("boundary-ranking", "Scores", columns, tuple((n, a, b.value) for n, a, b in points)))
+        tables.append(
+            Table(
+                "boundary-ranking",
+                "Scores",
+                columns,
+                tuple((one.name, robustness_of[one.name], one.estimate.value) for one in points),
+            )
+        )
     if agreed := found.agreement:
         p = METRICS["kendall_p"]
         heads = (Column("score"), Column("Kendall", 2), Column("p", p), Column("Spearman", 2), Column("Spearman p", p))
@@ -312,8 +322,8 @@ def _ranking(found: BoundaryComparison) -> Panel:
         "Rank correlation of the robustness score with the scores of the other ranking (P3, figure 6).",
         charts=(
             Chart("boundary-ranking", "Robustness and the other ranking", "One point for each model (P3, figure 6).",
-                  lambda style: charts.scatter(points, style, under="robustness score", beside="the other ranking",
-                                               domain=None), "model"),
+                  lambda style: charts.scatter(points, style, across="robustness score", axis="the other ranking",
+                                               fit=True), "model"),
         ) if len(points) > 1 else (),
         tables=tuple(tables),
         notes=tuple(notes),

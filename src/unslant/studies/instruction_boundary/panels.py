@@ -201,8 +201,9 @@ def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
 
 def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
     pairs = [
-        (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
+        Mark(row.setting, value, series)
         for row in rows
+        for value, series in ((row.stability, "SR, usual form"), (row.generalization, "GR, unusual form"))
     ]
     id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
     chart = Chart(id, f"SR and GR, {KINDS[kind]}", both, lambda style: charts.dumbbells(pairs, style, rows="setting"))
@@ -218,7 +219,7 @@ def _disturbing(metrics: BoundaryMetrics) -> Panel:
         "boundary-disturbing",
         "Accuracy by number of wrong options",
         "The same questions, with 95 % intervals (P3, figure 5).",
-        lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
+        lambda style: charts.columns(marks, style, rows="wrong options"),
     )
     columns = (Column("wrong options"), Column.of("settings.accuracy"))
     table = Table("boundary-disturbing-table", "Accuracy", columns, rows, folded=True)

@@ -148,7 +148,7 @@ def _scores(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
     ]
     sized = [(float(size), one) for one in results if (size := one.run.parameters)]
     weights = [
-        Mark(repr(size), getattr(one.metrics, key), METRICS[key].label)
+        Mark("", getattr(one.metrics, key), METRICS[key].label, at=size)
         for key in keys
         for size, one in sorted(sized, key=lambda each: each[0])
     ]
@@ -159,7 +159,7 @@ def _scores(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
     )  # fmt: skip
     by_size = Chart(
         "unbiased-sizes", "Score by number of weights", f"{both} (P4, figure 5).",
-        lambda style: charts.lines(weights, style, under="weights (logarithmic axis)", beside="accuracy", ratio=True),
+        lambda style: charts.lines(weights, style, rows="weights (logarithmic axis)", axis="accuracy", ratio=True),
     )  # fmt: skip
     return (found, *[by_size] * (len({size for size, _ in sized}) > 1))
 

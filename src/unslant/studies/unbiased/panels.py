@@ -197,8 +197,9 @@ def _subjects(result: UnbiasedResult) -> Panel:
     rows.sort(key=lambda row: math.inf if math.isnan(row[3]) else -row[3])
     columns = (Column("subject"), *map(Column.of, ("vanilla", "ours", "drop")))
     drawn = [
-        (name, [Mark("", found[key], METRICS[key].label) for key in ("vanilla", "ours")])
-        for name, found in ((row[0], result.metrics.by_subject[row[0]]) for row in rows[:MOST_ROWS])
+        Mark(row[0], result.metrics.by_subject[row[0]][key], METRICS[key].label)
+        for row in rows[:MOST_ROWS]
+        for key in ("vanilla", "ours")
     ]
     chart = Chart(
         "unbiased-subjects",

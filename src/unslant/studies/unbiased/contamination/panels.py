@@ -67,7 +67,7 @@ def page(result: ContaminationResult) -> Page:
                         "contamination-gains", "Gain", "After less before, paired by question, with 95 % intervals. "
                         "Excess: what the published form gained beyond what survives.",
                         lambda style: charts.intervals(
-                            gained, style, rows="gain", axis="difference in accuracy", domain=None, zero=True
+                            gained, style, rows="gain", axis="difference in accuracy", how=METRICS["excess"]
                         ),
                     ),
                 ),

@@ -105,9 +105,9 @@ def _by_subject(result: ProbeResult) -> tuple[Table, ...]:
 
 def _lines(result: ProbeResult, key: str, style: Style) -> Any:
     marks = [
-        Mark(f"{p:g}", getattr(found, key), name, dash=kind)
+        Mark("", getattr(found, key), name, dash=kind, at=p)
         for name, bias in result.models.items()
         for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates))
         for p, found in rates.items()
     ]
-    return charts.lines(marks, style, under="strength", beside="rate", zero=True)
+    return charts.lines(marks, style, rows="strength", axis="rate", zero=True)
