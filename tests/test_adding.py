@@ -16,9 +16,9 @@ from cyclopts import App
 import unslant.studies
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
+from unslant.cli.commands import register
 from unslant.debiasing import registry
 from unslant.debiasing.base import Method, OrderDebiaser
-from unslant.experiment.commands import register
 from unslant.metrics import METRICS, Estimate, Metric, wilson
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
