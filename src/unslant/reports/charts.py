@@ -160,7 +160,7 @@ def dumbbells(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str 
     return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(names)))
 
 
-def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 2) -> Any:
+def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 3) -> Any:
     """One bar a row, divided into the shares of its series, with their values where they fit."""
     import altair as alt
 
@@ -179,7 +179,7 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
         x=x["start"], x2="end:Q", **series_of(alt, style, series, shapes=False)
     )
     text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
-    layers = alt.layer(bars, text.encode(x=x["middle"], text="shown:N"))
+    layers = alt.layer(bars, text.encode(x=x["middle"], text=alt.Text("value:Q", format=".2f")))
     return layers.properties(width=style.width, height=style.scaled(34 * len(names)))
 
 

@@ -159,7 +159,7 @@ class Plot:
         name: keys of the cells that name a mark; by default those that name the row.
         series, dash: keys of the cells that name the series and the kind of line.
         at: key of the place on a horizontal axis of numbers.
-        expected: reference by key of the value, or one for all: what would be without bias.
+        expected: what a value would be without bias, from the row and the key of the value.
         out: whether a row is highlighted.
         where: whether a row is drawn.
         across: the rows are series, and the columns the rows of the chart.
@@ -177,7 +177,7 @@ class Plot:
     series: str = ""
     dash: str = ""
     at: str = ""
-    expected: Mapping[str, str] | str = ""
+    expected: Callable[[Row, str], Cell] | None = None
     out: Callable[[Row], bool] | None = None
     where: Callable[[Row], bool] | None = None
     across: bool = False
@@ -284,8 +284,12 @@ class Figure:
         if not marks:
             return None
         cut = first_rows(len(self.rows)) if plot.most == MOST_ROWS else ""
-        options = {"rows": plot.rows or self.heads[0].name, "how": self._column(next(iter(plot.values))).how}
-        draw = partial(plot.kind, marks, **options)
+        how = self._column(next(iter(plot.values))).how
+        if self.by_row and not isinstance(how, Metric):
+            how = next(
+                how for row, how in zip(self.rows, self.by_row, strict=True) if not plot.where or plot.where(row)
+            )
+        draw = partial(plot.kind, marks, rows=plot.rows or self.heads[0].name, how=how)
         return Chart(plot.id or self.id, (plot.title or self.title) + cut, plot.explanation, draw, plot.of)
 
     def marks(self, plot: Plot) -> list[Mark]:
@@ -301,8 +305,7 @@ class Figure:
                 if not value.defined:
                     continue
                 ends = (label, name * (len(rows) > 1)) if plot.across else (name, series or label * (len(labels) > 1))
-                expected = plot.expected if isinstance(plot.expected, str) else plot.expected.get(key, "")
-                reference = _estimate(row.get(expected)).value
+                reference = _estimate(plot.expected(row, key) if plot.expected else None).value
                 marks.append(
                     Mark(
                         *(ends[0], value, ends[1]),
