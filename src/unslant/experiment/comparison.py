@@ -15,7 +15,7 @@ from unslant.experiment.result import Paired, RecordedResult, StudyResult, write
 from unslant.metrics import METRICS, Association, Estimate, Metric, PairedDifference, agreement
 from unslant.reports import Chart, Column, Figure, Page, Plot
 from unslant.reports.figure import Row
-from unslant.reports.numbers import Cell, count
+from unslant.reports.numbers import count
 
 EQUAL = 1e-12
 """Scores nearer than this are a tie: rounding."""
@@ -123,7 +123,7 @@ class Comparison:
         id: str,
         title: str,
         names: Sequence[str],
-        values: Mapping[tuple[str, ...], Mapping[str, Cell]],
+        values: Mapping[tuple[str, ...], Mapping[str, Any]],
         metric: Metric,
         plots: Sequence[Plot | Chart] = (),
         *,
