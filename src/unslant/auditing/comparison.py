@@ -20,8 +20,8 @@ from unslant.auditing.panels import (
 from unslant.auditing.panels_labels import labels_panel
 from unslant.auditing.result import AuditResult
 from unslant.auditing.untold import untold
+from unslant.experiment.comparison import ranks_of, slope_chart
 from unslant.experiment.provenance import settings_rows
-from unslant.experiment.ranking import ranks_of, slope_chart
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS, Estimate, PairedDifference
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts

@@ -12,8 +12,9 @@ from typing import Any, Generic, TypeVar
 from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
-from unslant.metrics import METRICS, Association, Estimate, Metric, PairedDifference, agreement
-from unslant.reports import Chart, Column, Figure, Page, Plot
+from unslant.metrics import Association, Estimate, Metric, PairedDifference, agreement
+from unslant.metrics.records import record_of
+from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
 from unslant.reports.figure import Row
 from unslant.reports.numbers import count
 
@@ -139,31 +140,41 @@ class Comparison:
         rows = [{**dict(zip(names, cells, strict=True)), **by_run} for cells, by_run in values.items()]
         return Figure(id, title, names, columns, rows, plots, folded=folded)
 
+    @property
+    def paired(self) -> bool:
+        """Whether answers to the same question were compared."""
+        return any(pairs is not None for pairs in self.pairs.values())
+
     def difference_figure(
-        self, id: str, title: str, before: str, now: str, plots: Sequence[Plot | Chart] = (), explanation: str = ""
+        self, id: str, title: str, plots: Sequence[Plot | Chart] = (), explanation: str = ""
     ) -> Figure:
         """One row a metric and run: its value in the first run and in this one, and the difference.
 
-        Args:
-            before, now: heads of the columns of the first run and of the other.
+        Plots find the short name of the metric under ``label``.
         """
-        paired = any(self.pairs.values())
-        names = ["metric", *["run"] * (len(self.runs) > 2)]
-        tested = [
-            Column(f"only {now}", key="only_a", explanation=f"questions where it holds only in {now}"),
-            Column(f"only {before}", key="only_b", explanation=f"questions where it holds only in {before}"),
-            Column.of("p_value", "McNemar p"),
-            Column("left out", key="n_unpaired", explanation="questions missing or undefined in either"),
-        ]
-        columns = [Column(before, key="b"), Column(now, key="a"), Column.of("difference"), *tested * paired]
-        rows: list[dict[str, Any]] = []
-        for run, pair in self.differences:
-            metric, cells = METRICS[pair.measure], {**vars(pair)}
-            if math.isnan(pair.p_value):  # not yes or no for each question
-                cells |= {"only_a": None, "only_b": None}
-            rows.append({**cells, "metric": metric.name, "label": metric.label, "run": run})
-        by_row = tuple(METRICS[pair.measure] for _, pair in self.differences)
-        return Figure(id, title, names, columns, rows, plots, explanation, by_row=by_row)
+        two = len(self.runs) == 2
+        before, now = list(self.runs) if two else (self.base, "this run")
+        columns = [Column(before, key="b"), Column(now, key="a"), Column.of("difference")]
+        if self.paired:
+            only = "questions where the measure holds only for this one"
+            columns += [Column(f"only {now}", 3, only, "only_a"), Column(f"only {before}", 3, only, "only_b")]
+            columns += [Column.of("p_value", "McNemar p")]
+            columns += [Column("left out", 3, "questions missing or undefined in either", "n_unpaired")]
+        metrics = [metric_of(pair.measure) for _, pair in self.differences]
+        rows = []
+        for (run, pair), metric in zip(self.differences, metrics, strict=True):
+            counts = dict.fromkeys(("only_a", "only_b")) if math.isnan(pair.p_value) else {}  # not yes or no
+            rows.append({**vars(pair), **counts, "metric": metric.name, "label": metric.label, "run": run})
+        names = ["metric"] if two else ["metric", "run"]
+        return Figure(id, title, names, columns, rows, plots, explanation, by_row=tuple(metrics))
+
+
+def metric_of(key: str) -> Metric:
+    """The record of a metric, by its key or by its path in JSON."""
+    metric = record_of(key.split("."))
+    if metric is None:
+        raise KeyError(key)
+    return metric
 
 
 def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
@@ -190,6 +201,18 @@ def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
         1 + sum(other.value > one.value + EQUAL for other in scores if other.defined) if one.defined else None
         for one in scores
     ]
+
+
+def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n: int) -> tuple[Chart, ...]:
+    """Name, published rank and rank over orders of each model, one line each; nothing for fewer than two."""
+    known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
+    chart = Chart(
+        id,
+        "From the published rank to the rank whatever the order",
+        "One line a model, the best at the top; those that change rank are highlighted.",
+        lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
+    )
+    return (chart,) if len(known) > 1 else ()
 
 
 def agreements(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *names: str) -> Figure:

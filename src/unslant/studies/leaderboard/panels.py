@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unslant.auditing.browser import browser
+from unslant.experiment.comparison import slope_chart
 from unslant.experiment.provenance import settings_rows, with_caveats
-from unslant.experiment.ranking import slope_chart
 from unslant.metrics import METRICS
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts, model_charts
 from unslant.reports.charts import Mark

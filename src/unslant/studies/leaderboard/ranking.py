@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.auditing.result import AuditResult
-from unslant.experiment.ranking import EQUAL, ranks_of
+from unslant.experiment.comparison import EQUAL, ranks_of
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.measures import BOUNDS
