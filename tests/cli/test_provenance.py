@@ -180,7 +180,7 @@ def block(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "is no JSON, Parquet or HTML that unslant wrote"),
+        ("", "is not JSON, Parquet or HTML that unslant wrote"),
         ("[1", "is no JSON"),
         ("{}", "is not a result of ours"),
         ("3", "is not a result of ours"),

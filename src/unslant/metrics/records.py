@@ -358,7 +358,7 @@ def written_into(page: str) -> str:
 
 
 if __name__ == "__main__":
-    from unslant.files import write_atomically
+    from unslant.writing import write_atomically
 
     path = Path(sys.argv[1])
     write_atomically(path, written_into(path.read_text("utf-8")))

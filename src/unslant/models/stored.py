@@ -26,8 +26,7 @@ from unslant.models.base import (
     tokenizes,
 )
 from unslant.prompts.prompt import Prompt
-from unslant.store import Kept, Pass, Store
-from unslant.store.scores import digest
+from unslant.store import Kept, Pass, Store, digest
 
 PROBES = 4
 """Stored prompts that a model in this process scores again before any is recalled: the longest, others at random."""

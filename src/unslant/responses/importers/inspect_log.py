@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, stated, understood
+from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
 """Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
@@ -38,7 +36,8 @@ def recognises(head: Head) -> bool:
     return {"header.json", "_journal/start.json"} & head.names != set() or {"eval", "samples", "status"} <= head.names
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
@@ -65,10 +64,10 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         notes.append(f"The run did not end well (status {log.status}).")
     if not pages:
         raise InputError.at(path, "holds no multiple-choice samples")
-    about = {"inspect": log.eval.packages.get("inspect_ai", "")} | {
-        f"task argument {key}": str(value) for key, value in log.eval.task_args.items() if value is not None
-    }
-    about = {key: value for key, value in about.items() if value}
+    about = stated(
+        {"inspect": log.eval.packages.get("inspect_ai")}
+        | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
+    )
     return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
 
 
@@ -174,9 +173,10 @@ def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozens
     return frozenset(labels.index(name.upper()) for name in named)
 
 
-def _prompt(sample: Any) -> str:
-    return "\n".join(message.text for message in sample.messages if message.role == "user")
-
-
 def _question(sample: Any) -> str:
-    return sample.input if isinstance(sample.input, str) else question_on_page(_prompt(sample))
+    if isinstance(sample.input, str):
+        return sample.input
+    return question_on_page("\n".join(message.text for message in sample.messages if message.role == "user"))
+
+
+IMPORTER = Importer("a log of inspect (.eval or .json)", recognises, read)

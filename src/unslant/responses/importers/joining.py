@@ -13,8 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
-from unslant.responses.importers.logged import FILE, Log, Logged, Order
-from unslant.responses.importers.told_once import ToldOnce
+from unslant.responses.importers.logged import FILE, Log, Logged, Order, ToldOnce
 from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
@@ -52,14 +51,14 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     rows: list[Response] = []
     questions = []
     orders = Counter[int]()
-    again = _Again()
+    again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
     for pages in by_id.values():
         pages.sort(key=lambda one: one[0].repeat)
         known = _Question([page for page, _ in pages], elicitation)
         seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
         rows += [known.row(page, seen, task) for page, task in pages]
-        again.count([page for page, _ in pages], known)
+        again += _again([page for page, _ in pages], known)
         orders[len({order for kind, _, order in seen if kind == "order"})] += 1
         others = sum(n for (kind, *_), n in seen.items() if kind == OTHER_LABELS)
         dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
@@ -72,7 +71,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
         orders={str(k): n for k, n in sorted(orders.items())},
         dropped={reason: n for reason, n in dropped.items() if n},
-        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *again.notes),
+        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
         **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
     )
     run = Run(
@@ -117,29 +116,21 @@ def _read_otherwise(pages: Sequence[Logged]) -> dict[str, Hits]:
     return {f"right_by_{name}": found for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
 
 
-class _Again:
-    """Pages that came before, with no sample number that tells them apart."""
+def _again(pages: Sequence[Logged], known: _Question) -> Iterator[bool]:
+    """Pages that came before, with no sample number that tells them apart: whether each was answered otherwise."""
+    first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
+    for page in pages:
+        before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
+        if before is not page:
+            scored = before.logprobs is not None and page.logprobs is not None
+            same = np.array_equal(before.logprobs, page.logprobs) if scored else before.chosen == page.chosen  # type: ignore[arg-type]
+            yield not (same and (before.logprobs is None) == (page.logprobs is None))
 
-    def __init__(self) -> None:
-        self.pages = self.otherwise = 0
 
-    def count(self, pages: Sequence[Logged], known: _Question) -> None:
-        first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
-        for page in pages:
-            before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
-            if before is not page:
-                self.pages += 1
-                same = np.array_equal(before.logprobs, page.logprobs) if page.logprobs is not None else False  # type: ignore[arg-type]
-                self.otherwise += not (same if page.logprobs is not None else before.chosen == page.chosen)
-
-    @property
-    def notes(self) -> list[str]:
-        if not self.pages:
-            return []
-        return [
-            f"Pages with the question, order, labels and sample number of an earlier one: {self.pages:,}, "
-            f"{self.otherwise:,} of them answered otherwise. They count as repeats; are rows there twice?"
-        ]
+def _note(again: Sequence[bool]) -> list[str]:
+    what = "Pages with the question, order, labels and sample number of an earlier one"
+    counts = f"{len(again):,}, {sum(again):,} of them answered otherwise"
+    return [f"{what}: {counts}. They count as repeats; are rows there twice?"] if again else []
 
 
 _Said = tuple[str, tuple[str, ...]]

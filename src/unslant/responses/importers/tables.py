@@ -1,4 +1,5 @@
-"""A table for anybody: JSON lines, CSV or Parquet with a row for each page that a model was shown.
+"""Tables: of responses that unslant wrote, of label scores (:mod:`label_scores`), and a table for anybody, JSON lines,
+CSV or Parquet with a row for each page that a model was shown:
 
 ``id``, ``answer`` (label, or place from 0), and one of ``logprobs`` or ``probs`` (a number for each place, from the
 top), ``chosen`` (label or place) and ``reply`` (a text, read as unslant reads replies). If wanted ``labels`` (else A,
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import chain, permutations
 from math import factorial
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
-from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.registry import Head
-from unslant.responses.importers.told_once import ToldOnce
+from unslant.questions.formats import whole_records
+from unslant.responses.importers.label_scores import has_label_scores, load_recorded, own_table
+from unslant.responses.importers.logged import Log, Logged, ToldOnce, understood
+from unslant.responses.importers.registry import Head, Importer
+from unslant.responses.table import Responses
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -51,6 +53,10 @@ _ANSWERS = ("logprobs", "probs", "chosen", "reply")
 
 
 def recognises(head: Head) -> bool:
+    return own_table(head) or has_label_scores(head) or _has_pages(head)
+
+
+def _has_pages(head: Head) -> bool:
     names = set(head.first["data"]) if _is_wrapped(head.first) else set(head.names)
 
     def there(key: str) -> bool:
@@ -63,7 +69,13 @@ def _is_wrapped(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("data"), Mapping)
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log] | Responses:
+    if own_table(head):
+        return Responses.from_parquet(head.path)
+    return load_recorded(head.path, fields=head.fields) if has_label_scores(head) else _pages(head.path, head.fields)
+
+
+def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
     unknown = sorted(set(fields) - set(FIELDS))
     if unknown:
         raise InputError(f"unknown field {unknown[0]!r} for a table of pages: {one_of(unknown[0], FIELDS)}")
@@ -71,9 +83,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     words = True
     unused: Counter[str] = Counter()
     told: dict[str, ToldOnce] = {}
-    for record in iter_records(path, [name for names in FIELDS.values() for name in names]):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for record in whole_records(path, list(chain(*FIELDS.values()))):
         data = record.data["data"] if _is_wrapped(record.data) else record.data
         row = _Row(data, fields, record.place)
         with understood(record.place, "page"):
@@ -287,3 +297,11 @@ class _Row:
         raise self.fail(
             key, f"{found!r} is none of the labels {', '.join(labels)}, nor a place, 0 to {len(labels) - 1}"
         )
+
+
+IMPORTER = Importer(
+    "a table: of unslant; label scores (columns lp_A, lp_B, ..., or label and logprob); or a row per page (id, answer, "
+    "labels, order, logprobs or chosen or reply)",
+    recognises,
+    read,
+)
