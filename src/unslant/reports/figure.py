@@ -334,6 +334,6 @@ def _estimate(cell: Cell) -> Estimate:
     """A cell as drawn: counts and numbers have no interval."""
     if isinstance(cell, Estimate):
         return cell
-    if isinstance(cell, int | float) and cell == cell:
+    if isinstance(cell, int | float) and math.isfinite(cell):
         return Estimate.bare(float(cell), round(cell), "")
     return Estimate.undefined("")

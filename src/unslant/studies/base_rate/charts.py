@@ -66,7 +66,7 @@ def _rates(found: Findings, main: BaseRates) -> Figure:
         keys = ("letter", "by_label", "shares", "by_position")
         numbered = enumerate((dict(zip(keys, each, strict=True)) for each in cells), 1)
         rows += [{"label": f"{n} options, {row['letter']}", "n": n, "place": str(i), **row} for i, row in numbered]
-    about = "Mean probability of each label over all label orders, with intervals over orders (P5, figure 1, top)."
+    about = "Mean probability of each label over all label orders (P5, figure 1, top)."
     plot = Plot(
         partial(charts.columns, axis="probability", fit=True),
         about,
