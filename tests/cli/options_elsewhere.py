@@ -193,7 +193,7 @@ OTHERS = {
             **_local(_TRAIN),
             **{
                 name: MODEL[name]._replace(shows="refused", context="")
-                for name in ("--ray", "--ray-actors", "--ray-gpus", "--bits")
+                for name in ("--ray", "--ray-actors", "--ray-gpus", "--bits", "--tensor-parallel")
             },
             "--out": Row("--out other", "files"),
             **{

@@ -571,8 +571,10 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     assert again.code == 0, again.err
     assert "had been asked before" in again.err
     assert (tmp_path / "numbers.json").read_bytes() == first
-    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", *more)
-    assert labelled.code == 0, labelled.err
+    table = tmp_path / "numbered.parquet"
+    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more)
+    assert (labelled.code, labelled.err.splitlines()[-1]) == (3, "error: none of 4 responses of words is an answer")
+    assert {row.labels[:2] for row in Responses.from_parquet(table).rows()} == {("0", "1")}
     refused = unslant(*command[:4], "--field", "question=nosuch", *more)
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "nosuch" in refused.err

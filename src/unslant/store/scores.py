@@ -127,6 +127,7 @@ class Pass(Generic[Result]):
         keys: of its prompts, in order.
         planned: positions that it scores itself, ascending; the others were taken over when it began.
         cost: counts of what it has scored itself, by name, at the moment of the last reading.
+        done: results known at that moment, those taken over among them.
     """
 
     database: Database
@@ -136,12 +137,13 @@ class Pass(Generic[Result]):
     keys: Sequence[bytes]
     planned: Ints
     cost: dict[str, Any]
+    done: int = 0
 
     def stored(self) -> dict[int, Result]:
-        """What is known so far, by position. Reads ``cost`` at the same moment; StoreError if any of it is damaged."""
+        """What is known so far, by position, with ``cost`` and ``done`` as of then; StoreError if any is damaged."""
         results, wrong, table = {}, 0, self.kind.table
         with self.database.snapshot() as connection:
-            self._read_cost(connection)
+            self._read_progress(connection)
             for row in select(connection, table, "pass = ?", self.id):
                 if is_whole(table, row) and self._asked(*row[1:3]):
                     results[row[1]] = self.kind.from_bytes(row[3])
@@ -157,18 +159,18 @@ class Pass(Generic[Result]):
     def state(self, stretch: str) -> bytes:
         """What was last written of this stretch; empty if nothing was, or it is damaged (which costs time only).
 
-        Reads ``cost`` at the same moment.
+        Reads ``cost`` and ``done`` at the same moment.
         """
         with self.database.snapshot() as connection:
-            self._read_cost(connection)
+            self._read_progress(connection)
             row = select(connection, "states", "pass = ? AND stretch = ?", self.id, stretch).fetchone()
         return bytes(row[3]) if row and is_whole("states", row) else b""
 
-    def _read_cost(self, connection: sqlite3.Connection) -> None:
+    def _read_progress(self, connection: sqlite3.Connection) -> None:
         row = pass_row(self.database, connection, "id", self.id)
         if not row:
             raise damaged(self.database, "the record of a call is")
-        self.cost = json.loads(row["cost"])
+        self.cost, self.done = json.loads(row["cost"]), row["done"]
 
     def write(
         self,
@@ -188,7 +190,8 @@ class Pass(Generic[Result]):
             ModelError: if one of the scores is not a log-probability.
         """
         with self.database.transaction() as connection:
-            if pass_row(self.database, connection, "id", self.id).get("key") != self.key:
+            before = pass_row(self.database, connection, "id", self.id)
+            if before.get("key") != self.key:
                 raise StoreError(
                     f"{self.database.path}: the run was deleted by another command while it was at work; run it again"
                 )
@@ -201,7 +204,8 @@ class Pass(Generic[Result]):
             )
             if updated.rowcount:
                 vouch(connection, "passes", "id = ?", self.id)
-            for stretch, (step, state) in states.items():
+            # A state of a finished pass would stay for ever, where another process finished it.
+            for stretch, (step, state) in states.items() if before["done"] < len(self.keys) else ():
                 connection.execute(
                     "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                     "SET step = excluded.step, state = excluded.state, checksum = excluded.checksum "
