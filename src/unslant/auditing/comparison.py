@@ -74,10 +74,10 @@ class AuditComparison(PairedAudits[AuditResult], StudyResult):
             lead=_lead(self.runs),
             tiles=Tile.row(
                 *(
-                    ("expected_accuracy", run.metrics.means.expected_accuracy, f"mean over orders, {name}")
+                    ("expected_accuracy", run.metrics.means["expected_accuracy"], f"mean over orders, {name}")
                     for name, run in _shown(self.runs)
                 ),
-                ("chance", self.base[1].metrics.means.chance, "chance"),
+                ("chance", self.base[1].metrics.means["chance"], "chance"),
             ),
             panels=(
                 score_panel(self.runs),
@@ -102,7 +102,7 @@ class AuditComparison(PairedAudits[AuditResult], StudyResult):
     def _headline(self) -> str:
         found = {pair.measure: pair.difference for _, pair in self.differences}
         if len(self.runs) > 2 or not self.differences:
-            scores = {name: run.metrics.means.expected_accuracy for name, run in self.runs.items()}
+            scores = {name: run.metrics.means["expected_accuracy"] for name, run in self.runs.items()}
             best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
             how = METRICS["expected_accuracy"]
             leads = f": {best} has {with_interval(scores[best], how)} as mean over orders" * scores[best].defined
@@ -133,7 +133,7 @@ def _shown(runs: Mapping[str, AuditResult]) -> list[tuple[str, AuditResult]]:
     """Runs that get a tile: all, or of many the best."""
     found = list(runs.items())
     if len(found) > MOST_TILES:
-        score = {name: run.metrics.means.expected_accuracy for name, run in found}
+        score = {name: run.metrics.means["expected_accuracy"] for name, run in found}
         found.sort(key=lambda item: -score[item[0]].value if score[item[0]].defined else 1.0)
     return found[:MOST_TILES]
 
@@ -143,7 +143,7 @@ def _lead(runs: Mapping[str, AuditResult]) -> str:
     for name, run in list(runs.items())[:MOST_TOLD]:
         means, preference = run.metrics.means, run.metrics.preference
         prefers = f", {preference.phrase}" if preference.unsure.defined else ""
-        scores = f"{number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order"
+        scores = f"{number(means['accuracy'])} as reported, {number(means['robust_accuracy'])} in every order"
         parts.append(f"{name}: {scores}{prefers}")
     more = len(runs) - MOST_TOLD
     return "; ".join([*parts, *[f"and {count(more, 'more run')}"] * (more > 0)]) + "."
@@ -152,12 +152,12 @@ def _lead(runs: Mapping[str, AuditResult]) -> str:
 def _ranks(runs: Mapping[str, AuditResult]) -> Panel:
     """Three runs or more: their ranks as reported and over orders, and PBM against accuracy."""
     means = {name: run.metrics.means for name, run in runs.items()}
-    published = ranks_of([found.accuracy for found in means.values()])
-    over_orders = ranks_of([found.expected_accuracy for found in means.values()])
-    scores = [found.expected_accuracy.n for found in means.values() if found.expected_accuracy.defined]
+    published = ranks_of([found["accuracy"] for found in means.values()])
+    over_orders = ranks_of([found["expected_accuracy"] for found in means.values()])
+    scores = [found["expected_accuracy"].n for found in means.values() if found["expected_accuracy"].defined]
     if len(runs) < 3 or len(scores) < 2:
         return Panel("ranks", "", "")
-    points = [(name, found.pbm, found.expected_accuracy) for name, found in means.items()]
+    points = [(name, found["pbm"], found["expected_accuracy"]) for name, found in means.items()]
     how, beside = METRICS["pbm"], "accuracy, mean over orders"
     scatter = Chart(
         "ranks-pbm",
@@ -254,7 +254,7 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
         return Panel("subjects", "", "")
 
     def values(subject: str) -> dict[str, Estimate]:
-        return {name: found[subject].expected_accuracy for name, found in by_run.items() if subject in found}
+        return {name: found[subject]["expected_accuracy"] for name, found in by_run.items() if subject in found}
 
     rows = [
         (subject or "(none)", [Mark(subject, value, series=name) for name, value in values(subject).items()])

@@ -23,7 +23,7 @@ LEAST_LABEL_MASS = 0.5
 
 def few_labels(metrics: Metrics) -> bool:
     """Whether the model is mostly about to say something else than a label."""
-    return metrics.means.label_mass.value < LEAST_LABEL_MASS
+    return metrics.means["label_mass"].value < LEAST_LABEL_MASS
 
 
 def notes(result: AuditResult, unknown: str) -> list[str]:
@@ -51,7 +51,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
     ]
     if one_order(result):
         sentences = sentences[1:4]
-    mass = result.metrics.means.label_mass
+    mass = result.metrics.means["label_mass"]
     least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
     return [
         *(

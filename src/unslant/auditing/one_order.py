@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unslant.metrics import Bootstrap, OrderScores
-from unslant.metrics.length_bias import LengthBias, length_bias
+from unslant.metrics import Bootstrap, Numbers, OrderScores
+from unslant.metrics.length_bias import length_bias
 from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.responses import Responses
 
@@ -31,7 +31,7 @@ def shortcuts_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap
     return shortcuts(questions, chosen, bootstrap=bootstrap, rows=rows)
 
 
-def length_bias_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> LengthBias | None:
+def length_bias_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Numbers | None:
     """Length bias of a log with scores of option texts; None for others."""
     if responses.run.logged is None or not scored_texts(responses):
         return None

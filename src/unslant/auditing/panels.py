@@ -21,7 +21,6 @@ from unslant.auditing.untold import untold
 from unslant.experiment.provenance import asked_about, settings_rows
 from unslant.experiment.shortcut_panel import shortcut_panel
 from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
-from unslant.metrics.accuracy import correct_under_orders
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
@@ -51,9 +50,9 @@ def page(result: AuditResult) -> Page:
         headline=said,
         lead=_lead(result),
         tiles=Tile.row(
-            *((key, getattr(result.metrics.means, key)) for key in keys),
+            *((key, result.metrics.means[key]) for key in keys),
             *tiles_of(result),
-            ("label_mass", result.metrics.means.label_mass, METRICS["label_mass"].label),
+            ("label_mass", result.metrics.means["label_mass"], METRICS["label_mass"].label),
         ),
         panels=(
             score_panel({result.name: result}),
@@ -88,7 +87,7 @@ def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -
         "robust_accuracy": robust,
         "vote_accuracy": "voted",
     }
-    found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
+    found = [(METRICS[key], means[key], said) for key, said in words.items()]
     written = [
         f"{with_interval(value, metric) if i < 2 else number(value, metric)} {said}"
         for i, (metric, value, said) in enumerate(found)
@@ -99,26 +98,26 @@ def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -
     failed = f"no answer in {no_answer:,} of {counts.rows:,} responses" if no_answer else ""
     if not written or no_answer == counts.rows:
         return f"Nothing could be measured{': ' * bool(failed)}{failed}"
-    chance = f"chance {number(means.chance, METRICS['chance'])}"
+    chance = f"chance {number(means['chance'], METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
     if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
     if few_labels(metrics):
-        parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
+        parts.append(f"labels hold {percent(means['label_mass'].value, 1)} of the probability")
     return "; ".join((*parts, *more))
 
 
 def _lead(result: AuditResult) -> str:
     means, over = result.metrics.means, result.metrics.over_orders
     parts = []
-    if means.consistency.defined:
-        changing = percent(1 - means.consistency.value)
+    if means["consistency"].defined:
+        changing = percent(1 - means["consistency"].value)
         missing = " or is missing" if result.metrics.counts.unanswered_rows else ""
         parts.append(f"For {changing} of the questions, the answer changes with the order of options{missing}")
     parts += [told] if (told := noise_lead(result.replies)) else []
-    if over.worst.defined and "sampled" not in over.worst.note:
-        parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
+    if over["worst"].defined and "sampled" not in over["worst"].note:
+        parts.append(f"the whole set scores from {number(over['worst'])} to {number(over['best'])}, by order alone")
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -137,7 +136,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         for name, values in found.items()
         if isinstance(value := values[key], Estimate) and value.defined
     ]
-    first = next(iter(runs.values())).metrics.means.chance
+    first = next(iter(runs.values())).metrics.means["chance"]
     chance = first.value if first.defined and not several else None
     explanation = "each run on all of its own questions" if several else "the dashed line is chance"
     shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
@@ -195,7 +194,7 @@ def order_name(contents: Sequence[int], labels: Sequence[str]) -> str:
 
 def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
     """Each order shared by the questions of a block and its accuracy, best first."""
-    right = correct_under_orders(block)
+    right = block.right
     right = right[~np.isnan(right[:, 0])]
     orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
     found = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
@@ -222,7 +221,7 @@ def _orders_chart(
 def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     if result.scores.stopped is not None:
         return ()
-    values = result.metrics.questions.expected_accuracy[result.scores.order_counts > 1]
+    values = result.metrics.questions["expected_accuracy"][result.scores.order_counts > 1]
     values = values[~np.isnan(values)]
     if not values.size:
         return ()
@@ -246,14 +245,14 @@ def corrections_panel(result: AuditResult) -> Panel:
     """Accuracy after each correction the recorded scores allow."""
     found = [c for c in result.corrections if c.accuracy.defined]
     left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
-    means, nvr = result.metrics.means, result.nvr.score
-    marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
+    means, nvr = result.metrics.means, result.nvr["score"]
+    marks = [Mark("as reported", means["accuracy"], stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
     chart = Chart(
         "corrections",
         "The score after each correction",
         "All on the same questions. The dashed line is the score as reported.",
         lambda style: charts.intervals(
-            marks, style, rows="method", line=means.accuracy.value if means.accuracy.defined else None
+            marks, style, rows="method", line=means["accuracy"].value if means["accuracy"].defined else None
         ),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
@@ -279,40 +278,39 @@ def subjects_panel(result: AuditResult) -> Panel:
     by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
-    pbm = {subject: means.pbm.value if means.pbm.defined else 0.0 for subject, means in by_subject.items()}
+    pbm = {subject: means["pbm"].value if means["pbm"].defined else 0.0 for subject, means in by_subject.items()}
     ranked = sorted(by_subject.items(), key=lambda item: (-pbm[item[0]], item[0]))
     named = [(subject or "(none)", means) for subject, means in ranked]
     drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
     rows = [
-        (subject, [Mark(subject, getattr(means, key), series=METRICS[key].label) for key in drawn])
+        (subject, [Mark(subject, means[key], series=METRICS[key].label) for key in drawn])
         for subject, means in named[:MOST_ROWS]
     ]
     title = f"Scores by subject{first_rows(len(ranked))}"
     explanation = "Subjects whose answers move most with the order (highest PBM) come first."
     found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style, rows="subject"))]
-    shown = [key for key in (*SCORES, "consistency", "pbm") if any(getattr(m, key).defined for _, m in named)]
-    cells = tuple((subject, *[getattr(means, key) for key in shown]) for subject, means in named)
+    shown = [key for key in (*SCORES, "consistency", "pbm") if any(m[key].defined for _, m in named)]
+    cells: list[tuple[Cell, ...]] = [(subject, *(means[key] for key in shown)) for subject, means in named]
     title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
-    tables = [Table("subjects", title, (Column("subject"), *map(Column.of, shown)), cells)]
+    tables = [Table("subjects", title, (Column("subject"), *map(Column.of, shown)), tuple(cells))]
     correlation = result.metrics.pbm_accuracy
-    if correlation.pearson.defined:
-        points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
+    pearson = correlation["pearson"]
+    if pearson.defined:
+        points = [(subject, means["pbm"], means["expected_accuracy"]) for subject, means in named]
         how = METRICS["pbm"]
         r = METRICS["pbm_accuracy.pearson"]
         found.append(
             Chart(
                 "pbm-accuracy",
-                f"Does PBM predict difficulty? r = {number(correlation.pearson, r)}",
-                f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
+                f"Does PBM predict difficulty? r = {number(pearson, r)}",
+                f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). "
                 "PBM needs no right answers.",
                 lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
                 of="questions a subject",
             )
         )
-        names = ("pearson", "pearson_p", "spearman", "spearman_p")
-        values: dict[str, Cell] = {f"pbm_accuracy.{name}": getattr(correlation, name) for name in names}
         title = "PBM against accuracy, across subjects"
-        tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
+        tables.append(Table.of_metrics("pbm-accuracy", title, {"value": correlation.cells()}, folded=True))
     return Panel(
         "subjects",
         "Subjects",
@@ -348,9 +346,7 @@ def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
 
 def whole_set(metrics: Metrics) -> dict[str, Cell]:
     """Metric key -> value, for all metrics with one value for the whole set."""
-    means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders
-    shown: dict[str, Cell] = {key: getattr(means, key) for key in (*SCORES, "hard_vote_accuracy")}
-    shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}
-    shown |= {name: getattr(means, name) for name in means.names() if name not in shown}
-    shown |= {name: getattr(bias, name) for name in ("rstd", "rsd", "ckld", "ckld_smoothed")}
-    return shown | {"unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}
+    means, bias, over = metrics.means, metrics.label_bias.numbers, metrics.over_orders.numbers
+    first = means.cells(*SCORES, "hard_vote_accuracy") | over.cells("worst", "best", "acc_std")
+    others = means.cells() | bias.cells("rstd", "rsd", "ckld", "ckld_smoothed")
+    return {**first, **others, "unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}

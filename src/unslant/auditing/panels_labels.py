@@ -20,7 +20,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     several = len(runs) > 1
     metrics = {name: result.metrics for name, result in runs.items()}
     first = next(iter(metrics.values()))
-    mean = first.means.expected_accuracy.value if first.means.expected_accuracy.defined and not several else None
+    mean = first.means["expected_accuracy"].value if first.means["expected_accuracy"].defined and not several else None
     chosen = [
         Mark(s.label, s.chosen, name * several, _finite(s.expected), s.label == found.preference.named)
         for name, found in metrics.items()
@@ -28,10 +28,10 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
         if s.chosen.defined
     ]
     recall = [
-        Mark(row.label, row.recall, name * several)
+        Mark(row.label, row["recall"], name * several)
         for name, found in metrics.items()
         for row in found.order_labels
-        if row.recall.defined
+        if row["recall"].defined
     ]
     phrase = first.preference.phrase[:1].upper() + first.preference.phrase[1:]
     phrases = "; ".join(f"{name} {found.preference.phrase}" for name, found in metrics.items()) + ". "
@@ -85,9 +85,9 @@ def _labels_table(result: AuditResult, name: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for slot in metrics.preference.slots:
         own, other = given.get(slot.label), moved.get(slot.label)
-        shares = (own.predicted, own.gold, own.recall) if own else (None, None, None)
+        shares = (own["predicted"], own["gold"], own["recall"]) if own else (None, None, None)
         priors = alone.get(slot.label, (None, None)) if rates else ()
-        recall = other.recall if other else None
+        recall = other["recall"] if other else None
         rows.append((slot.label, slot.chosen, _finite(slot.expected), *shares, recall, never.get(slot.label), *priors))
     keys: tuple[str, ...] = ("chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy")
     keys += ("base_rates.by_label", "base_rates.shares") if rates else ()
@@ -104,9 +104,7 @@ def _usual_rates(result: AuditResult) -> BaseRates | None:
 def priors_panel(result: AuditResult) -> Panel:
     """Label probabilities without content (base rates), and accuracy when one label is never right (Nvr-X)."""
     nvr, rates = result.nvr, _usual_rates(result)
-    values: dict[str, Cell] = {f"nvr.{key}": getattr(nvr, key) for key in ("score", "plain", "drop", "guess", "never")}
-    keys = ("distance", "position_distance", "label_part", "position_part", "label_p", "position_p")
-    values |= {f"base_rates.{key}": getattr(rates, key) for key in keys} if rates else {}
+    values: dict[str, Cell] = {**nvr.numbers.cells(), **(rates.numbers.cells() if rates else {})}
     table = Table.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, folded=True)
     return Panel(
         "priors",
@@ -134,7 +132,7 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
         else "Without content, labels are equally likely",
         f"Probability of each of {rates.n_options} labels after a question without content, mean over "
         f"{rates.n_orders} label orders (N counts orders). Dashed: the mean. Distance from uniform: "
-        f"{number(rates.distance)}.",
+        f"{number(rates['distance'])}.",
         lambda s: charts.intervals(
             marks, s, rows="label", axis="probability", domain=None, step=26, line=mean, how=how
         ),
@@ -145,7 +143,7 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
 
 def _nvr(result: AuditResult) -> tuple[Chart, ...]:
     nvr = result.nvr
-    if not nvr.score.defined:
+    if not nvr["score"].defined:
         return ()
     standing = {reading.label for reading in nvr.readings}
     marks = [
@@ -153,12 +151,12 @@ def _nvr(result: AuditResult) -> tuple[Chart, ...]:
         for label, value in zip(nvr.labels, nvr.accuracy, strict=True)
     ]
     readings = "; ".join(reading.phrase for reading in nvr.readings)
-    line = nvr.plain.value if nvr.plain.defined else None
+    line = nvr["plain"].value if nvr["plain"].defined else None
     chart = Chart(
         "nvr",
-        f"Nvr-X: {number(nvr.score)} without the best label",
+        f"Nvr-X: {number(nvr['score'])} without the best label",
         "Accuracy on the same questions when the right option is never under a given label; the lowest is the score. "
-        f"Dashed: as given. Guessing scores {number(nvr.guess)}." + (f" Outliers: {readings}." if readings else ""),
+        f"Dashed: as given. Guessing scores {number(nvr['guess'])}." + (f" Outliers: {readings}." if readings else ""),
         lambda style: charts.intervals(marks, style, rows="variant", step=26, line=line),
     )
     return (chart,)

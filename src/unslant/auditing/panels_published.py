@@ -25,9 +25,13 @@ def tiles_of(result: AuditResult) -> tuple[tuple[str, Estimate], ...]:
     if not one_order(result):
         return ()
     metrics, length = result.metrics, result.length_bias
-    found = [("length_bias.normalised", length.normalised)] if length else [("cramers_v", metrics.label_bias.cramers_v)]
-    found += [("calibration.ece", metrics.calibration.ece)] if metrics.calibration else []
-    return (*found, ("label_mass", metrics.means.label_mass))
+    found = (
+        [("length_bias.normalised", length["normalised"])]
+        if length
+        else [("cramers_v", metrics.label_bias["cramers_v"])]
+    )
+    found += [("calibration.ece", metrics.calibration["ece"])] if metrics.calibration else []
+    return (*found, ("label_mass", metrics.means["label_mass"]))
 
 
 def published_panel(result: AuditResult) -> Panel:
@@ -35,18 +39,17 @@ def published_panel(result: AuditResult) -> Panel:
     metrics, alone = result.metrics, one_order(result)
     means, bias = metrics.means, metrics.label_bias
     values: dict[str, Cell] = {
-        "cramers_v": bias.cramers_v,
-        "label_bias.p": bias.p,
-        "margin": means.margin,
-        "tie_rate": means.tie_rate if result.scores.is_scored else None,
-        "label_mass": means.label_mass,
+        **bias.numbers.cells("cramers_v", "p"),
+        "margin": means["margin"],
+        "tie_rate": means["tie_rate"] if result.scores.is_scored else None,
+        "label_mass": means["label_mass"],
         **calibration_values(metrics.calibration),
         "minimum_difference": metrics.minimum_difference,
         "minimum_difference_unpaired": metrics.minimum_difference_unpaired,
     }
     keys = ("predicted", "gold", "predicted_excess", "recall")
-    shares = [row for row in metrics.given_labels if row.predicted.defined and alone]  # else among all labels
-    rows = tuple((row.label, *(getattr(row, key) for key in keys)) for row in shares)
+    shares = [row for row in metrics.given_labels if row["predicted"].defined and alone]  # else among all labels
+    rows = tuple((row.label, *row.numbers.cells(*keys).values()) for row in shares)
     labels = Table("published-labels", "Labels, published order", (Column("label"), *map(Column.of, keys)), rows)
     numbers = Table.of_metrics("published", "Published order", {"value": values}, folded=not alone)
     return Panel(
@@ -61,11 +64,11 @@ def published_panel(result: AuditResult) -> Panel:
 
 
 def _charts(result: AuditResult, shares: list[LabelShare]) -> tuple[Chart, ...]:
-    answers = [Mark(r.label, r.predicted, expected=r.gold.value if r.gold.defined else None) for r in shares]
-    recall = [Mark(r.label, r.recall) for r in shares if r.recall.defined]
+    answers = [Mark(r.label, r["predicted"], expected=r["gold"].value if r["gold"].defined else None) for r in shares]
+    recall = [Mark(r.label, r["recall"]) for r in shares if r["recall"].defined]
     v, p = METRICS["cramers_v"], METRICS["label_bias.p"]
-    bias, mean = result.metrics.label_bias, result.metrics.means.accuracy
-    told = f"Cramér's V {number(bias.cramers_v, v)}, p {number(bias.p, p)}. " if bias.cramers_v.defined else ""
+    bias, mean = result.metrics.label_bias, result.metrics.means["accuracy"]
+    told = f"Cramér's V {number(bias['cramers_v'], v)}, p {number(bias['p'], p)}. " if bias["cramers_v"].defined else ""
     found = (
         Chart(
             "published-labels",
@@ -102,11 +105,11 @@ def _surplus(result: AuditResult) -> str:
     confidence = 1 - 0.05 / max(1, result.scores.width)  # the most conspicuous of so many (Bonferroni)
     bootstrap = Bootstrap.of(result.scores, confidence=confidence)
     rows = label_shares(result.scores, given_slots(result.scores), bootstrap)[: result.scores.width]
-    found = [row for row in rows if row.predicted_excess.low > 0]
+    found = [row for row in rows if row["predicted_excess"].low > 0]
     if not found:
         return ""
-    top = max(found, key=lambda row: row.predicted_excess.value)
-    answered, right = percent(top.predicted.value), percent(top.gold.value)
+    top = max(found, key=lambda row: row["predicted_excess"].value)
+    answered, right = percent(top["predicted"].value), percent(top["gold"].value)
     return f"{top.label} is {answered} of the answers but {right} of the right options"
 
 
@@ -115,9 +118,8 @@ def length_panel(result: AuditResult) -> Panel:
     found = result.length_bias
     if found is None:
         return Panel("length", "", "")
-    values: dict[str, Cell] = {f"length_bias.{key}": value for key, value in vars(found).items()}
     names = {"accuracy": "sum", "normalised": "per character"}
-    marks = [Mark(words, getattr(found, key)) for key, words in names.items()]
+    marks = [Mark(words, found[key]) for key, words in names.items()]
     chart = Chart(
         "length",
         "The score by the sum and per character",
@@ -129,7 +131,7 @@ def length_panel(result: AuditResult) -> Panel:
         "Length of option texts",
         "Each text was scored by itself. The sum of its log-probabilities falls with its length.",
         (chart,),
-        (Table.of_metrics("length", "Length of option texts", {"value": values}),),
+        (Table.of_metrics("length", "Length of option texts", {"value": found.cells()}),),
         short="Length",
         first_screen=True,
     )
@@ -140,6 +142,6 @@ def _lengths(result: AuditResult) -> str:
     found = result.length_bias
     if found is None:
         return ""
-    ends = {"shortest": found.shortest_excess, "longest": found.longest_excess}
+    ends = {"shortest": found["shortest_excess"], "longest": found["longest_excess"]}
     too_often = "".join(f", the {name} option is answered too often" for name, e in ends.items() if e.low > 0)
-    return f"{number(found.normalised)} per character{too_often and ', by the sum' + too_often[1:]}"
+    return f"{number(found['normalised'])} per character{too_often and ', by the sum' + too_often[1:]}"

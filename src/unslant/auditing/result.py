@@ -14,6 +14,7 @@ from unslant.metrics import (
     BaseRates,
     Bootstrap,
     Metrics,
+    Numbers,
     Nvr,
     OrderScores,
     base_rates,
@@ -21,7 +22,6 @@ from unslant.metrics import (
     nvr_from_scores,
     read_scores,
 )
-from unslant.metrics.length_bias import LengthBias
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.shortcuts import Shortcut
 from unslant.responses import Responses
@@ -53,7 +53,7 @@ class AuditResult(RecordedResult):
     corrections: tuple[Correction, ...]
     replies: Replies | None
     shortcuts: tuple[Shortcut, ...]
-    length_bias: LengthBias | None
+    length_bias: Numbers | None
     order_curve: OrderCurve | None
     scores: OrderScores = field(repr=False)
 

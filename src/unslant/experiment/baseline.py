@@ -14,7 +14,7 @@ from unslant.errors import InputError, shown
 from unslant.experiment.recorded import responses_in
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import METRICS, Estimate
-from unslant.metrics.records import record_of
+from unslant.metrics.registry import metric_at
 from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import Cell, with_interval
@@ -153,11 +153,11 @@ class Baseline:
         paths = list(result.compared_numbers)
         if not paths:
             shown = {tile.metric.key for tile in result.page().tiles}
-            known = {path: record.key for path in now if (record := record_of(path))}
+            known = {path: record.key for path in now if (record := metric_at(path))}
             paths = [path for path, key in known.items() if not shown or key in shown]
         found = {}
         for path in paths:
-            record, two = record_of(path), (before.get(path, {}), now.get(path, {}))
+            record, two = metric_at(path), (before.get(path, {}), now.get(path, {}))
             if record is None or not all("method" in one for one in two):
                 continue
             was, is_ = (_estimate(one, self.path) for one in two)

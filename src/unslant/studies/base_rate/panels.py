@@ -33,8 +33,8 @@ def page(result: BaseRateResult) -> Page:
         lead=result.hypotheses[0].words,
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
-            ("nvr.score", first.nvr.score if first.nvr else nothing),
-            ("base_rates.distance", first.rates.distance if first.rates else nothing),
+            ("nvr.score", first.nvr["score"] if first.nvr else nothing),
+            ("base_rates.distance", first.rates["distance"] if first.rates else nothing),
             ("accuracy_by_gold_label.gap", first.gold.gap),
             ("median", within),
         ),
@@ -70,8 +70,8 @@ def _scores(first: Findings) -> str:
     chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
     score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
     never = (
-        f", {number(first.nvr.score)} where its best label is never right"
-        if first.nvr and first.nvr.score.defined
+        f", {number(first.nvr['score'])} where its best label is never right"
+        if first.nvr and first.nvr["score"].defined
         else ""
     )
     return f"{score}{never} (chance {chance})"
@@ -121,7 +121,9 @@ def _accuracy_table(found: Findings) -> Table:
     if found.nvr is not None:
         trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
         empty = (None, None)
-        rows.append(("Nvr-X score", found.nvr.score, *empty, found.nvr_by_subject, *empty, trusted, found.nvr.left_out))
+        rows.append(
+            ("Nvr-X score", found.nvr["score"], *empty, found.nvr_by_subject, *empty, trusted, found.nvr.left_out)
+        )
     title = f"Accuracy, {found.elicitation}"
     explanation = "By tie-breaking rule; the Nvr-X score is the lowest of the variants."
     return Table(f"base-rate-accuracy-{found.elicitation}", title, columns, tuple(rows), explanation)
@@ -135,7 +137,7 @@ def _correlation_table(found: Findings) -> Table:
     if found.by_subject is not None:
         values["median"] = found.by_subject.median
     if found.nvr is not None:
-        values |= {"nvr.drop": found.nvr.drop, "nvr.guess": found.nvr.guess, "nvr.never": found.nvr.never}
+        values |= found.nvr.numbers.cells("drop", "guess", "never")
     values["accuracy_by_gold_label.gap"] = found.gold.gap
     title = f"Effect of labels on the score, {found.elicitation}"
     return Table.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
@@ -148,8 +150,10 @@ def _rate_tables(found: Findings) -> tuple[Table, Table]:
         rates += [
             (f"{n} options, {label}", rate, share, str(i), at) for i, (label, rate, share, at) in enumerate(pairs, 1)
         ]
-        parts = (own.label_part, own.position_part, own.distance, own.position_distance, own.label_p, own.position_p)
-        variance.append((f"{n} options", *parts, own.n_orders))
+        parts = own.numbers.cells(
+            "label_part", "position_part", "distance", "position_distance", "label_p", "position_p"
+        )
+        variance.append((f"{n} options", *parts.values(), own.n_orders))
     first = ("base_rates.by_label", "base_rates.shares")
     keys = ("label_part", "position_part", "distance", "position_distance")
     p_values = (Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.metrics.chance import LEVEL
+from unslant.metrics.accuracy import LEVEL
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
 from unslant.reports.numbers import Cell, count, listed, p_words, percent, with_interval
 

@@ -11,7 +11,7 @@ from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.ranking import unmatched
 from unslant.experiment.result import StudyResult, write_each
-from unslant.metrics import METRICS, Association, agreement
+from unslant.metrics import METRICS, Numbers, agreement
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import Mark
@@ -34,8 +34,8 @@ class UnbiasedComparison(StudyResult):
     unwritten = ("results",)
 
     results: tuple[UnbiasedResult, ...]
-    vanilla_agreement: Association | None
-    ours_agreement: Association | None
+    vanilla_agreement: Numbers | None
+    ours_agreement: Numbers | None
     ranking: Mapping[str, float] = field(default_factory=dict)
 
     def to_parquet(self, path: str | Path) -> None:

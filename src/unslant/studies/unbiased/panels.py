@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
-from unslant.metrics import METRICS, Association
+from unslant.metrics import METRICS, Numbers
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark, first_rows
@@ -71,10 +71,10 @@ def unreadable(results: Sequence[UnbiasedResult]) -> tuple[tuple[Column, ...], l
     return (Column.of("unreadable"),), [(result.metrics.replies["ours"].unreadable,) for result in results]
 
 
-def associations(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *heads: str) -> Table:
+def associations(id: str, title: str, found: Mapping[tuple[str, ...], Numbers | None], *heads: str) -> Table:
     """A table of correlations: the cells under ``heads`` -> correlation; those that are None are left out."""
     keys = ("kendall", "kendall_p", "pearson", "pearson_p")
-    rows = tuple((*names, *(getattr(one, key) for key in keys)) for names, one in found.items() if one is not None)
+    rows = tuple((*names, *one.cells(*keys).values()) for names, one in found.items() if one is not None)
     return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows, names=len(heads))
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Association
+from unslant.metrics import METRICS, Numbers
 from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
@@ -78,10 +78,10 @@ def _model_bias(result: ProbeResult) -> Panel:
 
 
 def _data_bias(result: ProbeResult) -> Panel:
-    rows: dict[tuple[str, ...], Association | None] = {}
+    rows: dict[tuple[str, ...], Numbers | None] = {}
     for name, bias in result.models.items():
         rows |= {(name, "rephrased by it"): bias.data_bias, (name, "BOAT"): bias.boat_data_bias}
-    notes = sorted({bias.data_bias.pearson.note for bias in result.models.values()} - {""})
+    notes = sorted({bias.data_bias["pearson"].note for bias in result.models.values()} - {""})
     return Panel(
         "probe-data-bias",
         "Are questions better where the model is better?",
