@@ -18,9 +18,9 @@ import unslant.studies
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
 from unslant.arrays import Floats
+from unslant.cli.commands import register
 from unslant.debiasing import registry
 from unslant.debiasing.base import Method, OrderDebiaser
-from unslant.experiment.commands import register
 from unslant.metrics import METRICS, Numbers, OrderScores, metric, paired_difference, question_metric, wilson
 from unslant.metrics.accuracy import accuracy
 from unslant.metrics.registry import metric_at

@@ -70,3 +70,12 @@ def test_only_the_table_of_studies_names_a_study_in_a_string() -> None:
 def test_such_a_string_is_seen(code: str) -> None:
     assert _upward("debiasing", code)
     assert not _upward("cli", code)
+
+
+def test_only_the_command_line_knows_the_library_that_parses_it() -> None:
+    knowing = {
+        path.relative_to(SRC).parts[0]
+        for path in _modules()
+        if re.search(r"^\s*(?:from|import) cyclopts", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert knowing == {"cli"}

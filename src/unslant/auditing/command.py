@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.auditing.settings import AuditSettings
 from unslant.experiment import options as o
+from unslant.flags import Flag
 
 
 def audit(
@@ -16,8 +15,8 @@ def audit(
     /,
     *,
     log: o.Logs = (),
-    dry_run: Annotated[bool, Parameter(help="Print what asking would take (prompts, tokens, time) and stop.")] = False,
-    settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
+    dry_run: Annotated[bool, Flag(help="Print what asking would take (prompts, tokens, time) and stop.")] = False,
+    settings: AuditSettings = AuditSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),

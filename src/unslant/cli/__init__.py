@@ -10,14 +10,15 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from cyclopts import App, CycloptsError, Parameter, UnknownOptionError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 from cyclopts.argument import ArgumentCollection
 
 import unslant
+from unslant.cli.commands import register
 from unslant.cli.config import Config
 from unslant.cli.safe_files import check_files
 from unslant.cli.words import Recorded, Seen
@@ -31,8 +32,6 @@ from unslant.errors import (
     shown,
 )
 from unslant.experiment.command_line import COMMAND, Command
-from unslant.experiment.commands import register
-from unslant.experiment.options import OPTIONS
 from unslant.extras import missing
 from unslant.reach import without_secrets
 from unslant.studies.readers import STUDIES, TOP
@@ -64,7 +63,7 @@ app = App(
     help="How much of a multiple-choice score is option order, label preference or luck.",
     version=unslant.__version__,
     help_format="plaintext",
-    group_parameters=OPTIONS,
+    group_parameters=Group("Options", sort_key=1),
     default_parameter=Parameter(negative="", show_default=_shown),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
@@ -179,7 +178,7 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
         command, given = _parsed(words, config, seen)
         COMMAND.set(seen.command)
         check_files({**given.arguments, "config": config.path})
-        with _connected(given.arguments.values()):
+        with _connected(given.arguments.get("offline", False)):
             command(*given.args, **given.kwargs)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
@@ -187,9 +186,9 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
         raise
 
 
-def _connected(options: Iterable[object]) -> AbstractContextManager[None]:
+def _connected(without: bool) -> AbstractContextManager[None]:
     """What ``--offline`` asks for, where it was given."""
-    if not any(getattr(one, "offline", False) for one in options):
+    if not without:
         return nullcontext()
     from unslant.models.reachable import offline
 
@@ -205,7 +204,7 @@ def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
     words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
     check_files(given.arguments)
-    with recorded.keys_kept(), _connected(given.arguments.values()):
+    with recorded.keys_kept(), _connected(given.arguments.get("offline", False)):
         command(*given.args, **given.kwargs)
 
 
@@ -213,6 +212,7 @@ def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
     """The function and the arguments of a command, with values of these sources where none were typed."""
     app.config = sources
     command, given, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
+    given.apply_defaults()
     return command, given
 
 

@@ -21,7 +21,7 @@ def debias(
     *,
     log: o.Logs = (),
     out: Annotated[Path, Parameter(help="JSONL file to write: one line per question.")],
-    settings: Annotated[AnswerSettings, o.SETTINGS] = AnswerSettings(),
+    settings: AnswerSettings = AnswerSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     store: o.Stores = o.StoreOptions(),

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from unslant.cli.commands import register
 from unslant.experiment import options as o
-from unslant.experiment.commands import register
 from unslant.reach import Reach
 
 
@@ -63,7 +63,7 @@ def check(
     questions: o.Questions,
     /,
     *,
-    settings: Annotated[o.FieldOptions, o.SETTINGS] = o.FieldOptions(),
+    settings: o.FieldOptions = o.FieldOptions(),
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
     """Show how a question file is read, column by column, and count every oddity.

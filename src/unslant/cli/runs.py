@@ -13,9 +13,9 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
+from unslant.cli.commands import register
 from unslant.errors import InputError
 from unslant.experiment import options as o
-from unslant.experiment.commands import register
 from unslant.reports.escape import one_line
 from unslant.store import Run, Store
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
@@ -16,12 +15,12 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     """Refuse a command whose outputs are one of its inputs, or one file; called before any work.
 
     Args:
-        arguments: of the command, by name; options may be grouped in dataclasses.
+        arguments: of the command, by name.
 
     Raises:
         InputError: naming the option and the file.
     """
-    found = list(_named(arguments))
+    found = list(arguments.items())
     _keep_off_the_store(found)
     taken = {
         place: f"is {_option(name)} too, and would be lost"
@@ -71,14 +70,6 @@ def _place(path: str | Path, new: bool) -> Hashable:
     except (OSError, ValueError):
         return os.path.realpath(path) if new and "\0" not in str(path) else None
     return status.st_dev, status.st_ino
-
-
-def _named(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in arguments.items():
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            yield from _named({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
-        else:
-            yield name, value
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from unslant.experiment.commands import register
+from unslant.cli.commands import register
 from unslant.studies.readers import STUDIES, TOP
 
 group = App(name="study", help="Run one of the experiments.")

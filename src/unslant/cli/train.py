@@ -16,7 +16,7 @@ def train(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
-    settings: Annotated[AdapterSettings, o.SETTINGS] = AdapterSettings(),
+    settings: AdapterSettings = AdapterSettings(),
     models: o.Models = o.ModelOptions(),
     store: o.Stores = o.StoreOptions(),
     quiet: o.Quiet = False,

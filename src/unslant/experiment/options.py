@@ -1,7 +1,7 @@
 """Options defined once, with default and help: flags of the commands and keywords of the Python functions.
 
 A study's settings are a dataclass that inherits shared options from here. ``with_options`` makes one from keywords,
-cyclopts from flags. cyclopts needs real annotations, so modules with settings must not import ``annotations``.
+:mod:`unslant.cli.commands` from flags, which reads the annotations and the docstrings below the fields.
 """
 
 import dataclasses
@@ -25,9 +25,8 @@ from typing import (
     get_origin,
 )
 
-from cyclopts import Group, Parameter, Token
-
 from unslant.errors import InputError, one_of
+from unslant.flags import Flag, Heading
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
@@ -61,19 +60,6 @@ def pairs(name: str, given: "Mapping[str, Any] | Sequence[str]", kind: Callable[
     return found
 
 
-def _split(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Parse A,B,C, given any number of times, as one tuple."""
-    return tuple(part.strip() for token in tokens for part in token.value.split(",") if part.strip())
-
-
-def _temperatures(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
-    """Reads 0,0.7,1, given any number of times, as one tuple."""
-    try:
-        return tuple(map(float, _split(_, tokens)))
-    except ValueError as error:
-        raise InputError(f"--temperature: {error}; write 0.5, or several as 0,0.7,1") from None
-
-
 if TYPE_CHECKING:
     Pairs = Mapping[str, str]
     Numbers = Mapping[str, float]
@@ -82,10 +68,10 @@ if TYPE_CHECKING:
     Pool = str | Path | QuestionSet[Any]
     Pools = Sequence[Pool]
 else:  # as flags
-    Pairs = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE")]
-    Numbers = Annotated[tuple[str, ...], Parameter(metavar="NAME=NUMBER")]
-    Names = Annotated[tuple[str, ...], Parameter(converter=_split, metavar="NAME,...")]
-    Temperatures = Annotated[tuple[float, ...], Parameter(converter=_temperatures, metavar="NUMBER,...")]
+    Pairs = Annotated[tuple[str, ...], Flag(metavar="NAME=VALUE")]
+    Numbers = Annotated[tuple[str, ...], Flag(metavar="NAME=NUMBER")]
+    Names = Annotated[tuple[str, ...], Flag(commas=True, metavar="NAME,...")]
+    Temperatures = Annotated[tuple[float, ...], Flag(commas=True, metavar="NUMBER,...")]
     Pool = Annotated[str, Reach.PLACE]
     Pools = Annotated[Names, Reach.PLACE]
 
@@ -146,7 +132,7 @@ class Options:
 class FieldOptions(Options):
     """Which column holds what, and how answers are written."""
 
-    fields: Annotated[Pairs, Parameter(name="--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
+    fields: Annotated[Pairs, Flag("--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
     """Column of the file that holds a field, as in question=prompt; may be given several times."""
     answer_base: int | None = None
     """Number of the first option, 0 or 1; by default 0, but 1 if only that fits and there are 20 answers or more."""
@@ -335,13 +321,13 @@ class ReportOptions:
     """Write every chart to this folder, a column wide, as PDF, SVG and PNG, with its caption in LaTeX."""
     tables: Path | None = None
     """Write every table to this folder, as CSV and LaTeX."""
-    fail_if: Annotated[tuple[str, ...], Parameter(metavar="CONDITION")] = ()
+    fail_if: Annotated[tuple[str, ...], Flag(metavar="CONDITION")] = ()
     """End with exit code 4 if a condition holds, as in "expected_accuracy<0.6"; may be given several times."""
     baseline: Path | None = None
     """Earlier result (its JSON or Parquet file; for audits also a log) to print and write the differences from."""
     details: bool = False
     """Print every table instead of one screen."""
-    quiet: Annotated[bool, Parameter(name=("--quiet", "-q"))] = False
+    quiet: Annotated[bool, Flag("--quiet", "-q")] = False
     """No progress, no summary."""
 
     def __post_init__(self) -> None:
@@ -375,49 +361,39 @@ class StoreOptions:
             raise InputError("--no-store stores nothing: leave out --store")
 
 
-def flags(title: str, place: int) -> Parameter:
-    """Show the fields of a dataclass as flags under a heading."""
-    return Parameter(name="*", group=Group(title, sort_key=place))
-
-
 WITH_LOG = "--log reads what was asked before"
 """Why an option has no effect there, for :func:`check_unused`."""
-OPTIONS = Group("Options", sort_key=1)
-SETTINGS = Parameter(name="*")
-Models = Annotated[ModelOptions, flags("Model", 2)]
-Generate = Annotated[GenerateOptions, flags("Replies", 3)]
-Length = Annotated[LengthOptions, flags("Replies", 3)]
-Outputs = Annotated[OutputOptions, flags("Output", 4)]
-Reports = Annotated[ReportOptions, flags("Output", 4)]
-Stores = Annotated[StoreOptions, flags("Store", 5)]
-Shards = Annotated[ShardOptions, flags("Several machines", 6)]
+Models = Annotated[ModelOptions, Heading("Model", 2)]
+Generate = Annotated[GenerateOptions, Heading("Replies", 3)]
+Length = Annotated[LengthOptions, Heading("Replies", 3)]
+Outputs = Annotated[OutputOptions, Heading("Output", 4)]
+Reports = Annotated[ReportOptions, Heading("Output", 4)]
+Stores = Annotated[StoreOptions, Heading("Store", 5)]
+Shards = Annotated[ShardOptions, Heading("Several machines", 6)]
 Logs = Annotated[
     tuple[Path, ...],
-    Parameter(consume_multiple=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
+    Flag(many=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
 ]
-Quiet = Annotated[bool, Parameter(name=("--quiet", "-q"), help="No progress, no summary.")]
+Quiet = Annotated[bool, Flag("--quiet", "-q", help="No progress, no summary.")]
 Trust = Annotated[
-    bool, Parameter(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
+    bool, Flag(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
 ]
-Store = Annotated[Path | None, Parameter(help="File that stores every score and reply (default: in your data folder).")]
+Store = Annotated[Path | None, Flag(help="File that stores every score and reply (default: in your data folder).")]
 _MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
 _QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
-Model = Annotated[str, Parameter(help=_MODEL), Reach.MODEL]
-OptionalModel = Annotated[str | None, Parameter(help=_MODEL), Reach.MODEL]
+Model = Annotated[str, Flag(help=_MODEL), Reach.MODEL]
+OptionalModel = Annotated[str | None, Flag(help=_MODEL), Reach.MODEL]
 MoreModels = Annotated[
     tuple[str, ...],
-    Parameter(
-        name=("--model", "-m"),
-        help="Model to compare with others; give it once for each. All are asked the same.",
-    ),
+    Flag("--model", "-m", help="Model to compare with others; give it once for each. All are asked the same."),
     Reach.MODEL,
 ]
 Ranking = Annotated[
     Path | None,
-    Parameter(help="Another ranking of the models to compare with (columns model and score or rank; or JSON)."),
+    Flag(help="Another ranking of the models to compare with (columns model and score or rank; or JSON)."),
 ]
-Questions = Annotated[str, Parameter(help=_QUESTIONS), Reach.PLACE]
-OptionalQuestions = Annotated[str | None, Parameter(help=_QUESTIONS), Reach.PLACE]
+Questions = Annotated[str, Flag(help=_QUESTIONS), Reach.PLACE]
+OptionalQuestions = Annotated[str | None, Flag(help=_QUESTIONS), Reach.PLACE]
 
 
 def models_and_questions(
@@ -470,7 +446,7 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
 
 
 def _flag(f: "dataclasses.Field[Any]") -> str:
-    named = [found for one in get_args(f.type)[1:] if isinstance(one, Parameter) for found in (one.name or ())]
+    named = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
     return named[0] if named else f"--{f.name.replace('_', '-')}"
 
 

@@ -1,8 +1,4 @@
-"""Options of the commands whose work several machines can share.
-
-cyclopts needs real annotations, so this module must not import ``annotations``; it imports little, as every command
-does it.
-"""
+"""Options of the commands whose work several machines can share; imports little, as every command imports it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

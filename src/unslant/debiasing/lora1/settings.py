@@ -3,9 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.errors import InputError
+from unslant.flags import Flag
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class TrainSettings:
     """Questions drawn for each epoch, without replacement."""
     questions_per_step: int = 1
     """Questions whose gradients are summed for one optimizer step (not stated in P1)."""
-    orders: Annotated[int, Parameter(name="--max-orders")] = 24
+    orders: Annotated[int, Flag("--max-orders")] = 24
     """Most orders of a question."""
     targets: str = ""
     """Endings of the names of modules to adapt, separated by commas; by default the attention projections."""

@@ -6,22 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.reach import Reach
 
 
 def lm_eval(
-    tasks: Annotated[str, Parameter(help="Tasks, groups or task files of lm-eval, separated by commas."), Reach.CODE],
+    tasks: Annotated[str, Flag(help="Tasks, groups or task files of lm-eval, separated by commas."), Reach.CODE],
     /,
     *,
     model: o.MoreModels = (),
     samples: Annotated[
-        Path | None, Parameter(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
+        Path | None, Flag(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
     ] = None,
-    settings: Annotated[LmEvalSettings, o.SETTINGS] = LmEvalSettings(),
+    settings: LmEvalSettings = LmEvalSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),

@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.studies.base_rate.settings import BaseRateSettings
 
 
 def base_rate(
-    model: o.Model | None = None,
-    questions: o.Questions | None = None,
+    model: o.OptionalModel = None,
+    questions: o.OptionalQuestions = None,
     /,
     *,
     log: o.Logs = (),
-    charts: Annotated[Path | None, Parameter(help="Draw figure 1 of P5 to this .pdf, .svg or .png file.")] = None,
-    settings: Annotated[BaseRateSettings, o.SETTINGS] = BaseRateSettings(),
+    charts: Annotated[Path | None, Flag(help="Draw figure 1 of P5 to this .pdf, .svg or .png file.")] = None,
+    settings: BaseRateSettings = BaseRateSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),

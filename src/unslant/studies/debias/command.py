@@ -6,21 +6,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.reach import Reach
 from unslant.studies.debias.settings import DebiasSettings
 
 
 def debias(
-    models: Annotated[str, Parameter(help="Model, or several separated by commas."), Reach.MODEL] = o.DEFAULT_MODEL,
+    models: Annotated[str, Flag(help="Model, or several separated by commas."), Reach.MODEL] = o.DEFAULT_MODEL,
     questions: Annotated[
-        str, Parameter(help="Question file, recipe or 'embedded', or several separated by commas."), Reach.PLACE
+        str, Flag(help="Question file, recipe or 'embedded', or several separated by commas."), Reach.PLACE
     ] = o.EMBEDDED,
     /,
     *,
-    settings: Annotated[DebiasSettings, o.SETTINGS] = DebiasSettings(),
+    settings: DebiasSettings = DebiasSettings(),
     options: o.Models = o.ModelOptions(),
     outputs: o.Reports = o.ReportOptions(),
     store: o.Stores = o.StoreOptions(),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.reach import Reach
 from unslant.studies.instruction_boundary.settings import BoundarySettings
 
@@ -15,7 +14,7 @@ def instruction_boundary(
     model: o.OptionalModel = None,
     questions: Annotated[
         str | None,
-        Parameter(help="File from 'unslant questions build instruction-boundary', or 'embedded'."),
+        Flag(help="File from 'unslant questions build instruction-boundary', or 'embedded'."),
         Reach.PLACE,
     ] = None,
     /,
@@ -23,7 +22,7 @@ def instruction_boundary(
     more: o.MoreModels = (),
     log: o.Logs = (),
     ranking: o.Ranking = None,
-    settings: Annotated[BoundarySettings, o.SETTINGS] = BoundarySettings(),
+    settings: BoundarySettings = BoundarySettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Length = o.LengthOptions(),
     outputs: o.Outputs = o.OutputOptions(),

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from cyclopts import Parameter
-
 from unslant.errors import InputError, one_of
 from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
+from unslant.flags import Flag
 from unslant.models import GenerateOptions
 from unslant.reach import Reach
 from unslant.studies.instruction_boundary.instruction_settings import FORMS, SEED, setting
@@ -23,7 +22,7 @@ class BoundarySettings(FieldOptions, LabelOptions):
 
     LEAST: ClassVar = {"limit": 4, "repeats": 1}
 
-    names: Annotated[Names, Parameter(name="--settings")] = ("all",)
+    names: Annotated[Names, Flag("--settings")] = ("all",)
     """Settings, separated by commas; all; disturbing: 1 to 9 wrong options; few-shot:FORM=N+FORM=N: worked examples."""
     limit: int | None = None
     """Sample at most N questions of each kind, half with a usual answer."""
@@ -31,7 +30,7 @@ class BoundarySettings(FieldOptions, LabelOptions):
     """Random seed (default: P3's)."""
     repeats: int = 1
     """Replies for each question and setting."""
-    temperatures: Annotated[Temperatures, Parameter(name="--temperature")] = ()
+    temperatures: Annotated[Temperatures, Flag("--temperature")] = ()
     """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default P3's, 0.5."""
     judge: Annotated[str | None, Reach.MODEL] = None
     """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""

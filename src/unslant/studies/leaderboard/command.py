@@ -6,6 +6,7 @@ from typing import Annotated
 
 from unslant.auditing.settings import AuditSettings
 from unslant.experiment import options as o
+from unslant.flags import Heading
 from unslant.studies.leaderboard.settings import LeaderboardOutputs, Sets
 
 
@@ -14,10 +15,10 @@ def leaderboard(
     more: o.MoreModels = (),
     questions: Sets = (),
     log: o.Logs = (),
-    settings: Annotated[AuditSettings, o.SETTINGS] = AuditSettings(),
+    settings: AuditSettings = AuditSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
-    outputs: Annotated[LeaderboardOutputs, o.flags("Output", 4)] = LeaderboardOutputs(),
+    outputs: Annotated[LeaderboardOutputs, Heading("Output", 4)] = LeaderboardOutputs(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
     """Rank several models on several question sets by their mean score over option orders.

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment.options import OutputOptions
+from unslant.flags import Flag
 from unslant.reach import Reach
 
 
@@ -13,12 +12,12 @@ from unslant.reach import Reach
 class LeaderboardOutputs(OutputOptions):
     """Where to write results and responses; ``-q`` names a question set here."""
 
-    quiet: Annotated[bool, Parameter(name="--quiet")] = False
+    quiet: Annotated[bool, Flag("--quiet")] = False
     """No progress, no summary."""
 
 
 Sets = Annotated[
     tuple[str, ...],
-    Parameter(name=("--questions", "-q"), help="Question set (file, recipe or 'embedded'); give it once for each."),
+    Flag("--questions", "-q", help="Question set (file, recipe or 'embedded'); give it once for each."),
     Reach.PLACE,
 ]

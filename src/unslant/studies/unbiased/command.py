@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
@@ -20,7 +19,7 @@ def unbiased(
     more: o.MoreModels = (),
     log: o.Logs = (),
     ranking: o.Ranking = None,
-    settings: Annotated[UnbiasedSettings, o.SETTINGS] = UnbiasedSettings(),
+    settings: UnbiasedSettings = UnbiasedSettings(),
     models: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
@@ -67,7 +66,7 @@ def unbiased(
 
 
 def unbiased_compare(
-    *runs: Annotated[Path, Parameter(help="Files that `study unbiased --responses` wrote, one a model.")],
+    *runs: Annotated[Path, Flag(help="Files that `study unbiased --responses` wrote, one a model.")],
     ranking: o.Ranking = None,
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:

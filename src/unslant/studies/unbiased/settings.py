@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from cyclopts import Parameter
-
 from unslant.experiment.options import Numbers, PromptOptions, ShotOptions, pairs
+from unslant.flags import Flag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +15,7 @@ class ComposeSettings(ShotOptions, PromptOptions):
 
     runs: int = 5
     """Random draws of interventions for every question."""
-    probabilities: Annotated[Numbers, Parameter(name=("--probability", "-p"))] = ()  # type: ignore[assignment]
+    probabilities: Annotated[Numbers, Flag("--probability", "-p")] = ()  # type: ignore[assignment]
     """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
     no_instructions: bool = False
     """Leave out the first sentence, which says what to do: models that follow no instructions do not need it."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 
 
 def annotation_sheet(
     questions: o.Questions = o.EMBEDDED,
     /,
     *,
-    out: Annotated[Path, Parameter(help="CSV file to write.")] = Path("annotation.csv"),
-    items: Annotated[int, Parameter(help="Number of items.")] = 300,
-    maths: Annotated[bool, Parameter(help="Questions are open maths questions with numbers as answers.")] = False,
-    settings: Annotated[o.TemplateOptions, o.SETTINGS] = o.TemplateOptions(),
+    out: Annotated[Path, Flag(help="CSV file to write.")] = Path("annotation.csv"),
+    items: Annotated[int, Flag(help="Number of items.")] = 300,
+    maths: Annotated[bool, Flag(help="Questions are open maths questions with numbers as answers.")] = False,
+    settings: o.TemplateOptions = o.TemplateOptions(),
     quiet: o.Quiet = False,
 ) -> None:
     """Write composed questions and their expected answers to a sheet for people to check.
@@ -40,7 +39,7 @@ def annotation_sheet(
 
 
 def annotation_agreement(
-    *sheets: Annotated[Path, Parameter(help="Filled-in sheets, one a person.")],
+    *sheets: Annotated[Path, Flag(help="Filled-in sheets, one a person.")],
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
     """How often people confirm the expected answers, and how far they agree with each other.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from unslant.experiment import options as o
 from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
@@ -17,7 +17,7 @@ def contamination(
     /,
     *,
     log: o.Logs = (),
-    settings: Annotated[ContaminationSettings, o.SETTINGS] = ContaminationSettings(),
+    settings: ContaminationSettings = ContaminationSettings(),
     models: o.Models = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
     store: o.Stores = o.StoreOptions(),

@@ -5,23 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from unslant.experiment import options as o
+from unslant.flags import Flag
 from unslant.reach import Reach
 from unslant.studies.unbiased.probe.settings import ProbeSettings
 
 
 def probe(
-    models: Annotated[
-        str, Parameter(help="Two models or more, separated by commas; see unslant audit."), Reach.MODEL
-    ] = "",
+    models: Annotated[str, Flag(help="Two models or more, separated by commas; see unslant audit."), Reach.MODEL] = "",
     questions: o.Questions = o.EMBEDDED,
     /,
     *,
     log: o.Logs = (),
-    accuracy: Annotated[Path | None, Parameter(help="With --log: a file of accuracy by model and subject.")] = None,
-    settings: Annotated[ProbeSettings, o.SETTINGS] = ProbeSettings(),
+    accuracy: Annotated[Path | None, Flag(help="With --log: a file of accuracy by model and subject.")] = None,
+    settings: ProbeSettings = ProbeSettings(),
     options: o.Models = o.ModelOptions(),
     generate: o.Generate = o.GenerateOptions(),
     outputs: o.Outputs = o.OutputOptions(),
