@@ -67,7 +67,7 @@ def _outputs(folder: Path) -> Callable[[], None]:
     from unslant import audit
     from unslant.files import write_atomically
     from unslant.questions import write_questions
-    from unslant.reports.panels import Column, Table
+    from unslant.reports import Column, Table
     from unslant.reports.tables import save_tables
 
     asked = questions()

@@ -29,7 +29,8 @@ from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.questions import write_questions
 from unslant.reports.browser import LEVELS
-from unslant.reports.panels import Chart, Column, Page, Panel, Table
+from unslant.reports.figure import Chart, Column, Table
+from unslant.reports.panels import Page, Panel
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run

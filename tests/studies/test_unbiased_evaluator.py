@@ -66,7 +66,7 @@ def test_who_remembers_falls_towards_chance(remembering):
 
 
 def test_everything_asked_is_accounted_for(knowing, questions):
-    drawn = knowing.counts["drawn"]
+    drawn = knowing.run.counts.drawn
     assert sum(drawn.values()) == 2 * len(questions)
     assert knowing.metrics.vanilla.n == knowing.metrics.ours.n == len(questions)
     assert set(knowing.metrics.alone) == {"BT", "DQ", "DH", "DH+AR", "OS", "LR"}
@@ -105,14 +105,14 @@ def test_the_same_seed_gives_the_same_numbers(questions, knowing):
 def test_probabilities_are_honoured(questions):
     only_labels = {"OS": 0.0, "DQ": 0.0, "DH": 0.0, "BT": 0.0, "LR": 1.0}
     result = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0, probabilities=only_labels, no_alone=True)
-    assert set(result.counts["drawn"]) == {"LR"}
+    assert set(result.run.counts.drawn) == {"LR"}
     assert result.metrics.alone == {}
 
 
 def test_a_limit_still_borrows_from_all(questions):
     few = unbiased(RuleModel(knows(questions)), questions, runs=3, shots=0, limit=5, no_alone=True)
     assert few.metrics.ours.n == 5
-    assert not few.counts["left_out"]
+    assert not few.run.counts.left_out
 
 
 def test_maths_without_labels_is_asked_through_its_answer_jitter():
@@ -134,7 +134,7 @@ def test_maths_without_labels_is_asked_through_its_answer_jitter():
     result = unbiased(RuleModel(calculates), QuestionSet.of(made, "sums"), runs=2, shots=2)
     assert result.metrics.vanilla.value == result.metrics.ours.value == 1.0
     assert result.metrics.vanilla.n == 38
-    assert result.counts["not_applicable"] == {"the answer is not a number": 1}
+    assert result.run.counts.not_applicable == {"the answer is not a number": 1}
     assert {"QJ", "AJ+OS", "AJ+DH+AR"} <= set(result.metrics.alone)
     assert alone_of(made[0])[0] == ("QJ",)
 

@@ -157,13 +157,13 @@ def _ranks(runs: Mapping[str, AuditResult]) -> Panel:
     scores = [found["expected_accuracy"].n for found in means.values() if found["expected_accuracy"].defined]
     if len(runs) < 3 or len(scores) < 2:
         return Panel("ranks", "", "")
-    points = [(name, found["pbm"], found["expected_accuracy"]) for name, found in means.items()]
+    points = [Mark(name, found["expected_accuracy"], at=found["pbm"]) for name, found in means.items()]
     how, beside = METRICS["pbm"], "accuracy, mean over orders"
     scatter = Chart(
         "ranks-pbm",
         "PBM against accuracy",
         "Each point is a run. PBM measures how far probabilities move with the order; it needs no right answers.",
-        lambda style: charts.scatter(points, style, under="PBM", beside=beside, how=how),
+        lambda style: charts.scatter(points, style, across="PBM", axis=beside, how_across=how),
     )
     return Panel(
         "ranks",
@@ -189,9 +189,7 @@ def _differences(comparison: AuditComparison) -> Panel:
         f"Difference from {base}",
         "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
-        lambda style: charts.intervals(
-            marks, style, rows=rows, axis=f"difference from {base}", domain=None, zero=True, how=how
-        ),
+        lambda style: charts.intervals(marks, style, rows=rows, axis=f"difference from {base}", how=how),
     )
     return Panel(
         "differences",
@@ -256,18 +254,19 @@ def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
     def values(subject: str) -> dict[str, Estimate]:
         return {name: found[subject]["expected_accuracy"] for name, found in by_run.items() if subject in found}
 
-    rows = [
-        (subject or "(none)", [Mark(subject, value, series=name) for name, value in values(subject).items()])
-        for subject in subjects
+    marks = [
+        Mark(subject or "(none)", value, series=name)
+        for subject in subjects[:MOST_ROWS]
+        for name, value in values(subject).items()
     ]
     columns = (Column("subject"), *map(Column, runs))
     cells = tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects)
     table = Table("subjects", "Mean accuracy over orders, by subject", columns, cells, folded=True)
     chart = Chart(
         "subjects",
-        f"Mean over orders, by subject{first_rows(len(rows))}",
+        f"Mean over orders, by subject{first_rows(len(subjects))}",
         "One point for each run.",
-        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, rows="subject", axis="accuracy, mean over orders"),
+        lambda style: charts.dumbbells(marks, style, rows="subject", axis="accuracy, mean over orders"),
     )
     drawn = (chart,) if len(runs) <= charts.MOST_SERIES else ()
     return Panel("subjects", "Subjects", "Where the runs differ.", drawn, (table,))

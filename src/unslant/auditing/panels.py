@@ -213,7 +213,7 @@ def _orders_chart(
         "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
         "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
         lambda style: charts.intervals(
-            marks, style, rows="order", domain=None, step=15, line=mean, highlight="as reported"
+            marks, style, rows="order", fit=True, step=15, line=mean, highlight="as reported"
         ),
     )
 
@@ -231,14 +231,19 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
     middle = [False, *[True] * 10, False]
     axis = "share of orders in which the answer is right"
+    marks = [Mark(*bar[:2], stands_out=bar[2]) for bar in zip(names, map(_count, counted), middle, strict=True)]
     chart = Chart(
         "share-right",
         f"For {percent(sum(counted[1:-1]) / values.size)} of the questions, the order decides",
         f"{count(values.size, 'question')} by the share of orders in which the answer is right. Between never and "
         "always, only the order decides whether the model is right.",
-        lambda style: charts.counts(names, counted, middle, style, under=axis),
+        lambda style: charts.counts(marks, style, rows=axis),
     )
     return (chart,)
+
+
+def _count(n: int) -> Estimate:
+    return Estimate.bare(float(n), n, "")
 
 
 def corrections_panel(result: AuditResult) -> Panel:
@@ -282,13 +287,12 @@ def subjects_panel(result: AuditResult) -> Panel:
     ranked = sorted(by_subject.items(), key=lambda item: (-pbm[item[0]], item[0]))
     named = [(subject or "(none)", means) for subject, means in ranked]
     drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
-    rows = [
-        (subject, [Mark(subject, means[key], series=METRICS[key].label) for key in drawn])
-        for subject, means in named[:MOST_ROWS]
+    marks = [
+        Mark(subject, means[key], series=METRICS[key].label) for subject, means in named[:MOST_ROWS] for key in drawn
     ]
     title = f"Scores by subject{first_rows(len(ranked))}"
     explanation = "Subjects whose answers move most with the order (highest PBM) come first."
-    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style, rows="subject"))]
+    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(marks, style, rows="subject"))]
     shown = [key for key in (*SCORES, "consistency", "pbm") if any(m[key].defined for _, m in named)]
     cells: list[tuple[Cell, ...]] = [(subject, *(means[key] for key in shown)) for subject, means in named]
     title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
@@ -296,7 +300,7 @@ def subjects_panel(result: AuditResult) -> Panel:
     correlation = result.metrics.pbm_accuracy
     pearson = correlation["pearson"]
     if pearson.defined:
-        points = [(subject, means["pbm"], means["expected_accuracy"]) for subject, means in named]
+        points = [Mark(subject, means["expected_accuracy"], at=means["pbm"]) for subject, means in named]
         how = METRICS["pbm"]
         r = METRICS["pbm_accuracy.pearson"]
         found.append(
@@ -305,7 +309,9 @@ def subjects_panel(result: AuditResult) -> Panel:
                 f"Does PBM predict difficulty? r = {number(pearson, r)}",
                 f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). "
                 "PBM needs no right answers.",
-                lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
+                lambda style: charts.scatter(
+                    points, style, across="PBM", axis="accuracy, mean over orders", how_across=how
+                ),
                 of="questions a subject",
             )
         )

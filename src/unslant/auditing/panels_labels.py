@@ -43,7 +43,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
             "What is chosen when unsure" if several else phrase,
             f"{phrases * several}Share of orders in which each label is chosen, on the {unsure} whose answer changes "
             "with the order. Dashes: the share expected by content alone. last: the last position.",
-            lambda style: charts.columns(chosen, style, title="share chosen", under="label", expected=content),
+            lambda style: charts.columns(chosen, style, rows="label", axis="share chosen", expected=content),
         ),
         Chart(
             "gold-position",
@@ -133,9 +133,7 @@ def _base_rates(result: AuditResult) -> tuple[Chart, ...]:
         f"Probability of each of {rates.n_options} labels after a question without content, mean over "
         f"{rates.n_orders} label orders (N counts orders). Dashed: the mean. Distance from uniform: "
         f"{number(rates['distance'])}.",
-        lambda s: charts.intervals(
-            marks, s, rows="label", axis="probability", domain=None, step=26, line=mean, how=how
-        ),
+        lambda s: charts.intervals(marks, s, rows="label", axis="probability", fit=True, step=26, line=mean, how=how),
         of="label orders",
     )
     return (chart,)

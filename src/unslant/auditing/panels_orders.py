@@ -89,14 +89,14 @@ def _chart(
 ) -> list[Chart]:
     """The chart, if there is a value to draw."""
     marks = [
-        Mark(str(point.k), Estimate.bare(value(point), curve.n_questions, ""), series)
+        Mark("", Estimate.bare(value(point), curve.n_questions, ""), series, at=point.k)
         for point in curve.points[:-1]
         for series in (_series(point.orders),)
         if value(point) == value(point)
     ]
 
     def draw(style: Style) -> Any:
-        return charts.lines(marks, style, under="orders", beside=beside, zero=True, whole=True)
+        return charts.lines(marks, style, rows="orders", axis=beside, zero=True, whole=True)
 
     return [Chart(id, title, explanation, draw)] * bool(marks)
 

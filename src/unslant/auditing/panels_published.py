@@ -74,7 +74,7 @@ def _charts(result: AuditResult, shares: list[LabelShare]) -> tuple[Chart, ...]:
             "published-labels",
             "Labels answered and right",
             "Share of answers under each label as published. Dashes: share of right options. last: the last position.",
-            lambda style: charts.columns(answers, style, title="share", under="label", expected="right options"),
+            lambda style: charts.columns(answers, style, rows="label", axis="share", expected="right options"),
         ),
         Chart(
             "published-gold-position",

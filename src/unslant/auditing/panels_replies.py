@@ -7,6 +7,7 @@ from unslant.metrics.calibration import Calibration
 from unslant.metrics.summary import Counts
 from unslant.presentations import ALPHABETS
 from unslant.reports import Chart, Column, Panel, Table, charts
+from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 
 _COUNTS = {
@@ -61,13 +62,13 @@ def calibration_chart(found: Calibration | None) -> tuple[Chart, ...]:
     """The reliability diagram; nothing where there is no confidence."""
     if found is None:
         return ()
-    points = [(f"{b.above:.1f} to {b.to:.1f}", b.confidence, b.right) for b in found.bins]
+    points = [Mark(f"{b.above:.1f} to {b.to:.1f}", b.right, at=b.confidence) for b in found.bins]
     chart = Chart(
         "reliability",
         "Is confidence earned?",
         f"Share right, with 95 % intervals, against confidence, in ten bins; {count(found.replies, 'answer')}. On the "
         "dashed line both agree; below it the model is overconfident.",
-        lambda style: charts.against(points, style, under="confidence", beside="share right"),
+        lambda style: charts.against(points, style, rows="confidence", axis="share right"),
     )
     return (chart,)
 

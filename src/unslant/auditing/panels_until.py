@@ -50,7 +50,7 @@ def until_panel(result: AuditResult) -> Panel:
         "The score, the more is asked",
         "Each row is a step: more questions, or more orders of each. Bars are 95 % intervals that hold at all steps at "
         "once; where all questions are asked, the usual ones.",
-        lambda style: charts.intervals(marks, style, rows="asked", domain=None),
+        lambda style: charts.intervals(marks, style, rows="asked", fit=True),
     )
     columns = (Column("asked"), Column("half-width", 4), *map(Column.of, shown))
     rows: list[tuple[Cell, ...]] = [

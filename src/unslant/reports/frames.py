@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.metrics.registry import metric_at
-from unslant.reports.panels import Table
+from unslant.reports.figure import Table
 from unslant.reports.tables import columns_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unslant.files import write_atomically
-from unslant.reports.panels import Chart, Describes, Page, Panel, Table
+from unslant.reports.figure import Chart, Table
+from unslant.reports.panels import Describes, Page, Panel
 from unslant.writing import write_all
 
 Item = TypeVar("Item", Panel, Chart, Table)

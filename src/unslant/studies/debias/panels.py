@@ -177,11 +177,11 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
 def _measured(k: int, asked: str, entries: Sequence[Entry]) -> tuple[Chart, ...]:
     """Accuracy and PBM of every method."""
     drawn = []
-    for key, domain in (("accuracy", charts.SHARE), ("pbm", None)):
+    for key in ("accuracy", "pbm"):
         found = [(_shown(entry), value) for entry in entries if (value := entry.measures[key]).defined]
         marks = [Mark(method, value) for method, value in found]
         told = f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}"
-        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], domain=domain, how=METRICS[key])
+        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], how=METRICS[key])
         about = "After each method, with 95 % intervals."
         drawn += [Chart(f"debias-{k}-{key}", told, about, draw)] * bool(marks)
     return tuple(drawn)
@@ -263,9 +263,9 @@ def _transfers_table(result: DebiasResult) -> Table:
 def _scatter(entries: Sequence[Entry], style: Style) -> Any:
     found = [(entry, entry.measures["pbm"], entry.measures["acc_std"]) for entry in entries]
     several = len({(entry.model, entry.questions) for entry in entries}) > 1
-    points = [(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), pbm, std) for e, pbm, std in found]
-    methods = [_shown(entry) for entry, *_ in found]
+    points = [
+        Mark(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), std, _shown(e), at=pbm)
+        for e, pbm, std in found
+    ]
     how, names = METRICS["pbm"], not several
-    return charts.scatter(
-        points, style, under="PBM", beside="AccStd", how=how, series=methods, domain=None, zero=True, names=names
-    )
+    return charts.scatter(points, style, across="PBM", axis="AccStd", how_across=how, fit=True, zero=True, names=names)

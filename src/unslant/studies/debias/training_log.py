@@ -123,14 +123,14 @@ def _plain(value: float, n: int) -> Estimate:
 
 
 def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
-    marks = [Mark(str(epoch), value) for epoch, value in values]
+    marks = [Mark("", value, at=epoch) for epoch, value in values]
     whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
     return Chart(
         name,
         metric.name[:1].upper() + metric.name[1:],
         f"After each epoch, {whether} (P1, figure 1b).",
         lambda style: charts.lines(
-            marks, style, under="epoch", beside=metric.name, how=metric, zero=metric.key in ("pbm", "loss"), whole=True
+            marks, style, rows="epoch", axis=metric.name, how=metric, zero=metric.key in ("pbm", "loss"), whole=True
         ),
         of="held-out questions",
     )

@@ -163,7 +163,7 @@ def _neighbours(result: Leaderboard) -> Panel:
         "Each model less the next in rank",
         "Mean over orders, paired by question, with 95 % intervals. Pairs that can be told apart are highlighted.",
         lambda style: charts.intervals(
-            marks, style, rows="pair", axis="difference", domain=None, step=38, zero=True, how=METRICS["difference"]
+            marks, style, rows="pair", axis="difference", step=38, how=METRICS["difference"]
         ),
     )
     return Panel(
@@ -207,12 +207,11 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
     drawn = []
     for found in (one for one in result.pbm_accuracy if one.over == "sets and models"):
         own = [entry for entry in result.entries if entry.elicitation == found.elicitation]
-        points = [(entry.model, entry["pbm"], entry["expected_accuracy"]) for entry in own]
-        sets = [entry.questions for entry in own]
-        series = sets if len(set(sets)) > 1 else ()
+        several = len({entry.questions for entry in own}) > 1
+        points = [Mark(e.model, e["expected_accuracy"], e.questions * several, at=e["pbm"]) for e in own]
         pearson, way = found.pbm_accuracy["pearson"], _WAYS[found.elicitation]
         beside, how = "accuracy, mean over orders", METRICS["pbm"]
-        draw = partial(charts.scatter, points, under="PBM", beside=beside, how=how, series=series)
+        draw = partial(charts.scatter, points, across="PBM", axis=beside, how_across=how)
         title = f"PBM against accuracy, {way}" + (f": r = {number(pearson, r)}" if pearson.defined else "")
         explanation = "Each point is a model on a set. PBM needs no right answers."
         drawn.append(Chart(f"leaderboard-pbm-{found.elicitation}", title, explanation, draw, "questions a set"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unslant.metrics import Estimate
 from unslant.metrics.accuracy import LEVEL
 from unslant.reports import Chart, Column, Page, Panel, Table, charts
+from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, listed, p_words, percent, with_interval
 
 if TYPE_CHECKING:
@@ -75,12 +77,12 @@ def _positions(found: QuestionCheck) -> Panel:
             f"The longest option is right in {with_interval(found.longest)} of {count(found.longest.n, 'question')}, a "
             f"random one in {found.longest_chance:.3f}: a difference of {with_interval(found.longest_excess)}."
         )
-    names = [chr(ord("A") + i) for i in range(len(at.counts))]
+    marks = [Mark(chr(ord("A") + i), Estimate.bare(float(n), n, "")) for i, n in enumerate(at.counts)]
     chart = Chart(
         "positions",
         "Right options by position",
         "Number of questions whose right option stands in each position of the file.",
-        lambda style: charts.counts(names, list(at.counts), [False] * len(names), style, under="position"),
+        lambda style: charts.counts(marks, style, rows="position"),
     )
     about = "A model that prefers a position, or the longest option, scores by it where right options have that trait."
     drawn = (chart,) if rows else ()

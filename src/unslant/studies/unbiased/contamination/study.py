@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
+from unslant.experiment.comparison import check_comparable
 from unslant.experiment.options import part_of, with_options
 from unslant.experiment.provenance_block import provenance
 from unslant.files import dump_json, write_atomically
@@ -24,7 +25,7 @@ from unslant.studies.unbiased.contamination.result import ContaminationResult
 from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import plan
-from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
+from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import unbiased
 from unslant.writing import write_folder
@@ -104,7 +105,7 @@ def compare(
     Raises:
         InputError: if the two were not asked the same questions under the same settings.
     """
-    check_comparable(before, after)
+    check_comparable([before, after])
     clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
