@@ -85,7 +85,7 @@ def test_replies_without_an_answer_are_not_right_and_counted_by_order() -> None:
     assert [(r.replies, r.answered, r.unparsed, r.refused, r.failed) for _, r in sorted(rows.items())] == [
         (2, 1, 1, 0, 0), (2, 1, 0, 1, 0), (1, 1, 0, 0, 1), (2, 2, 0, 0, 0)
     ]  # fmt: skip
-    assert "counted as not right" in " ".join(notes(result, ""))
+    assert "counted as not right" in " ".join(notes(result))
 
 
 def test_flips_are_of_pairs_of_answers() -> None:

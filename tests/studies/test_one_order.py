@@ -14,11 +14,11 @@ import pytest
 from tests.command_line import unslant
 from tests.reports.results import audited, logged_texts
 from unslant.auditing.logs import audit_logs
-from unslant.auditing.matching import same_questions
+from unslant.auditing.one_order import CHARACTERS_A_TOKEN
+from unslant.auditing.pairing import same_questions
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.untold import CHARACTERS_A_TOKEN
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
