@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from unslant.debiasing import debias
 from unslant.debiasing.adaptive import AdaptiveVote, step_ends
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.debiasing.vote import Vote
 from unslant.metrics import read_scores, wilson
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tree import plan
 from unslant.presentations import present
-from unslant.presentations.sharing import balanced_rounds
+from unslant.presentations.orders import balanced_rounds
 from unslant.questions import Question, load_questions
 from unslant.responses import Responses
 

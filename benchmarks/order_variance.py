@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from unslant.presentations import orders_for
-from unslant.presentations.sharing import option_segments
+from unslant.presentations.orders import option_segments
 from unslant.questions import Question
 
 KINDS = ("{k}", "balanced:{k}", "auto", "cyclic:{k}", "shared:{k}", "given:{k}")

@@ -62,7 +62,7 @@ RUNS: dict[str, str] = {
     "--json {json}",
     "unbiased-memorised": "study unbiased memorised embedded --limit 30 --runs 2 --shots 0 "
     "--responses {tables}/u2.parquet --json {json}",
-    "unbiased-compare": "study unbiased-compare {tables}/u1.parquet {tables}/u2.parquet --json {json}",
+    "unbiased-compare": "study unbiased --log {tables}/u1.parquet {tables}/u2.parquet --json {json}",
     "contamination": "study contamination fair embedded --limit 24 --runs 1 --epochs 2 --shots 0 --json {json}",
     "contamination-against": "study contamination fair embedded --against memorised --limit 30 --runs 1 --shots 0 "
     "--json {json}",

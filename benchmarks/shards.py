@@ -21,15 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from unslant.auditing.presented import audit_presentations
-from unslant.auditing.study import audit_responses
+from unslant.auditing.study import audit
 from unslant.models.base import Cost, Scored
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
 from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Plan
-from unslant.scale.shards import Shard
+from unslant.scale.plan import Plan, Shard
 
 LABELS = tuple("ABCD")
 EACH = 27
@@ -90,14 +89,14 @@ def plan_and_cut(folder: Path, n: int, of: int) -> None:
 
 def score_one(folder: Path, n: int, of: int) -> None:
     """One shard from plan to table, by a model that takes no time."""
-    found = audit_responses(Instant(), questions(n), shards=ShardOptions(shard=f"{of // 2}/{of}"))
+    found = audit.study.responses(Instant(), questions(n), shards=ShardOptions(shard=f"{of // 2}/{of}"))
     found.to_parquet(folder / "one.parquet")
 
 
 def write_all(folder: Path, n: int, of: int) -> None:
     """The tables of all shards, with made-up scores (not a step of a run)."""
     found = questions(n)
-    pattern = audit_responses(Instant(), QuestionSet.of(found[:1])).where(question_id=found[0].id).table
+    pattern = audit.study.responses(Instant(), QuestionSet.of(found[:1])).where(question_id=found[0].id).table
     contents = np.array(pattern["contents"].to_pylist())
     rng, bounds = np.random.default_rng(1), [n * k // of for k in range(of + 1)]
     plan = Plan(

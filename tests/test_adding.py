@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -19,16 +21,19 @@ from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
 from unslant.arrays import Floats
 from unslant.cli.commands import register
-from unslant.debiasing import registry
-from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing import METHODS, method_named
+from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
+from unslant.errors import InputError, ModelError
 from unslant.metrics import METRICS, Numbers, OrderScores, metric, paired_difference, question_metric, wilson
 from unslant.metrics.accuracy import accuracy
 from unslant.metrics.registry import metric_at
+from unslant.models import load_model
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Table
-from unslant.responses.importers import IMPORTERS, Importer, Log, Logged
-from unslant.studies.readers import STUDIES, Study
+from unslant.responses.importers import IMPORTERS, importers
+from unslant.studies.readers import STUDIES, read_result
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
 
@@ -81,25 +86,84 @@ def test_a_number_of_the_whole_set_is_one_function(monkeypatch: pytest.MonkeyPat
         metric("halves.first", "another", "number")(lambda: None)
 
 
-def test_a_method_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path) -> None:
-    @dataclass(frozen=True)
-    class Reversed(Method):
-        """Asks the reversed order only."""
+METHOD = '''
+from dataclasses import dataclass
 
-        name = "reversed"
+from unslant.debiasing.base import Method, OrderDebiaser
 
-        def fit(self, asker, questions=()):
-            class Debiaser(OrderDebiaser):
-                def orders(self, question):
-                    return [tuple(reversed(range(len(question.options))))]
 
-            return Debiaser(asker)
+class _Reversed(OrderDebiaser):
+    def orders(self, question):
+        return [tuple(reversed(range(len(question.options))))]
 
-    monkeypatch.setitem(registry.METHODS, "reversed", Reversed)
-    out = tmp_path / "answers.jsonl"
-    ran = command_line("debias", "fair", questions, "--method", "reversed", "--out", out)
+
+@dataclass(frozen=True)
+class Reversed(Method):
+    """Asks the reversed order only."""
+
+    shifted: int = 0
+    name = "reversed"
+
+    def fit(self, asker, questions=()):
+        return _Reversed(asker)
+'''
+
+
+def check_reversed(questions: Path, named: str = "reversed") -> None:
+    """The method of :data:`METHOD` is found by its name, and asks the reversed order."""
+    out = questions.parent / "answers.jsonl"
+    ran = command_line("debias", "prefers-a", questions, "--method", named, "--out", out, "--no-store")
     assert ran.code == 0, ran.err
-    assert [json.loads(line)["method"] for line in out.read_text().splitlines()] == ["reversed"] * len(QUESTIONS)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["method"] for row in rows] == ["reversed"] * len(QUESTIONS)
+    turned = [replace(question, options=question.options[::-1]) for question in load_questions(questions)]
+    asked = debias(method_named("none"), ModelAsker(load_model("prefers-a")), turned)
+    for row, outcome in zip(rows, asked.outcomes, strict=True):
+        assert row["probabilities"] == pytest.approx(outcome.probs[::-1].tolist(), abs=1e-6)
+
+
+def test_a_method_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:
+    module = ModuleType("reversing")
+    monkeypatch.setitem(sys.modules, "reversing", module)
+    exec(METHOD, vars(module))
+    monkeypatch.setitem(METHODS, "reversed", "reversing:Reversed")
+    check_reversed(questions)
+
+
+def test_a_method_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
+) -> None:
+    """An installed package: its modules and its ``dist-info`` in a folder of ``sys.path``."""
+    installed = tmp_path / "site-packages"
+    (installed / "their_package").mkdir(parents=True)
+    (installed / "their_package" / "__init__.py").touch()
+    (installed / "their_package" / "reversing.py").write_text(METHOD)
+    about = installed / "their_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[unslant.methods]\n"
+        "reversed = their_package.reversing:Reversed\n"
+        "vote = their_package.reversing:Reversed\n"
+        "renamed = their_package.reversing:NoSuchClass\n"
+        "broken = their_package.no_such_module:Reversed\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    try:
+        check_reversed(questions)
+        check_reversed(questions, "reversed:shifted=1")
+        assert method_named("vote").name == "vote"  # a name of ours stays ours
+        with pytest.raises(InputError, match=r"unknown method 'reverse': did you mean 'reversed'\?"):
+            method_named("reverse")
+        with pytest.raises(InputError, match="has no setting 'moved': use one of shifted"):
+            method_named("reversed:moved=1")
+        with pytest.raises(ModelError, match="there is no NoSuchClass in their_package"):
+            method_named("renamed")
+        with pytest.raises(ModelError, match="the method broken needs their_package"):
+            method_named("broken")
+    finally:
+        for name in [name for name in sys.modules if name.startswith("their_package")]:
+            del sys.modules[name]
 
 
 def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:
@@ -117,18 +181,58 @@ def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, ques
     assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
 
 
+IMPORTER = """
+from unslant.responses.importers import Importer, Log, Logged
+
+
+def read(head):
+    page = Logged("q", ("A", "B"), frozenset({0}), str(head.path), chosen=frozenset({0}))
+    return [Log("dotty", "dots", "words", (page,))]
+
+
+IMPORTER = Importer("a log of dots", lambda head: "dots" in head.names, read)
+"""
+
+
+def check_dotted_log(folder: Path) -> None:
+    """A log of the format of :data:`IMPORTER` is read by it, though a table of pages has such keys too."""
+    (folder / "a.json").write_text('{"dots": 3, "id": "q", "answer": "A", "chosen": "B", "options": ["x", "y"]}')
+    ran = command_line("audit", "--log", folder / "a.json", "--json", folder / "o.json")
+    assert ran.code == 0, ran.err
+    assert json.loads((folder / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+
+
 def test_a_log_format_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = ModuleType("dotted_log")
-    module.recognises = lambda head: "dots" in head.names
-    module.read = lambda path, fields: [
-        Log("dotty", "dots", "labels", (Logged("q", ("A", "B"), frozenset({0}), str(path), chosen=frozenset({0})),))
-    ]
+    exec(IMPORTER, vars(module))
     monkeypatch.setitem(sys.modules, "dotted_log", module)
-    monkeypatch.setitem(IMPORTERS, "dots", Importer("a log of dots", "dotted_log"))
-    (tmp_path / "a.json").write_text('{"dots": 3}')
-    ran = command_line("audit", "--log", tmp_path / "a.json", "--json", tmp_path / "o.json")
-    assert ran.code == 0, ran.err
-    assert json.loads((tmp_path / "o.json").read_text())["metrics"]["means"]["accuracy"]["value"] == 1
+    monkeypatch.setitem(IMPORTERS, "dots", "dotted_log:IMPORTER")
+    check_dotted_log(tmp_path)
+
+
+def test_a_log_format_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An installed package: its modules and its ``dist-info`` in a folder of ``sys.path``."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_logs-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_logs.py").write_text(IMPORTER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-logs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[unslant.importers]\n"
+        "dots = their_logs:IMPORTER\n"
+        "helm = their_logs:IMPORTER\n"
+        "broken = no_such_package:IMPORTER\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.delitem(sys.modules, "their_logs", raising=False)
+    check_dotted_log(tmp_path)  # before any table, for which its keys id and answer would be enough
+    whats = [importer.what for importer in islice(importers(), len(IMPORTERS))]
+    assert whats.count("a log of dots") == 1  # a name of ours stays ours
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    ran = command_line("audit", "--log", tmp_path / "other.json")
+    assert "the log format broken needs no_such_package" in ran.err
 
 
 def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,35 +243,52 @@ def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [q.id for q in load_questions("parity")] == [q["id"] for q in QUESTIONS]
 
 
-COMMAND = '''
-"""``unslant study counting``."""
-from unslant.experiment import options as o
-
-
-def counting(
-    questions: o.Questions, /, *, settings: o.LoadOptions = o.LoadOptions(), outputs: o.Reports = o.ReportOptions()
-) -> None:
-    """Count questions.
-
-    Examples:
-      unslant study counting questions.jsonl
-    """
-    from unslant.experiment.outputs import write_outputs
-    from unslant.studies.counting.result import CountingResult
-
-    write_outputs(CountingResult(len(settings.load(questions))), outputs)
-'''
-RESULT = """
+STUDY = '''
 from dataclasses import dataclass
 
-from unslant.experiment.result import StudyResult
+from unslant.experiment.options import PromptOptions
+from unslant.experiment.result import RecordedResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.presentations import present
+from unslant.prompts import Cloze
+from unslant.responses import Responses
 
 
 @dataclass(frozen=True)
-class CountingResult(StudyResult):
+class CountingResult(RecordedResult):
     study = "counting"
+    responses: Responses
     counted: int
-"""
+
+    @classmethod
+    def of(cls, responses):
+        return cls(responses, len(responses))
+
+
+class Counting(Study[PromptOptions]):
+    """Count questions.
+
+    Examples:
+      unslant study counting fair questions.jsonl
+    """
+
+    name = "counting"
+    settings = PromptOptions
+    result = CountingResult
+    in_shards = True
+
+    def ask(self, asking):
+        asked = [(question, present(question)) for question in asking.questions]
+        return asking.ask(asked, [Cloze(asking.settings.writer())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingKeywords(Keywords, PromptOptions):
+    pass
+
+
+counting = function(Counting(), CountingKeywords, CountingResult)
+'''
 PANELS = """
 from unslant.reports import Page
 
@@ -181,19 +302,29 @@ def page(result):
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
     folder = tmp_path / "studies" / "counting"
     folder.mkdir(parents=True)
-    for name, source in (("__init__", ""), ("command", COMMAND), ("result", RESULT), ("panels", PANELS)):
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
         (folder / f"{name}.py").write_text(source)
     monkeypatch.setattr(unslant.studies, "__path__", [*unslant.studies.__path__, str(tmp_path / "studies")])
-    monkeypatch.setitem(STUDIES, "counting", Study("unslant.studies.counting", ("counting",)))
-    yield STUDIES["counting"].homes()
+    monkeypatch.setitem(STUDIES, "counting", "unslant.studies.counting.study:Counting")
+    yield {"counting": STUDIES["counting"]}
     for name in [name for name in sys.modules if name.startswith("unslant.studies.counting")]:
         del sys.modules[name]
 
 
 def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: Path, tmp_path: Path, capsys) -> None:
+    """The row alone makes the command, the Python function and the reader of its files."""
     app = App(name="study", result_action="return_value")
     register(app, counting)
-    app(["counting", str(questions), "--json", str(tmp_path / "out.json"), "--html", str(tmp_path / "out.html")])
+    files = {name: tmp_path / f"out.{end}" for name, end in (("json",) * 2, ("html",) * 2, ("responses", "parquet"))}
+    app(["counting", "fair", str(questions), "--no-store", *(f"--{name}={path}" for name, path in files.items())])
     assert "6 questions" in capsys.readouterr().out
-    assert json.loads((tmp_path / "out.json").read_text())["headline"] == "6 questions"
-    assert "6 questions" in (tmp_path / "out.html").read_text("utf-8")
+    assert json.loads(files["json"].read_text())["headline"] == "6 questions"
+    assert "6 questions" in files["html"].read_text("utf-8")
+    assert read_result(files["responses"]).counted == 6
+    app(["counting", "--log", str(files["responses"])])
+    assert "6 questions" in capsys.readouterr().out
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4
+    assert "limit" in inspect.signature(unslant.study.counting).parameters
+    app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
+    assert read_result(tmp_path / "half.parquet").counted == 3
+    app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from unslant.errors import InputError, OutputError
-from unslant.files import check_writable, dump_json, parse_json, read_bytes, write_atomically
+from unslant.files import dump_json, parse_json, read_bytes
+from unslant.writing import check_writable, write_atomically
 
 WRITER = """
 import sys, time
-from unslant.files import write_atomically
+from unslant.writing import write_atomically
 
 def content(file):
     for part in range(1000):
@@ -94,7 +95,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path):
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "out"
     path.write_text("old")
-    code = f"import unslant.files as f; f.write_atomically({str(path)!r}, b'x' * 100_000)"
+    code = f"import unslant.writing as f; f.write_atomically({str(path)!r}, b'x' * 100_000)"
 
     def small_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))

@@ -21,7 +21,7 @@ import scipy.optimize
 import scipy.stats  # noqa: F401
 import torch
 
-import unslant.auditing.command
+import unslant.auditing.study
 import unslant.experiment.recording
 import unslant.models.hf.loading
 import unslant.models.stored_chat

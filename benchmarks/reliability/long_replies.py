@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 
 from benchmarks.reliability import Options, Row
-from unslant.replies import extract_labels, extract_verdict, read_judgement, stated_confidence
+from unslant.replies import extract_labels, extract_verdict, stated_confidence
 from unslant.replies.cues import languages
+from unslant.replies.judge import read_judgement
 
 SIZES = (1_000, 30_000, 1_000_000)
 """Characters of a reply."""

@@ -13,9 +13,10 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.reliability import Options, Row
-from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.aoi import AuxiliaryOption
 from unslant.debiasing.asker import Asker, ModelAsker
+from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models import Cost
 from unslant.presentations import ALPHABETS, Presentation

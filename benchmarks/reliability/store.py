@@ -21,9 +21,8 @@ import numpy as np
 
 from benchmarks.reliability import Options, Row
 from unslant.errors import UnslantError
-from unslant.store import Kept, KeptReply, Store
+from unslant.store import Kept, KeptReply, Store, digest
 from unslant.store.repair import repair
-from unslant.store.scores import digest
 from unslant.store.tables import PAGE
 
 SCORES, REPLIES, RUNS = 600, 80, 3

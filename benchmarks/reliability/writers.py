@@ -65,10 +65,10 @@ def _outputs(folder: Path) -> Callable[[], None]:
     """Writes one of everything to the folder."""
     from benchmarks.reliability.tables import Guesser, questions
     from unslant import audit
-    from unslant.files import write_atomically
     from unslant.questions import write_questions
     from unslant.reports import Column, Table
     from unslant.reports.tables import save_tables
+    from unslant.writing import write_atomically
 
     asked = questions()
     result = audit(Guesser(), asked, orders="cyclic")
@@ -89,7 +89,7 @@ def _outputs(folder: Path) -> Callable[[], None]:
 def full_disk(options: Options) -> Row:
     """Every size of file at which a disk may be full; what stood there must stay, and the error be one line."""
     row = Row("writers", "full disk", 30)
-    code = "import sys; from unslant.files import write_atomically; write_atomically(sys.argv[1], b'new' * 10_000)"
+    code = "import sys; from unslant.writing import write_atomically; write_atomically(sys.argv[1], b'new' * 10_000)"
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "out.json")
         path.write_text("old")
@@ -110,7 +110,7 @@ def full_disk(options: Options) -> Row:
 
 def odd_names(options: Options) -> Row:
     """Devices, folders, pipes, dangling links, names that no file can have."""
-    from unslant.files import write_atomically
+    from unslant.writing import write_atomically
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Where questions, presentations and a model meet: present, ask, collect."""
+"""Ask a model every presentation of every question and collect the responses."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
-"""From a reply to its status and the content codes it chooses (None if it is no answer)."""
+"""From a reply to its status and the content codes it chooses (None without an answer)."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
 _COPIES = 8
-"""For so many copies of a model at most as many times that: all wait for the last one at the end of each portion."""
+"""Cap on how far a portion grows with the number of copies of a model: all wait for the slowest at its end."""
 _FIRST_LOOK = 50
-"""Prompts after which a model is given up most of whose label scores are bounds; and once more at the end."""
+"""Give up after this many prompts, and at the end, if most label scores are only upper bounds."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -48,7 +48,7 @@ def elicitation_of(model: ScoringModel, writer: Writer) -> Elicitation:
     """How the labels of a model are scored: by cloze, or, where it words its prompts itself, by option.
 
     Raises:
-        InputError: if the model words its prompts itself, and the writer would word them in a way of its own.
+        InputError: if the model words its prompts itself, and the writer has a template of another wording.
     """
     return Decision.of(writer) if renders_prompts(model) else Cloze(writer)
 
@@ -64,7 +64,7 @@ def ask(
     """Score every presentation under every elicitation.
 
     Presentations are read, scored and turned into rows in portions of about :func:`at_once` prompts, whole questions
-    each, so that what is held beside the table does not grow with it. Within a portion, equal prompts are scored once.
+    each, so that memory besides the table does not grow with it. Within a portion, equal prompts are scored once.
 
     Args:
         presentations: how many there are, about, where ``asked`` has no length; for the progress only.
@@ -82,14 +82,15 @@ def ask(
         total = ahead if seen >= expected else max(ahead, round(ahead * expected / seen))
         scored = try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
         done = ahead
-        found = dict(zip(distinct, scored, strict=True))
-        for k, (elicitation, made) in enumerate(zip(elicitations, tables, strict=True)):
+        by_prompt = dict(zip(distinct, scored, strict=True))
+        for k, (elicitation, parts) in enumerate(zip(elicitations, tables, strict=True)):
             rows = (
-                _scored_row(question, presentation, elicitation, [found[prompt] for prompt in ways[k]])
+                _scored_row(question, presentation, elicitation, [by_prompt[prompt] for prompt in ways[k]])
                 for question, presentation, ways in portion
             )
-            made.append(Responses.from_rows(rows).table)
-        del portion, distinct, scored, found, rows  # before the next portion is made
+            parts.append(Responses.from_rows(rows).table)
+        # Before the next portion is made: both together would be the peak of memory.
+        del portion, distinct, scored, by_prompt, rows
         release_memory()
     if done < total:
         progress("scoring", done, done)
@@ -134,10 +135,10 @@ def score_all(
         ModelError: if a prompt got none; :class:`MostlyFailedError` if most did.
     """
     scored = try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
-    found = [result.logprobs for result in scored if result.logprobs is not None]
-    if len(found) < len(scored):
+    logprobs = [result.logprobs for result in scored if result.logprobs is not None]
+    if len(logprobs) < len(scored):
         raise unscored(model, prompts, scored)
-    return found
+    return logprobs
 
 
 def unscored(model: ScoringModel, prompts: Sequence[Prompt], scored: Sequence[Scored]) -> ModelError:
@@ -168,7 +169,7 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
         if done in (_FIRST_LOOK, len(prompts)) and 2 * bounded > labels:
             raise ModelError(
                 f"{model.name}: {bounded:,} of the first {labels:,} label scores are only upper bounds: the labels are "
-                "not among the tokens that the server returns, so the model is about to say something else (to think, "
+                "not among the tokens that the server returns, so the model would probably say something else (think, "
                 "for example); try --chat, another --template or --labels, or a server that returns more tokens"
             )
     return scored
@@ -178,20 +179,18 @@ def _scored_row(
     question: Question, presentation: Presentation, elicitation: Elicitation, scored: Sequence[Scored]
 ) -> Response:
     """The row of one presentation: the log-probability of every label, or the status ``error`` or ``refused``."""
-    failed = [result for result in scored if result.logprobs is None]
-    if failed:
-        status = "refused" if failed[0].declined else "error"
-        return Response.of(question, presentation, elicitation.name, status=status, raw=failed[0].error)
+    if failed := next((result for result in scored if result.logprobs is None), None):
+        status = "refused" if failed.declined else "error"
+        return Response.of(question, presentation, elicitation.name, status=status, raw=failed.error)
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
     bounds: tuple[int, ...] = ()
-    if any(result.bounds for result in scored):
+    if any(result.bounds for result in scored):  # which labels they are of, the elicitation knows: it reads marks too
         marks = [
-            np.isin(np.arange(len(found)), one.bounds).astype(np.float64)
-            for found, one in zip(logprobs, scored, strict=True)
+            np.isin(np.arange(len(values)), one.bounds).astype(np.float64)
+            for values, one in zip(logprobs, scored, strict=True)
         ]
         bounds = tuple(np.flatnonzero(elicitation.read(presentation, marks)).tolist())
-    found = elicitation.read(presentation, logprobs)
-    return Response.scored(question, presentation, elicitation.name, found, bounds)
+    return Response.scored(question, presentation, elicitation.name, elicitation.read(presentation, logprobs), bounds)
 
 
 def ask_for_replies(
@@ -208,7 +207,7 @@ def ask_for_replies(
 
     Args:
         read: how replies are read; by default :func:`read_labels`.
-        repeats: which sample of its presentation each is, from 0; equal prompts of different samples are asked anew.
+        repeats: which sample of its presentation each is, from 0; equal prompts of different samples are asked again.
 
     Returns:
         One row per presentation, in their order, with the reply in full.
@@ -219,8 +218,8 @@ def ask_for_replies(
         (writer.prompt(presentation, cue, ()), sample) for (_, presentation), sample in zip(asked, samples, strict=True)
     ]
     distinct = list(dict.fromkeys(prompts))
-    found = generate_all(model, [prompt for prompt, _ in distinct], progress=progress, phase=phase)
-    replies = dict(zip(distinct, found, strict=True))
+    generated = generate_all(model, [prompt for prompt, _ in distinct], progress=progress, phase=phase)
+    replies = dict(zip(distinct, generated, strict=True))
     return Responses.from_rows(
         replace(reply_row(question, presentation, replies[prompt], read), repeat=prompt[1])
         for (question, presentation), prompt in zip(asked, prompts, strict=True)

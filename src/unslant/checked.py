@@ -1,4 +1,4 @@
-"""Small inputs, such as templates and tables, checked by pydantic: what is wrong is told in one line."""
+"""Small inputs, such as templates and tables, checked by pydantic; an error is one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Checked(BaseModel):
 
 
 class TableRow(Checked):
-    """A row of a table, where numbers may stand for texts."""
+    """A row of a table, where texts may be written as numbers."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -42,7 +42,7 @@ def checked(kind: type[Model], data: Mapping[str, Any], place: object) -> Model:
             path.append(str(part))
             known = owner.model_fields.get(str(part))
             if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
-                break  # what is wrong inside a list is told of the whole list
+                break  # an error inside a list is reported for the whole list
             if part != problem["loc"][-1]:
                 owner = known.annotation
         raise InputError.at(place, _reason(problem, owner, path[-1]), field=".".join(path)) from None

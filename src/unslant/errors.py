@@ -1,4 +1,4 @@
-"""The ways unslant fails on purpose; the command line turns each into one line and an exit code."""
+"""Deliberate errors; the command line turns each into one line and an exit code."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
@@ -57,7 +57,7 @@ class QuestionError(ModelError):
 
 
 class OutputError(UnslantError):
-    """A file that could not be written. What stood there before is unchanged."""
+    """A file that could not be written. An older one is unchanged."""
 
 
 class MostlyFailedError(ModelError):

@@ -1,7 +1,8 @@
-"""Libraries that only some uses need: each comes with an extra, and a missing one is one line that names it."""
+"""What is installed besides us: libraries that only some uses need, and packages that add rows to our tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -52,3 +53,31 @@ def missing(error: ImportError, what: str = "this") -> str:
         return ""
     broken = "" if isinstance(error, ModuleNotFoundError) else f" ({first_line(error)})"
     return f"{what} needs {root}{broken}: pip install {EXTRAS[root]!r}"
+
+
+def with_plugins(rows: Mapping[str, str], group: str) -> dict[str, str]:
+    """A table of ``name -> module:object`` with the rows that installed packages add as entry points of a group.
+
+    Our own names win: installing a package must not change what a command that worked before does.
+    """
+    from importlib.metadata import entry_points  # slow to import, and few commands need it
+
+    return {point.name: point.value for point in entry_points(group=group)} | dict(rows)
+
+
+def load_row(home: str, what: str) -> Any:
+    """The object that a row names, imported now.
+
+    Args:
+        what: the row, as the beginning of a sentence: ``the method bnp``.
+
+    Raises:
+        ModelError: naming what to install, or the package that cannot be imported.
+    """
+    module, _, name = home.partition(":")
+    try:
+        return getattr(needed(module, what), name)
+    except AttributeError:
+        raise ModelError(
+            f"{what}: there is no {name} in {module}; install a version of its package that has it"
+        ) from None

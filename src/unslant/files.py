@@ -1,25 +1,20 @@
-"""The one way in and out of the file system: bounded reading, strict JSON, and outputs that are whole or not there."""
+"""The one way in from the file system: bounded reading, Parquet files, strict JSON."""
 
 from __future__ import annotations
 
-import functools
 import gzip
-import hashlib
 import io
 import json
 import os
-import re
-import secrets
-import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from unslant.errors import InputError, OutputError, first_line, shown
+from unslant.errors import InputError, first_line
 
 MAX_BYTES = 1 << 30
 """Largest input read, in bytes, unpacked."""
@@ -53,11 +48,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def size_of(path: Path, limit: int = sys.maxsize) -> int:
-    """Size of a regular file in bytes.
-
-    Raises:
-        InputError: if it is none, or is larger than ``limit``.
-    """
+    """Size of a regular file in bytes; InputError if it is none, or is larger than ``limit``."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -84,7 +75,7 @@ def decoded(content: bytes, path: object, line: int = 1) -> str:
     """UTF-8 text, with or without a byte order mark; ``line`` is the number of its first line.
 
     Raises:
-        InputError: naming the first line that is no such text.
+        InputError: naming the first line that is not UTF-8.
     """
     try:
         return content.decode("utf-8-sig")
@@ -118,7 +109,7 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
 
 
 def most_unpacked(packed: int, limit: int, always: int = _ALWAYS_UNPACKED) -> int:
-    """Bytes that so many packed ones may become: ``always``, or what text packs to, and ``limit`` at most."""
+    """Bytes that ``packed`` ones may become: ``always``, or what text packs to, and ``limit`` at most."""
     return min(limit, max(always, _MAX_RATIO * packed))
 
 
@@ -253,7 +244,7 @@ def check_plain(value: object) -> None:
         elif isinstance(item, Mapping):
             for name in item:
                 if not isinstance(name, str):
-                    raise ValueError(f"{_under(key)}has a key that is no text: {type(name).__name__}")
+                    raise ValueError(f"{_under(key)}has a key that is not text: {type(name).__name__}")
                 check_text(name, key)
             left += [(inner, key or name, depth + 1) for name, inner in item.items()]
         elif isinstance(item, list | tuple):
@@ -286,167 +277,3 @@ def dump_json(value: object, indent: int | None = 2) -> str:
     from unslant.arrays import jsonable  # NumPy, which the command line does without
 
     return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-# Writing
-
-
-def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole, or leave what stood there before: a temporary file beside it, synced, then renamed.
-
-    Args:
-        path: a regular file, a link to one, or nothing yet.
-        content: bytes, text (written as UTF-8), or a function that writes to the open file.
-
-    Raises:
-        OutputError: in one line, if the path is anything but a file or cannot be written.
-    """
-    target, mode = target_of(Path(path))
-    raw: _RawFile | None = None
-    try:
-        with _scratch(target) as scratch:
-            raw = _RawFile(scratch, "xb")
-            with io.BufferedWriter(raw) as file:
-                if mode is not None:
-                    scratch.chmod(mode)
-                if callable(content):
-                    content(file)
-                else:
-                    # a name with bytes that are no text (half a character) must not lose the whole file
-                    file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(scratch, target)
-        sync_folder(target.parent)
-    except Exception as error:
-        reason = error if isinstance(error, OSError) else raw.error if raw else None
-        if reason is None:
-            raise
-        raise unwritable(path, reason) from error
-
-
-class _RawFile(io.FileIO):
-    """A file that remembers why it could not be written: libraries that write to it raise errors of their own."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any, /) -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            self.error = error
-            raise
-
-
-@contextmanager
-def _scratch(target: Path) -> Iterator[Path]:
-    """A name beside ``target`` for a file that is gone afterwards, unless it was renamed."""
-    scratch = target.parent / f"{scratch_prefix(target.parent)}{secrets.token_hex(8)}.tmp"
-    try:
-        yield scratch
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def scratch_prefix(folder: Path) -> str:
-    """How this process begins the names of files and folders that it is still writing.
-
-    Those that killed processes left in ``folder`` are deleted, if they ran on this machine since it was started.
-    """
-    where = _process_numbers()
-    if where:
-        with suppress(OSError):
-            for entry in list(os.scandir(folder)):
-                left = re.fullmatch(rf"\.unslant-{where}-([0-9]{{1,9}})-[a-z0-9_]+\.tmp", entry.name)
-                if left and _has_ended(int(left[1])):
-                    if entry.is_dir(follow_symlinks=False):
-                        shutil.rmtree(entry.path, ignore_errors=True)
-                    else:
-                        with suppress(OSError):
-                            os.unlink(entry.path)
-    return f".unslant-{where or 'x'}-{os.getpid()}-"
-
-
-@functools.cache
-def _process_numbers() -> str:
-    """Identifies where a process number means one process: a machine since its start, and a container on it."""
-    try:
-        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
-        return hashlib.blake2b(f"{started}{os.readlink('/proc/self/ns/pid')}".encode(), digest_size=6).hexdigest()
-    except (OSError, ValueError):  # not Linux
-        return ""
-
-
-def _has_ended(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # another user's
-        return False
-    return False
-
-
-def make_folder(path: str | Path) -> Path:
-    """The folder, made with its parents where it is missing.
-
-    Raises:
-        OutputError: if that fails, or a file stands there.
-    """
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
-    return Path(path)
-
-
-def check_writable(path: str | Path) -> None:
-    """Find out before the work whether :func:`write_atomically` can write there; leaves nothing behind.
-
-    Raises:
-        OutputError: if it cannot.
-    """
-    target, _ = target_of(Path(path))
-    try:
-        with _scratch(target) as scratch:
-            scratch.touch(exist_ok=False)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def target_of(path: Path) -> tuple[Path, int | None]:
-    """The file to be replaced, and its permissions where it exists."""
-    try:
-        if path.is_symlink() and not path.exists():
-            raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
-        target = Path(os.path.realpath(path))
-        mode = os.stat(target).st_mode if target.exists() else None
-        if not target.parent.is_dir():
-            raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
-    if mode is None:
-        return target, None
-    if stat.S_ISDIR(mode):
-        raise OutputError(f"{shown(path)}: is a folder; give the name of a file to write")
-    if not stat.S_ISREG(mode):
-        raise OutputError(f"{shown(path)}: cannot be written: is not a regular file")
-    if not os.access(target, os.W_OK):
-        raise OutputError(f"{shown(path)}: cannot be written: the file is read-only")
-    return target, stat.S_IMODE(mode)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the new name outlast a power cut, where the system can sync a folder."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def unwritable(path: object, error: Exception) -> OutputError:
-    """The error of an output that could not be written."""
-    reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-    return OutputError(f"{shown(path)}: cannot be written: {reason.lower()}")

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 WITHHELD = "***"
-"""Stands in a record where a secret was."""
+"""Replaces a secret in a record."""
 
 
 class Reach(Enum):
@@ -129,8 +129,8 @@ def recorded(reach: Reach | None, value: str) -> str:
                 return WITHHELD
             return f"{name}: {content if _VARIABLE.fullmatch(content) else WITHHELD}"
         case Reach.BODY:
-            found = _json(value)
-            return json.dumps(_without_texts(found)) if isinstance(found, dict) else WITHHELD
+            body = _json(value)
+            return json.dumps(_without_texts(body)) if isinstance(body, dict) else WITHHELD
         case Reach.SETTING:
             name, sign, content = value.partition("=")
             if not sign or name in _WORDS_OF_INSPECT:
@@ -141,8 +141,8 @@ def recorded(reach: Reach | None, value: str) -> str:
 
 
 def recorded_body(body: Any) -> str:
-    """An object that is sent, as part of a model's identity: without its texts, and with a digest that tells it from
-    others. The digest is slow to compute, so that a short secret cannot be guessed from it."""
+    """An object that is sent, as part of a model's identity: without its texts, but with a digest, by which it differs
+    from others. The digest is slow to compute, so that a short secret cannot be guessed from it."""
     text = json.dumps(body, sort_keys=True)
     kept = json.dumps(_without_texts(body), sort_keys=True)
     return kept if kept == text else f"{kept} {_digest(text)}"

@@ -5,12 +5,13 @@ Each takes what ``unslant study NAME`` takes, options as keywords, and returns t
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from unslant.studies.readers import STUDIES, TOP, study_named
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.study import base_rate
-    from unslant.studies.debias.study import debias_study as debias
+    from unslant.studies.debias.study import debias
     from unslant.studies.instruction_boundary.study import instruction_boundary
     from unslant.studies.unbiased.annotation.study import read_sheets as annotation
     from unslant.studies.unbiased.annotation.study import sheet as annotation_sheet
@@ -29,17 +30,17 @@ __all__ = [
     "unbiased",
 ]
 
-_NAMES = {"annotation": "read_sheets", "annotation_sheet": "sheet", "debias": "debias_study"}
-"""Those whose functions are called otherwise where they are defined."""
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name in ("annotation", "annotation_sheet"):
+        from unslant.studies.unbiased.annotation import study
+
+        return study.read_sheets if name == "annotation" else study.sheet
+    known = name.replace("_", "-")
+    if known not in STUDIES or known in TOP:
         raise AttributeError(f"module 'unslant.study' has no attribute {name!r}")
-    folder = name.removesuffix("_sheet")
-    parent = "studies.unbiased" if folder in ("annotation", "contamination", "probe") else "studies"
-    return getattr(import_module(f"unslant.{parent}.{folder}.study"), _NAMES.get(name, name))
+    return study_named(known).function
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *(name.replace("-", "_") for name in STUDIES if name not in TOP)})

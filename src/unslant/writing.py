@@ -1,22 +1,190 @@
-"""Several outputs at once: where one cannot be written the others are, and standard output is one of them."""
+"""The one way out to the file system: outputs that are whole or not there, several at once, standard output too."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import io
 import os
+import re
+import secrets
 import select
+import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
-from unslant.errors import OutputError, UnslantError
-from unslant.files import make_folder, scratch_prefix, sync_folder, target_of, unwritable
+from unslant.errors import OutputError, UnslantError, shown
 
 _NAMED = 5
 """Outputs that an error names, where more could not be written."""
+
+
+# One file
+
+
+def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes]], object]) -> None:
+    """Write a file whole, or leave the old one: a temporary file next to it, synced, then renamed.
+
+    Args:
+        path: a regular file, a link to one, or nothing yet.
+        content: bytes, text (written as UTF-8), or a function that writes to the open file.
+
+    Raises:
+        OutputError: in one line, if the path is anything but a file or cannot be written.
+    """
+    target, mode = target_of(Path(path))
+    raw: _RawFile | None = None
+    try:
+        with _scratch(target) as scratch:
+            raw = _RawFile(scratch, "xb")
+            with io.BufferedWriter(raw) as file:
+                if mode is not None:
+                    scratch.chmod(mode)
+                if callable(content):
+                    content(file)
+                else:
+                    # a name with bytes that are no text (half a character) must not lose the whole file
+                    file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(scratch, target)
+        sync_folder(target.parent)
+    except Exception as error:
+        reason = error if isinstance(error, OSError) else raw.error if raw else None
+        if reason is None:
+            raise
+        raise unwritable(path, reason) from error
+
+
+class _RawFile(io.FileIO):
+    """A file that remembers why it could not be written: libraries that write to it raise errors of their own."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """A name next to ``target`` for a file that is gone afterwards, unless it was renamed."""
+    scratch = target.parent / f"{scratch_prefix(target.parent)}{secrets.token_hex(8)}.tmp"
+    try:
+        yield scratch
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def scratch_prefix(folder: Path) -> str:
+    """How this process begins the names of files and folders that it is still writing.
+
+    Those that killed processes left in ``folder`` are deleted, if they ran on this machine since it was started.
+    """
+    where = _process_numbers()
+    if where:
+        with suppress(OSError):
+            for entry in list(os.scandir(folder)):
+                left = re.fullmatch(rf"\.unslant-{where}-([0-9]{{1,9}})-[a-z0-9_]+\.tmp", entry.name)
+                if left and _has_ended(int(left[1])):
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        with suppress(OSError):
+                            os.unlink(entry.path)
+    return f".unslant-{where or 'x'}-{os.getpid()}-"
+
+
+@functools.cache
+def _process_numbers() -> str:
+    """Identifies where a process number means one process: a machine since its start, and a container on it."""
+    try:
+        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+        return hashlib.blake2b(f"{started}{os.readlink('/proc/self/ns/pid')}".encode(), digest_size=6).hexdigest()
+    except (OSError, ValueError):  # not Linux
+        return ""
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's
+        return False
+    return False
+
+
+def make_folder(path: str | Path) -> Path:
+    """The folder, made with its parents where it is missing; OutputError if that fails, or a file has that name."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
+    return Path(path)
+
+
+def check_writable(path: str | Path) -> None:
+    """Find out before the work whether :func:`write_atomically` can write there; leaves nothing behind.
+
+    Raises:
+        OutputError: if it cannot.
+    """
+    target, _ = target_of(Path(path))
+    try:
+        with _scratch(target) as scratch:
+            scratch.touch(exist_ok=False)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def target_of(path: Path) -> tuple[Path, int | None]:
+    """The file to be replaced, and its permissions where it exists."""
+    try:
+        if path.is_symlink() and not path.exists():
+            raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
+        target = Path(os.path.realpath(path))
+        mode = os.stat(target).st_mode if target.exists() else None
+        if not target.parent.is_dir():
+            raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
+    if mode is None:
+        return target, None
+    if stat.S_ISDIR(mode):
+        raise OutputError(f"{shown(path)}: is a folder; give the name of a file to write")
+    if not stat.S_ISREG(mode):
+        raise OutputError(f"{shown(path)}: cannot be written: is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise OutputError(f"{shown(path)}: cannot be written: the file is read-only")
+    return target, stat.S_IMODE(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the new name outlast a power cut, where the system can sync a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def unwritable(path: object, error: Exception) -> OutputError:
+    """The error of an output that could not be written."""
+    reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+    return OutputError(f"{shown(path)}: cannot be written: {reason.lower()}")
+
+
+# Several files
 
 
 def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
@@ -31,13 +199,13 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
     folder = make_folder(folder)
     try:
         prefix = scratch_prefix(folder)
-        with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as own:
+        with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as name:
             try:
-                save(Path(own))
+                save(Path(name))
             except Exception as error:  # libraries in other languages have errors of their own for a full disk
                 raise unwritable(folder, error) from error
-            for file in sorted(file for file in Path(own).rglob("*") if file.is_file()):
-                target, mode = target_of(make_folder(folder / file.parent.relative_to(own)) / file.name)
+            for file in sorted(file for file in Path(name).rglob("*") if file.is_file()):
+                target, mode = target_of(make_folder(folder / file.parent.relative_to(name)) / file.name)
                 if mode is not None:
                     file.chmod(mode)
                 with file.open("rb") as written:
@@ -49,10 +217,10 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
 
 
 def write_all(*writes: Callable[[], object]) -> None:
-    """Call all of these, each of which writes an output: where one fails the others are written all the same.
+    """Call all of these, each of which writes an output; if one fails the others are written all the same.
 
     Raises:
-        OutputError: naming every output that could not be written, and what else failed on purpose.
+        OutputError: naming every output that could not be written, and every other deliberate error.
         UnslantError: the first, if every output could be written.
         Exception: the first that is not an UnslantError, if there is one.
     """
@@ -68,9 +236,9 @@ def write_all(*writes: Callable[[], object]) -> None:
     if failed and not any(isinstance(failure, OutputError) for failure in failed):
         raise failed[0]
     if failed:
-        told = list(dict.fromkeys(map(str, failed)))
-        more = [f"and {len(told) - _NAMED:,} more"] if len(told) > _NAMED else []
-        raise OutputError("; ".join(told[:_NAMED] + more))
+        reasons = list(dict.fromkeys(map(str, failed)))
+        more = [f"and {len(reasons) - _NAMED:,} more"] * (len(reasons) > _NAMED)
+        raise OutputError("; ".join(reasons[:_NAMED] + more))
 
 
 # Standard output and standard error

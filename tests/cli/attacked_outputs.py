@@ -46,7 +46,6 @@ SLOW = {
     "train": "fair embedded --limit 8 --epochs 1 --no-store",
     "study base-rate": f"fair embedded {FEW} --no-store",
     "study unbiased": f"fair embedded {FEW} --runs 1 --shots 0 --no-store",
-    "study unbiased-compare": "u1.parquet u2.parquet",
     "study contamination": f"fair embedded {FEW} --epochs 1 --runs 1 --shots 0 --no-store",
     "study debias": f"fair embedded {FEW} --methods none,vote --no-store",
     "study probe": f"fair,prefers-a embedded {FEW} --strength 1 --no-store",

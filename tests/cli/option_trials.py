@@ -42,6 +42,7 @@ from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE
 
 BASES: dict[Any, Seen] = {}
 """What each command without the option did: many rows have the same."""
+KEPT = tempfile.TemporaryDirectory(prefix="unslant-options-")
 TASKS = Path(__file__).parents[1] / "plugins" / "lm_eval_tasks"
 PLAIN = (".jsonl", ".csv", ".safetensors")
 SETTINGS = ("provenance.json",)
@@ -123,7 +124,6 @@ class Seen:
     files: list[str] = field(default_factory=list)
     contents: list[bytes] = field(default_factory=list)
     numbers: Any = None
-    earlier: bool = False
     code: int = 0
     text: str = ""
     err: str = ""
@@ -176,20 +176,13 @@ class Talker(FakeChat):
             yield Reply(index, text, input_tokens=1, output_tokens=1)
 
 
-def run(
-    words: Sequence[str],
-    *,
-    earlier: Sequence[Sequence[str]] = (),
-    until_opened: bool = False,
-    numbers: bool = False,
-    real: bool = False,
-) -> Seen:
-    """Run a command on stand-ins, or real models, in a fresh folder with the files that rows name."""
-    seen = Seen()
+@contextlib.contextmanager
+def standing_in(seen: Seen, files: Path, *, until_opened: bool = False, real: bool = False) -> Iterator[Path]:
+    """A copy of files, always in the same folder, in which models are stand-ins that note what they are asked."""
 
     def opens(self: Any, to: str, address: Any, *arguments: Any) -> Any:
         seen.opened.append(repr((to, address, arguments)))
-        if until_opened and not seen.earlier:
+        if until_opened:
             raise Opened("opened")
         if real:
             return backend_open(self, to, address, *arguments)
@@ -201,24 +194,35 @@ def run(
         raise Opened("passed")
 
     backend_open = models_open.Backend.open
+    folder = Path(shutil.copytree(files, Path(KEPT.name, "work")))
     with (
-        tempfile.TemporaryDirectory(prefix="unslant-option-") as made,
-        contextlib.chdir(made),
-        patch.dict(os.environ, UNSLANT_HOME=str(Path(made, "home"))),
+        contextlib.chdir(folder),
+        patch.dict(os.environ, UNSLANT_HOME=str(folder / "home")),
         patch.object(models_open.Backend, "open", opens),
         patch("unslant.studies.unbiased.contamination.study.fine_tune", passes),
+        contextlib.nullcontext() if real else patch("unslant.models.hf.loading.check_loads"),
     ):
-        folder = Path(made)
-        shutil.copytree(files(), folder, dirs_exist_ok=True)
-        seen.earlier = True
-        for before in earlier:
-            ready = unslant(*before)
-            assert ready.code == 0, (before, ready.err)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+def run(
+    words: Sequence[str],
+    *,
+    earlier: tuple[tuple[str, ...], ...] = (),
+    until_opened: bool = False,
+    numbers: bool = False,
+    real: bool = False,
+) -> Seen:
+    """Run a command on stand-ins, or real models, in a fresh folder with the files that rows name."""
+    seen = Seen()
+    with standing_in(seen, files_after(earlier, real), until_opened=until_opened, real=real) as folder:
         if "{RUN}" in words:
             with Store(folder / "own.sqlite3", read_only=True) as opened:
                 words = [opened.runs.all()[0].id if word == "{RUN}" else word for word in words]
         there = {*folder.rglob("*")}
-        seen.__init__()  # type: ignore[misc]
         ran: Ran = unslant(*words, *(("--json", "numbers.json") if numbers else ()))
         seen.code, seen.text, seen.err = ran.code, ran.out, ran.err
         made_now = sorted({*folder.rglob("*")} - there)
@@ -227,6 +231,18 @@ def run(
         if numbers and ran.code == 0:
             seen.numbers = measured(json.loads((folder / "numbers.json").read_text()))
     return seen
+
+
+@cache
+def files_after(earlier: tuple[tuple[str, ...], ...], real: bool) -> Path:
+    """The files that rows name, and those that earlier commands left: many rows have the same ones."""
+    if not earlier:
+        return files()
+    with standing_in(Seen(), files(), real=real) as folder:
+        for words in earlier:
+            ran = unslant(*words)
+            assert ran.code == 0, (words, ran.err)
+        return Path(shutil.copytree(folder, tempfile.mkdtemp(dir=KEPT.name), dirs_exist_ok=True))
 
 
 def measured(found: Any) -> Any:
@@ -240,7 +256,7 @@ def measured(found: Any) -> Any:
 @cache
 def files() -> Path:
     """Question files, tables of earlier runs, and whatever else rows name."""
-    folder = Path(tempfile.mkdtemp(prefix="unslant-options-"))
+    folder = Path(tempfile.mkdtemp(dir=KEPT.name))
     rng = random.Random(1)
     things = "oak ash elm fir yew bay box fig gum ivy nut tea".split()
 
@@ -352,7 +368,7 @@ def without_effect(command: str, option: str) -> str:
     how: dict[str, Any] = {
         "until_opened": option in table.MODEL or option == "--log",
         "numbers": row.shows == "numbers" or option == "--fail-if",
-        "earlier": [one.split() for one in other.earlier] if other else [],
+        "earlier": tuple(tuple(one.split()) for one in other.earlier) if other else (),
         "real": bool(other and other.real),
     }
     if row.shows == "refused":
@@ -364,7 +380,7 @@ def without_effect(command: str, option: str) -> str:
     if "base." in row.words and not other:
         first, _ = typed(LOGGED.get(command, command) if option == "--log" else command, Row("", ""))
         kinds = ["responses"] * ("base.parquet" in row.words) + ["json"] * ("base.json" in row.words)
-        how["earlier"] = [[*first, *(word for kind in kinds for word in (f"--{kind}", f"base.{ENDS[kind]}"))]]
+        how["earlier"] = ((*first, *(word for kind in kinds for word in (f"--{kind}", f"base.{ENDS[kind]}"))),)
     key = repr((words, how))
     base = BASES[key] = BASES.get(key) or run(words, **how)
     if option in words:  # its other value, which counts
@@ -384,7 +400,6 @@ def without_effect(command: str, option: str) -> str:
         return f"{words}: {base}"
     if row.shows not in ("opened", "passed") and ran.code != 0:
         return f"{words} {own}: {ran}"
-    reached_the_loader = (base.code, ran.code) == (0, 2)  # which refuses an adapter, or a revision, that is not there
-    if option in table.MODEL and not ran.opened and not reached_the_loader:
+    if option in table.MODEL and not ran.opened:
         return f"{words} {own} opens no model: {ran}"
     return "" if getattr(base, row.shows) != getattr(ran, row.shows) else f"{words} {own} changes nothing: {ran}"

@@ -187,25 +187,13 @@ OTHERS = {
         REPORTS,
         ("study annotation-agreement ann.csv ann2.csv -q --json base.json",),
     ),
-    "study unbiased-compare": Other(
-        "study unbiased-compare base.parquet second.parquet",
-        {**REPORTS, "--ranking": Row("--ranking ranking.csv", "text")},
-        (
-            *(
-                f"study unbiased http://127.0.0.1:9/v1#{model} q.jsonl -q --no-store --runs 1 --shots 0 "
-                f"--responses {name}.parquet"
-                for model, name in (("m", "base"), ("other", "second"))
-            ),
-            "study unbiased-compare second.parquet base.parquet --json base.json -q",
-        ),
-    ),
     "train": Other(
         _TRAIN,
         {
             **_local(_TRAIN),
             **{
                 name: MODEL[name]._replace(shows="refused", context="")
-                for name in ("--ray", "--ray-actors", "--ray-gpus", "--bits")
+                for name in ("--ray", "--ray-actors", "--ray-gpus", "--bits", "--tensor-parallel")
             },
             "--out": Row("--out other", "files"),
             **{

@@ -132,6 +132,7 @@ DEDICATED = {
 
 _WORDS = "--elicit generate MODEL=words"
 AUDIT = {
+    "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
     "--dry-run": Row("--dry-run", "text"),
     "--log": Row("--log base.parquet", "opened"),
     "--elicit": Row("--elicit generate", "opened", "MODEL=words"),
@@ -158,7 +159,7 @@ TRAINING = {
 OWN: dict[str, dict[str, Row]] = {
     "audit": AUDIT,
     "leaderboard": {
-        **{name: row for name, row in AUDIT.items() if name != "--dry-run"},
+        **{name: row for name, row in AUDIT.items() if name not in ("--dry-run", "--model")},
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--questions": Row("--questions other.jsonl", "prompts"),
         "--log": Row("--log base.parquet", "code"),
@@ -173,6 +174,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--answer-base": Row("--answer-base 1", "text", "QUESTIONS=numbered.jsonl"),
     },
     "study debias": {
+        "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--methods": Row("--methods gray-box", "prompts"),
         "--train": Row("--train other.jsonl", "numbers", "METHODS=vote,pride,bnp"),
         "--no-transfer": Row("--no-transfer", "numbers", "METHODS=pride QUESTIONS=q.jsonl,other.jsonl"),
@@ -205,6 +207,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--seed": Row("--seed 3", "prompts"),
     },
     "study probe": {
+        "--model": Row("--model inspect:openai/other", "opened"),
         "--log": Row("--log confidences.csv", "code"),
         "--accuracy": Row("--accuracy accuracy.csv", "numbers", "MODEL= QUESTIONS= --log confidences.csv"),
         "--strength": Row("--strength 0.5", "numbers"),

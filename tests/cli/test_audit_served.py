@@ -136,7 +136,7 @@ def test_the_value_of_a_header_is_sent_and_written_nowhere(unslant: Callable[...
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--extra-body", "[1]"), "is no JSON object"),
+        (("--extra-body", "[1]"), "is not a JSON object"),
         (("--extra-body", '{"stream": true}'), "'stream' is set by unslant"),
         (("--server", "triton"), "give one of vllm, sglang, llama.cpp, ollama, openai, tgi"),
         (("--top", "0"), "give 1 or more"),

@@ -231,13 +231,13 @@ def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
     ("table", "words"),
     [
         ("[audit]\nlimits = 6\n", "\"audit.limits\": unslant audit has no such option: did you mean 'limit'?"),
-        ("[audt]\nlimit = 6\n", "\"audt\": is no command: did you mean 'audit'?"),
-        ("[study.base-rat]\nlimit = 6\n", "\"study.base-rat\": is no command: did you mean 'base-rate'?"),
-        ("limit = 6\n", '"limit": is no command'),
+        ("[audt]\nlimit = 6\n", "\"audt\": is not a command: did you mean 'audit'?"),
+        ("[study.base-rat]\nlimit = 6\n", "\"study.base-rat\": is not a command: did you mean 'base-rate'?"),
+        ("limit = 6\n", '"limit": is not a command'),
         ('[audit]\nlimit = "few"\n', 'unable to convert "few" into int'),
         ('[audit]\norders = "frog"\n', "(mine.toml sets --orders=frog)"),
         ('[audit]\nchat = "yes"\n', "is a switch: give true or false"),
-        ("[audit\n", "is no TOML"),
+        ("[audit\n", "is not valid TOML"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_with_file_and_key(unslant: Run, table: str, words: str) -> None:

@@ -17,10 +17,9 @@ from tests.cli.killed_work import KILLED, REPLIES, killed_work
 from tests.command_line import unslant
 from unslant.errors import OutputError
 from unslant.experiment.command_line import OUTPUTS
-from unslant.files import scratch_prefix, write_atomically
 from unslant.store import StoreError
 from unslant.store.runs import Runs
-from unslant.writing import write_all, write_folder
+from unslant.writing import scratch_prefix, write_all, write_atomically, write_folder
 
 OF_STANDARD_OUTPUT = ("models", "templates", "runs list", "runs show")
 
@@ -123,7 +122,7 @@ def test_what_a_library_makes_of_a_full_disk_is_an_output_error(tmp_path: Path) 
     path = tmp_path / "out"
     path.write_text("old")
     code = (
-        "import resource; from unslant.files import write_atomically\n"
+        "import resource; from unslant.writing import write_atomically\n"
         "def content(file):\n"
         "    try: file.write(b'x' * 100_000)\n"
         "    except OSError: raise RuntimeError('enforce fail at inline_container.cc') from None\n"
@@ -138,7 +137,7 @@ def test_what_a_library_makes_of_a_full_disk_is_an_output_error(tmp_path: Path) 
 
 def test_the_attack_notices_a_writer_that_is_not_whole(tmp_path: Path) -> None:
     code = (
-        "import unslant.files as f, sys, pathlib\n"
+        "import unslant.writing as f, sys, pathlib\n"
         "whole = f.write_atomically\n"
         "def part(path, content): (pathlib.Path(path).write_bytes if type(content) is bytes else \n"
         "    lambda content: whole(path, content))(content)\n"
@@ -168,10 +167,10 @@ def test_commands_killed_at_any_moment_end_as_if_nothing_had_happened(tmp_path: 
 
 def test_what_a_killed_process_left_is_deleted_and_that_of_a_running_one_is_not(tmp_path: Path) -> None:
     code = (
-        "import os, pathlib, signal, sys; from unslant import files, writing\n"
+        "import os, pathlib, signal, sys; from unslant import writing\n"
         "here = pathlib.Path(sys.argv[1])\n"
         "def killed(file): file.write(b'part'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "if sys.argv[2] == 'file': files.write_atomically(here / 'out', killed)\n"
+        "if sys.argv[2] == 'file': writing.write_atomically(here / 'out', killed)\n"
         "def save(folder): (folder / 'part').write_text('x'); killed(open(os.devnull, 'wb'))\n"
         "writing.write_folder(here, save)"
     )
@@ -214,7 +213,7 @@ def test_a_store_that_fails_after_everything_was_asked_loses_no_output(
     for method in ("keep_responses", "note_score", "end"):
         monkeypatch.setattr(Runs, method, fails)
     ran = unslant(*words.split(), *([] if "--shard" in words else ["--quiet"]), "--store", "runs.sqlite3")
-    told = [line for line in ran.err.splitlines() if not line.startswith("scoring: ")]
+    told = [line for line in ran.err.splitlines() if not line.startswith(("planning: ", "scoring: "))]
     assert (ran.code, told) == (2, ["error: runs.sqlite3: cannot be written: no space left on device"])
     assert all(Path(file).read_bytes() for file in words.split() if "." in file)
 

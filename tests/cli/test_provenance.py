@@ -180,7 +180,7 @@ def block(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "is no JSON, Parquet or HTML that unslant wrote"),
+        ("", "is not JSON, Parquet or HTML that unslant wrote"),
         ("[1", "is no JSON"),
         ("{}", "is not a result of ours"),
         ("3", "is not a result of ours"),
@@ -209,8 +209,9 @@ def test_a_file_of_others_cannot_make_a_command_write(unslant: Run) -> None:
     assert (over.code, "is FILE too" in over.err) == (2, True)
 
 
-def test_what_does_not_change_the_result_is_left_out_of_the_command() -> None:
-    typed = "audit m q --json a --html=b -q --limit 3 --out c --no-store --store s --details --field id=x".split()
+@pytest.mark.parametrize("more", ["-q --no-store", "--details --store s"])
+def test_what_does_not_change_the_result_is_left_out_of_the_command(more: str) -> None:
+    typed = f"audit m q --json a --html=b --limit 3 --out c {more} --field id=x".split()
     seen = Seen(typed)
     cli.app.config = (seen,)
     cli.app.parse_args(typed, exit_on_error=False)

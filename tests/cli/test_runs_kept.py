@@ -14,8 +14,9 @@ import pytest
 from tests.cli.interrupted_models import Guesser, Run, run_ids  # fixtures
 from tests.debiasing.conftest import make_questions, tiny, tiny_folder  # noqa: F401  # fixtures
 from tests.studies.small_models import random_model
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
 from unslant.models.base import Scored
 from unslant.models.hf import identity
 from unslant.models.stored import StoredModel
@@ -110,7 +111,7 @@ def test_a_changed_model_shares_no_scores(tiny, store: Store, name: str, monkeyp
     monkeypatch.setattr(identity, "NOISE", dict.fromkeys(identity.NOISE, 100.0))  # fingerprints tell nothing apart
     method: Any = method_named(name)
     if name == "lora-1":
-        method = replace(method, settings=replace(method.settings, epochs=1, questions_per_epoch=4, learning_rate=0.1))
+        method = replace(method, epochs=1, questions_per_epoch=4, learning_rate=0.1)
     asked, fit = make_questions([3] * 4), make_questions([3] * 12, seed=4)
     kept = StoredModel(tiny, store)
 

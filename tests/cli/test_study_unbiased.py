@@ -8,6 +8,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.studies.small_models import random_model
+from unslant.studies.unbiased.result import UnbiasedResult
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,9 @@ def responses(folder, tmp_path_factory):
 
 def test_runs_are_set_side_by_side(responses, tmp_path):
     (tmp_path / "ranking.csv").write_text("model,score\nx,1\n")
-    result = unslant("study", "unbiased-compare", str(responses), "--ranking", str(tmp_path / "ranking.csv"))
+    UnbiasedResult.from_parquet(responses).renamed("other").to_parquet(other := tmp_path / "other.parquet")
+    logs = ("--log", str(responses), str(other))
+    result = unslant("study", "unbiased", *logs, "--ranking", str(tmp_path / "ranking.csv"))
     assert result.code == 0, result.err
     assert "Agreement" in result.out
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.debiasing.conftest import make_questions
-from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import Asker, ModelAsker
+from unslant.debiasing.base import debias
+from unslant.debiasing.debiased_model import DebiasedKeywords
 from unslant.errors import InputError
+from unslant.models import ModelOptions
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.questions import Question
@@ -152,5 +157,16 @@ def test_malformed_names(text: str, words: str) -> None:
 
 def test_settings_by_name() -> None:
     assert method_named("vote:orders=shared:24:seed=3").orders == "shared:24"  # type: ignore[attr-defined]
-    assert method_named("lora-1:rank=2:epochs=3").settings.rank == 2  # type: ignore[attr-defined]
+    assert method_named("lora-1:rank=2:epochs=3").rank == 2  # type: ignore[attr-defined]
     assert method_named("aoi:renormalise=false").renormalise is False  # type: ignore[attr-defined]
+
+
+def test_an_editor_completes_every_option_of_a_model_and_setting_of_a_method() -> None:
+    settings = {field.name for name in METHODS for field in fields(method_named(name)) if field.init}
+    assert set(DebiasedKeywords.__annotations__) == settings | {field.name for field in fields(ModelOptions)}
+
+
+def test_the_docs_have_a_row_for_every_method() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "debias.md").read_text("utf-8")
+    table = page.partition("## Methods\n\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == [*METHODS]

@@ -15,9 +15,8 @@ from tests.models.zoo import ZooFolder
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.lora1 import TrainSettings
 from unslant.debiasing.lora1.adapter import Adapted, attention_projections
-from unslant.debiasing.lora1.loss import content_logprobs, log_bias, loss, order_entropy
 from unslant.debiasing.lora1.progress import Epoch, collapsed
-from unslant.debiasing.lora1.training import question_loss, train
+from unslant.debiasing.lora1.training import content_logprobs, log_bias, loss, order_entropy, question_loss, train
 from unslant.debiasing.model_pass import run
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.model import TransformersModel

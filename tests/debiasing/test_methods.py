@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from tests.debiasing.conftest import make_questions, open_model
 from tests.fakes import RuleModel
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.adaptive import AdaptiveVote
 from unslant.debiasing.aoi import AuxiliaryOption
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.debiasing.bnp import BiasNodePruning
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride

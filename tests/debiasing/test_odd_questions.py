@@ -18,16 +18,17 @@ from benchmarks.reliability.methods import attack, odd_question, stale_in, stale
 from tests.command_line import unslant as run
 from tests.debiasing.conftest import make_questions
 from tests.fakes import RuleModel
-from unslant.debiasing import METHODS, debias, method_named
+from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.aoi import AuxiliaryOption
 from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Scored
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
-from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.study import debias as compare_methods
 
 EQUAL = Question("equal", "Which?", ("oak", "ash", "oak", "elm"), frozenset({1}))
 BEGINS = Question("begins", "Which?", ("oak", "oak and ash", "12", "12 km"), frozenset({1}))
@@ -195,12 +196,12 @@ def test_a_study_counts_them_and_compares_over_what_both_answered() -> None:
     both = QuestionSet.of([*KNOWN, *short], "both")
     model = RuleModel(leaning, "leaning")
     methods = ("aoi:position=4", "vote", "aoi:position=99")
-    result = debias_study([model], [both], methods=methods, orders="cyclic")
+    result = compare_methods([model], [both], methods=methods, orders="cyclic")
     entry = result.entry("aoi:position=4")
     assert (entry.asked, entry.left_out) == (20, {"position=4, but it has fewer options than that": 8})
     assert {entry.measures[key].n for key in ("pbm", "accuracy")} == {12}
     assert {entry.change[key].difference.n for key in ("pbm", "accuracy")} == {12}
-    alone = debias_study([model], [QuestionSet.of(KNOWN, "known")], methods=methods[:1], orders="cyclic")
+    alone = compare_methods([model], [QuestionSet.of(KNOWN, "known")], methods=methods[:1], orders="cyclic")
     for key, change in alone.entry("aoi:position=4").change.items():  # nothing of the other questions is in it
         assert entry.change[key].difference.value == pytest.approx(change.difference.value)
     assert result.entry("vote").measures["pbm"].n == 20
@@ -219,7 +220,7 @@ def test_a_method_that_cannot_be_fitted_becomes_a_note(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("unslant.debiasing.pride.Pride.fit", unfitted)
     both = QuestionSet.of(KNOWN, "known")
-    result = debias_study([RuleModel(leaning, "leaning")], [both], methods=("pride", "bnp", "vote"), orders="cyclic")
+    result = compare_methods([RuleModel(leaning, "leaning")], [both], methods=("pride", "bnp", "vote"), orders="cyclic")
     assert [entry.method for entry in result.entries] == ["none", "vote"]
     assert [(one.method, one.reason.partition(":")[0]) for one in result.missing] == [
         ("pride", "nothing to fit on"),
@@ -230,11 +231,11 @@ def test_a_method_that_cannot_be_fitted_becomes_a_note(monkeypatch: pytest.Monke
     page = " ".join(result.page().notes)
     assert "pride: no results on known (leaning): nothing to fit on" in page
     with pytest.raises(InputError, match="nothing to fit on"):
-        debias_study([RuleModel(leaning, "leaning")], [both], methods=("pride",), orders="cyclic")
+        compare_methods([RuleModel(leaning, "leaning")], [both], methods=("pride",), orders="cyclic")
 
 
 def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    import unslant.debiasing.lora1.method as lora1
+    import unslant.debiasing.lora1.training as lora1
 
     def absent(module: str, what: str) -> None:
         raise ModelError(f"{what} needs {module}: pip install 'unslant[train]'")
@@ -243,7 +244,7 @@ def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pyte
     model = RuleModel(leaning, "leaning")
     asked_first: list[int] = []
     with pytest.warns(UserWarning, match="lora-1 is left out: LoRA-1 needs peft") as caught:
-        result = debias_study(
+        result = compare_methods(
             [model],
             [QuestionSet.of(KNOWN, "known")],
             methods=("vote", "lora-1"),

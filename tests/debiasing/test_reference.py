@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from training.world import TAUGHT_SOURCE, skewed
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import Asker, ModelAsker, ask_orders
+from unslant.debiasing.base import debias
 from unslant.debiasing.lora1 import TrainSettings
 from unslant.debiasing.lora1.training import train
 from unslant.metrics import pbm
@@ -20,7 +21,7 @@ from unslant.presentations import orders_for
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.reference import embedded_questions_path
 from unslant.studies.debias.result import DebiasResult
-from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.study import debias as compare_methods
 
 BIASED = ("prefers-a", "prefers-last")
 
@@ -66,7 +67,7 @@ def compared(model: str) -> DebiasResult:
         for questions, place in zip(sets(limit=200).values(), (0, -1), strict=True)
     ]
     methods = ("vote", "pride", "lora-1", "gray-box", "bnp", "aoi")
-    return debias_study([load_model(model)], found, methods=methods)
+    return compare_methods([load_model(model)], found, methods=methods)
 
 
 @pytest.mark.slow

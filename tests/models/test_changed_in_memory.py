@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention import flex_attention
 from transformers.models.llama import modeling_llama
 
 from tests.models.samples import preamble_prompts
@@ -298,6 +299,22 @@ def test_code_of_the_libraries_is_not_foreign(zoo_model: ZooFolder, tmp_path: Pa
         before = model.identity
         score(model, PROMPTS[:2])
         assert model.identity == before
+
+
+def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(
+    model: TransformersModel, monkeypatch: Patch
+) -> None:
+    """On a GPU the first batch compiles ``flex_attention``, as here the eager backend does."""
+    before = model.identity
+    q = torch.randn(1, 1, 16, 8)
+    torch.compile(flex_attention.flex_attention, backend="eager")(q, q, q)
+    assert any(name.startswith("__compiled_fn") for name in vars(flex_attention))
+    assert (model.identity, model.foreign_code) == (before, ())
+    own = modeling_llama.LlamaMLP.forward
+    twice = torch.compile(lambda self, x: 2 * own(self, x), backend="eager")
+    monkeypatch.setattr(modeling_llama.LlamaMLP, "forward", twice)
+    assert model.identity
+    assert model.foreign_code != ()
 
 
 def test_replies_know_the_generation_config_and_foreign_code(model: TransformersModel, tmp_path: Path) -> None:

@@ -124,9 +124,8 @@ def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, p
     assert counts(again.cost) == counts(first.cost)
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("written_at_once")
-@pytest.mark.parametrize("ahead", [25, 35, None])
+@pytest.mark.parametrize("ahead", [pytest.param(25, marks=pytest.mark.thorough), 35, None])
 def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: Store, prompts, ahead) -> None:
     whole = load(zoo_model("llama", small=True))
     expected = score(whole, prompts)
@@ -140,8 +139,9 @@ def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: St
     found += scores
     assert sorted(scored.index for scored in found) == list(range(len(prompts)))
     assert [scored.logprobs.tobytes() for scored in sorted(found, key=lambda scored: scored.index)] == expected
-    if ahead is not None:
-        assert counts(behind.cost) == counts(whole.cost)
+    assert counts(behind.cost) == counts(whole.cost)
+    if ahead is None:  # the states of a call are dropped with its last score: it must not begin again
+        assert behind.model_asked.cost.forwards == 0
     last = StoredModel(load(zoo_model("llama", small=True)), store)
     assert score(last, prompts) == expected
     assert last.recalled == len(prompts)
@@ -149,6 +149,27 @@ def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: St
         assert connection.execute("SELECT done = total, (SELECT count(*) FROM states) FROM passes").fetchall() == [
             (1, 0)
         ]
+
+
+@pytest.mark.usefixtures("written_at_once")
+def test_costs_are_whole_when_the_one_ahead_and_the_one_that_overtook_it_are_stopped(
+    zoo_model: ZooFolder, store: Store, prompts
+) -> None:
+    whole = load(zoo_model("llama", small=True))
+    expected = score(whole, prompts)
+    stop_after(StoredModel(load(zoo_model("llama", small=True)), store), prompts, 15)
+    overtaking = StoredModel(load(zoo_model("llama", small=True)), store)
+    scores = overtaking.score(prompts)
+    found = [next(scores)]
+    with Store(store.path) as opened:
+        stop_after(StoredModel(load(zoo_model("llama", small=True)), opened), prompts, 30)
+    while overtaking.model_asked.cost.forwards < 2:
+        found.append(next(scores))
+    scores.close()  # type: ignore[attr-defined]
+    assert progress(store.path)[0] < len(prompts)
+    last = StoredModel(load(zoo_model("llama", small=True)), store)
+    assert score(last, prompts) == expected
+    assert counts(last.cost) == counts(whole.cost)
 
 
 @pytest.mark.thorough

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.presentations import all_orders, present
-from unslant.presentations.controls import control_presentations, label_orders
-from unslant.presentations.nvr import nvr_order, nvr_presentations
+from unslant.presentations.controls import control_presentations, label_orders, nvr_order, nvr_presentations
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.questions import Question
 

@@ -23,7 +23,7 @@ from unslant.presentations import (
     reversed_order,
     sampled_orders,
 )
-from unslant.presentations.sharing import option_segments
+from unslant.presentations.orders import option_segments
 from unslant.questions.question import Question
 
 SPECS = st.sampled_from(["auto", "all", "cyclic", "reverse", "given", "1", "2", "7", "24", "100"])

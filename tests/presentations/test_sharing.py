@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.presentations import orders_for
-from unslant.presentations.sharing import anchored_orders, balanced_rounds, option_segments, sharing_orders
+from unslant.presentations.orders import anchored_orders, balanced_rounds, option_segments, sharing_orders
 from unslant.questions import Question
 
 

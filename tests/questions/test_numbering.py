@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.questions.numbering import strip_numbering
+from unslant.questions.fields import strip_numbering
 
 
 def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from unslant.replies.collapse import Collapser
-from unslant.replies.mentions import ANY, kind_of, option_of
+from unslant.replies.grammar import ANY, kind_of, option_of
 from unslant.replies.reading import masked
 
 CITIES = ("Lisbon", "Paris", "Los Angeles", "Angeles")

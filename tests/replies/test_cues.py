@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from unslant.replies import cues
 from unslant.replies.grammar import pattern
 
 ROOM = Path(cues.__file__).parent
+RULES = "choice collapse explicit extraction grammar option_texts reading verdict".split()
 CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
 
 
@@ -43,3 +45,26 @@ def test_a_new_language_is_a_file(monkeypatch):
         assert "e anche" in cues.words("and")
     finally:
         cues._phrases.cache_clear()
+
+
+NO_WORD = re.compile(
+    r"\\u[0-9a-f]{4}|A-Za-z|\{\^?[a-z_]+\$?\}|\(\?P[<=]\w+[>)]|\\\\[a-z]+|\\[a-zA-Z]|\[[^]]*\]|\(\?-?[a-z]:"
+)
+"""Parts of a regular expression in which letters are no word: names, LaTeX commands, classes, flags."""
+
+
+def test_no_rule_holds_a_word_of_a_language():
+    """Rules are skeletons: what their regular expressions spell out by letters is in the files of cues."""
+    spelled = []
+    for path in (ROOM / f"{name}.py" for name in RULES):
+        tree = ast.parse(path.read_text("utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        expressions = [text for text in texts if id(text) not in docstrings and re.search(r"[\\{}|]|\(\?", text.value)]
+        assert expressions, path
+        spelled += [
+            f"{path.name}:{text.lineno}: {text.value}"
+            for text in expressions
+            if re.search("[A-Za-z]{2}", NO_WORD.sub(" ", text.value))
+        ]
+    assert spelled == []

@@ -2,16 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from unslant.replies import (
-    VALIDATION,
-    VERDICTS,
-    Extracted,
-    extract_labels,
-    judge_prompt,
-    needs_judge,
-    read_judgement,
-    validate,
-)
+from unslant.replies import VERDICTS, Extracted, extract_labels
+from unslant.replies.judge import VALIDATION, judge_prompt, needs_judge, read_judgement, validate
 
 LABELS = ("A", "B", "C")
 

@@ -37,7 +37,7 @@ from unslant.responses.provenance import Provenance
 from unslant.studies.base_rate.published import PublishedCell
 from unslant.studies.base_rate.result import BaseRateResult
 from unslant.studies.debias.result import DebiasResult
-from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.study import debias
 from unslant.studies.debias.training_log import TrainingLog
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
@@ -139,7 +139,7 @@ def _contaminated() -> ContaminationResult:
 @cache
 def _debiased() -> DebiasResult:
     sets = [QuestionSet.of(KNOWN, "known"), QuestionSet.of(OTHER, "other")]
-    return debias_study([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
+    return debias([OrderModel(leaning, "leaning")], sets, methods=("vote", "pride:alpha=0.2", "gray-box"))
 
 
 def _boundaries() -> BoundaryComparison:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import Question
-from unslant.auditing.study import audit_responses
+from unslant.auditing.study import audit
 from unslant.scale.options import ShardOptions
 
 QUESTIONS = [
@@ -32,7 +32,7 @@ def score(tmp_path: Path) -> Callable[..., Path]:
         shard: str, questions: Sequence[Question] = QUESTIONS, model: str = "rule", name: str = "", **settings: object
     ) -> Path:
         path = tmp_path / f"{name or 's' + shard.replace('/', 'of')}.parquet"
-        found = audit_responses(rule_model(model), questions, shards=ShardOptions(shard=shard), **settings)
+        found = audit.study.responses(rule_model(model), questions, shards=ShardOptions(shard=shard), **settings)
         found.to_parquet(path)
         return path
 

@@ -16,7 +16,7 @@ import pytest
 from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
-from unslant.auditing.study import audit_responses
+from unslant.auditing.study import audit
 from unslant.models.base import Cost, Scored
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
@@ -26,9 +26,9 @@ from unslant.responses.run import Agreement, SpecialTokens
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
 from unslant.scale.options import ShardOptions
-from unslant.studies.base_rate.study import base_rate_responses
+from unslant.studies.base_rate.study import base_rate
 from unslant.studies.readers import read_result
-from unslant.studies.unbiased.study import unbiased_responses
+from unslant.studies.unbiased.study import unbiased
 
 Score = Callable[..., Path]
 
@@ -62,12 +62,16 @@ class Answers(FakeChat):
 
 
 STUDIES: dict[str, tuple[Callable[..., Responses], Callable[[], Any], dict[str, Any]]] = {
-    "audit": (audit_responses, rule_model, {}),
-    "audit with worked examples": (audit_responses, ByText, {"shots": 2, "orders": "cyclic"}),
-    "audit in words": (audit_responses, lambda: Answers("words"), {"elicit": "generate", "repeats": 3}),
-    "base-rate": (base_rate_responses, ByText, {"seed": 3}),
-    "unbiased": (unbiased_responses, ByText, {"runs": 2}),
-    "unbiased in words": (unbiased_responses, lambda: Answers("words"), {"runs": 2, "generate": True, "shots": 0}),
+    "audit": (audit.study.responses, rule_model, {}),
+    "audit with worked examples": (audit.study.responses, ByText, {"shots": 2, "orders": "cyclic"}),
+    "audit in words": (audit.study.responses, lambda: Answers("words"), {"elicit": "generate", "repeats": 3}),
+    "base-rate": (base_rate.study.responses, ByText, {"seed": 3}),
+    "unbiased": (unbiased.study.responses, ByText, {"runs": 2}),
+    "unbiased in words": (
+        unbiased.study.responses,
+        lambda: Answers("words"),
+        {"runs": 2, "generate": True, "shots": 0},
+    ),
 }
 
 
@@ -96,7 +100,7 @@ def test_rows_are_streamed_where_they_belong(tmp_path: Path, score: Score, monke
     monkeypatch.setattr("unslant.responses.checks._ROWS_AT_ONCE", 7)
     merge(tmp_path / "m.parquet", [score(f"{i}/4") for i in (3, 1, 4, 2)])
     assert pq.ParquetFile(tmp_path / "m.parquet").num_row_groups > 5
-    whole = audit_responses(rule_model(), QUESTIONS)
+    whole = audit.study.responses(rule_model(), QUESTIONS)
     assert Responses.from_parquet(tmp_path / "m.parquet").table.equals(whole.table)
 
 
@@ -106,11 +110,13 @@ def test_questions_with_passages_and_pinned_options(tmp_path: Path, score: Score
         for i, question in enumerate(QUESTIONS)
     ]
     merge(tmp_path / "m.parquet", [score(f"{i}/6", questions) for i in range(1, 7)])
-    assert Responses.from_parquet(tmp_path / "m.parquet").table.equals(audit_responses(rule_model(), questions).table)
+    assert Responses.from_parquet(tmp_path / "m.parquet").table.equals(
+        audit.study.responses(rule_model(), questions).table
+    )
 
 
 def test_one_shard_and_more_shards_than_questions(tmp_path: Path, score: Score) -> None:
-    whole = audit_responses(rule_model(), QUESTIONS[:3])
+    whole = audit.study.responses(rule_model(), QUESTIONS[:3])
     for n in (1, 7):
         merge(tmp_path / "m.parquet", [score(f"{i}/{n}", QUESTIONS[:3]) for i in range(1, n + 1)])
         assert Responses.from_parquet(tmp_path / "m.parquet").table.equals(whole.table)
@@ -188,9 +194,9 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
 
 
 def test_a_table_that_is_no_shard(tmp_path: Path, score: Score) -> None:
-    audit_responses(rule_model(), QUESTIONS).to_parquet(tmp_path / "whole.parquet")
+    audit.study.responses(rule_model(), QUESTIONS).to_parquet(tmp_path / "whole.parquet")
     told = refused(tmp_path, score("1/1"), tmp_path / "whole.parquet")
-    assert told == "whole.parquet: is no shard: it was not made with --shard"
+    assert told == "whole.parquet: is not a shard: it was not made with --shard"
 
 
 def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
@@ -201,7 +207,7 @@ def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
     pq.write_table(pa.table({"a": [1]}), foreign)
     cut.write_bytes(first.read_bytes()[:-200])
     text.write_text("question_id,answer\n")
-    assert refused(tmp_path, first, foreign) == "foreign.parquet: is no shard: it was not made with --shard"
+    assert refused(tmp_path, first, foreign) == "foreign.parquet: is not a shard: it was not made with --shard"
     assert refused(tmp_path, first, cut).startswith("cut.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, text).startswith("text.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, tmp_path / "none.parquet") == "none.parquet: no such file"
@@ -222,12 +228,12 @@ def test_a_shard_that_lacks_rows(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
     found = Responses.from_parquet(paths[0])
     replace(found, table=found.table.slice(5)).to_parquet(paths[0])
-    assert refused(tmp_path, *paths) == "s1of2.parquet: is no whole shard: rows are missing; score it again"
+    assert refused(tmp_path, *paths) == "s1of2.parquet: is incomplete: rows are missing; rerun this shard"
 
 
 def test_no_shard_is_written_over(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
-    with pytest.raises(InputError, match=r"s1of2\.parquet: is a shard, and would be lost"):
+    with pytest.raises(InputError, match=r"s1of2\.parquet: is a shard and would be overwritten"):
         merge(paths[0], [paths[1]])
 
 
@@ -274,13 +280,13 @@ def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> 
     def part(index: int, name: str = "", model: str = "rule", of: Sequence[Any] = questions, **settings: Any) -> Path:
         path = tmp_path / f"{name or index}.parquet"
         shards = ShardOptions(shard=f"{index}/64")
-        audit_responses(rule_model(model), of, shards=shards, **({"orders": "2"} | settings)).to_parquet(path)
+        audit.study.responses(rule_model(model), of, shards=shards, **({"orders": "2"} | settings)).to_parquet(path)
         return path
 
     paths = [part(i) for i in range(1, 65)]
     random.Random(1).shuffle(paths)
     merge(tmp_path / "merged.parquet", paths)
-    audit_responses(rule_model(), questions, orders="2").to_parquet(tmp_path / "whole.parquet")
+    audit.study.responses(rule_model(), questions, orders="2").to_parquet(tmp_path / "whole.parquet")
     merged, whole = (Responses.from_parquet(tmp_path / f"{name}.parquet") for name in ("merged", "whole"))
     assert merged.table.equals(whole.table)
     own = int(paths[5].stem)
@@ -291,7 +297,7 @@ def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> 
         "do not belong together: their questions": part(own, "answers", of=turned),
         "different models": part(own, "model", model="foreign"),
         "are both shard": tmp_path / "copy.parquet",
-        "is no shard": tmp_path / "whole.parquet",
+        "is not a shard": tmp_path / "whole.parquet",
     }
     for reason, file in wrong.items():
         with pytest.raises(InputError, match=reason) as error:

@@ -15,7 +15,7 @@ from tests.fakes import RuleModel
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
 from unslant.auditing.presented import audit_presentations
-from unslant.auditing.study import audit_responses
+from unslant.auditing.study import audit
 from unslant.models.base import Scored
 from unslant.presentations import ShotChooser, control_presentations, present
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
@@ -26,7 +26,7 @@ from unslant.scale.plan import Plan
 def plan_of(
     shard: str = "1/3", questions: object = QUESTIONS, model: RuleModel | None = None, **settings: object
 ) -> Plan:
-    found = audit_responses(model or rule_model(), questions, shards=ShardOptions(shard=shard), **settings)
+    found = audit.study.responses(model or rule_model(), questions, shards=ShardOptions(shard=shard), **settings)
     header = found.run.shard
     assert header is not None
     return Plan.read(header.plan, header.digest, "here")
@@ -101,7 +101,7 @@ def test_the_file_of_a_plan_is_written_once_and_then_compared(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("{", "is no plan"), ("[1]", "is no plan: not a JSON object"), ("{}", "missing"), ("", "is no plan")],
+    [("{", "is not a plan"), ("[1]", "is not a plan: not a JSON object"), ("{}", "missing"), ("", "is not a plan")],
 )
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "plan.json"

@@ -13,7 +13,7 @@ from unslant.cli import with_values
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.ray_pool import DEATHS, Pool, Unit, by_question, cut
+from unslant.scale.ray import DEATHS, Pool, Unit, by_question, cut
 from unslant.scale.replica import About, Part
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]

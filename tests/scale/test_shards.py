@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
-from unslant.auditing.study import audit_responses
 from unslant.presentations import CONTROL
 from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Counts
-from unslant.scale.shards import Shard, stretch
+from unslant.scale.plan import Counts, Shard, stretch
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_shards_ask_everything_once_and_the_last_one_the_controls() -> None:
     prompts, controls = [], []
     for i in range(1, 6):
         model = rule_model()
-        found = audit_responses(model, QUESTIONS, shards=ShardOptions(shard=f"{i}/5"))
+        found = audit.study.responses(model, QUESTIONS, shards=ShardOptions(shard=f"{i}/5"))
         prompts += [prompt.text for prompt in model.seen]
         controls.append(CONTROL in found.table["kind"].to_pylist())
         assert found.table["question_id"].to_pylist()
@@ -74,7 +72,9 @@ def test_shards_ask_everything_once_and_the_last_one_the_controls() -> None:
 
 
 def test_more_shards_than_questions_leave_some_empty() -> None:
-    found = [audit_responses(rule_model(), QUESTIONS[:2], shards=ShardOptions(shard=f"{i}/5")) for i in range(1, 6)]
+    found = [
+        audit.study.responses(rule_model(), QUESTIONS[:2], shards=ShardOptions(shard=f"{i}/5")) for i in range(1, 6)
+    ]
     assert sorted(name for one in found for name in one.table["question_id"].unique().to_pylist()) == [
         "control/2", "control/3", "q0", "q1",
     ]  # fmt: skip
@@ -83,13 +83,13 @@ def test_more_shards_than_questions_leave_some_empty() -> None:
 
 def test_the_adaptive_audit_cannot_be_cut() -> None:
     with pytest.raises(InputError, match="--adaptive looks at all answers before it asks further: leave out --shard"):
-        audit_responses(rule_model, QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2"))
+        audit.study.responses(rule_model, QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2"))
 
 
 def test_a_shard_says_that_it_is_one() -> None:
     from unslant.auditing.result import AuditResult
 
-    found = audit_responses(rule_model(), QUESTIONS, shards=ShardOptions(shard="2/3"))
+    found = audit.study.responses(rule_model(), QUESTIONS, shards=ShardOptions(shard="2/3"))
     assert "(shard 2 of 3 only)" in AuditResult.of(found).headline
     assert {question.id for question in found.questions} == set(found.table["question_id"].to_pylist())
     assert replace(found).run.questions_digest == audit(rule_model(), QUESTIONS).run.questions_digest

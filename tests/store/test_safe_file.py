@@ -132,7 +132,7 @@ def test_a_network_file_system_is_said_once_and_gets_no_shared_memory(
         attack.ask(store, Kept, range(50))
     assert _mode(path) == "wal"
     mounts(tmp_path, monkeypatch, (Path("/"), "ext4"), (folder, kind), (tmp_path / "a", "ext4"))
-    database._WARNED.clear()
+    database._warn_of_network.cache_clear()
     with pytest.warns(UserWarning, match=rf"network file system \({kind}\).*one machine at a time"):
         one = Store(path)
     with one, Store(path) as other:

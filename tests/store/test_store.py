@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import unslant.store.runs
 from tests.stores import vouch_for_runs
 from unslant import InputError
-from unslant.store import Kept, Store, StoreError, default_path
+from unslant.store import Kept, Store, StoreError, default_path, digest
 from unslant.store.runs import LEASE
-from unslant.store.scores import digest
 
 IDENTITY = {"model": "m", "weights": "0"}
 

@@ -15,8 +15,9 @@ import pytest
 
 from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant.auditing.study import audit
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.metrics import Bootstrap, measure, read_scores
 from unslant.presentations import cyclic_orders, given_order, reversed_order
 from unslant.questions import Question

@@ -18,14 +18,14 @@ from unslant.errors import InputError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured, relisted
 from unslant.studies.debias.result import DebiasResult
-from unslant.studies.debias.study import debias_study
+from unslant.studies.debias.study import debias
 
 
 @pytest.fixture(scope="module")
 def result() -> DebiasResult:
     sets = [QuestionSet.of(KNOWN, "known"), QuestionSet.of(OTHER, "other")]
     methods = ("vote", "vote-hard", "adaptive", "pride:alpha=0.2", "gray-box", "aoi")
-    return debias_study([RuleModel(leaning, "leaning")], sets, methods=methods)
+    return debias([RuleModel(leaning, "leaning")], sets, methods=methods)
 
 
 @pytest.mark.thorough
@@ -113,7 +113,7 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
     model = open_model(tiny_folder)
     methods = ("lora-1:epochs=1:questions_per_epoch=4:orders=4", "bnp:nodes=4", "set-based")
     half = QuestionSet.of([Question(q.id, q.stem, q.options, frozenset({0, 2})) for q in questions], "half")
-    found = debias_study([model], [half], methods=methods)
+    found = debias([model], [half], methods=methods)
     assert found.measured_on == {"half": 20}
     assert found.trained_on == {"half": 20}
     assert found.entry("set-based").measures["pbm"].value == pytest.approx(0, abs=1e-12)
@@ -124,13 +124,13 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
 def test_what_is_refused() -> None:
     model, known = RuleModel(leaning), QuestionSet.of(KNOWN, "known")
     with pytest.raises(InputError, match="same name"):
-        debias_study([model], [known, known], methods=("vote",))
+        debias([model], [known, known], methods=("vote",))
     with pytest.raises(InputError, match="2 training sets for 1"):
-        debias_study([model], [known], methods=("vote",), train=[known, known])
+        debias([model], [known], methods=("vote",), train=[known, known])
     with pytest.raises(InputError, match="unknown method"):
-        debias_study([model], [known], methods=("voting",))
+        debias([model], [known], methods=("voting",))
     with pytest.raises(InputError, match="loaded model"):
-        debias_study([model], [known], methods=("bnp",), train=[known])
+        debias([model], [known], methods=("bnp",), train=[known])
 
 
 def test_listings_map_answers_and_pinned_options() -> None:

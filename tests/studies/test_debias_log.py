@@ -13,8 +13,9 @@ import unslant
 from tests.command_line import unslant as run
 from unslant.auditing.logs import audit_logs
 from unslant.auditing.result import AuditResult
-from unslant.debiasing import debias, method_named
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import RecordedAsker
+from unslant.debiasing.base import debias
 from unslant.responses.importers import load_logs
 from unslant.studies.debias.recorded import FROM_LOGS, debias_log
 

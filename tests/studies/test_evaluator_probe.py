@@ -26,7 +26,7 @@ from unslant.studies.unbiased.probe.judging import (
     tidy,
 )
 from unslant.studies.unbiased.probe.score_table import ScoreTable, load_scores
-from unslant.studies.unbiased.probe.study import probe, probe_recorded
+from unslant.studies.unbiased.probe.study import probe
 
 WRITER = Writer(load_template("plain"))
 
@@ -112,7 +112,7 @@ def test_three_small_local_models_end_to_end(questions, tmp_path):
     back = json.loads((tmp_path / "probe.json").read_text())
     assert back["models"]["random-0"]["rates"]["1.0"]["ocr"]["n"] > 0
     found.to_parquet(tmp_path / "scores.parquet")
-    again = probe_recorded(tmp_path / "scores.parquet")
+    again = probe(log=tmp_path / "scores.parquet")
     for name, bias in found.models.items():
         assert {p: r.to_dict() for p, r in again.models[name].rates.items()} == {
             p: r.to_dict() for p, r in bias.rates.items()
@@ -131,7 +131,7 @@ def test_data_bias_from_a_recorded_table(tmp_path):
     (tmp_path / "scores.csv").write_text("\n".join(lines))
     accuracy = ["model,subject,accuracy"] + [f"m,s{s},{0.9 - 0.1 * s}" for s in range(5)]
     (tmp_path / "accuracy.csv").write_text("\n".join(accuracy))
-    found = probe_recorded(tmp_path / "scores.csv", tmp_path / "accuracy.csv", strengths=(1.0,))
+    found = probe(log=tmp_path / "scores.csv", accuracy=tmp_path / "accuracy.csv", strengths=(1.0,))
     bias = found.models["m"]
     assert bias.rates[1.0].by_subject == pytest.approx({f"s{s}": 0.2 * s for s in range(5)})
     assert bias.data_bias["pearson"].value == pytest.approx(-1.0)

@@ -12,13 +12,16 @@ import pytest
 from tests.command_line import unslant
 from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
+from unslant.asking import no_progress
 from unslant.errors import InputError, ModelError
-from unslant.models import GenerateOptions, ModelOptions
+from unslant.experiment.recording import Recording
+from unslant.models import ModelOptions
 from unslant.models.open import open_chat
 from unslant.models.stored_chat import StoredChat
 from unslant.replies import Extracted
 from unslant.responses import Responses
 from unslant.store import Store
+from unslant.studies.instruction_boundary import study
 from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
@@ -62,16 +65,12 @@ def run(tmp_path, monkeypatch):
 
     def run(server, settings, limit=8, temperature=0.0, retries=0, **more):
         options = ModelOptions(base_url=server.url, retries=retries)
+        monkeypatch.setattr(study, "open_chat", lambda name, _, how: open_chat(name, ModelOptions(retries=0), how))
+        asked = {"names": settings, "temperature": temperature, "limit": limit, **more}
         with Store(tmp_path / "store.sqlite3") as store:
-            return instruction_boundary(
-                StoredChat(open_chat("words", options), store),
-                EMBEDDED,
-                names=settings,
-                generate=GenerateOptions(temperature=temperature),
-                load=lambda name, how: StoredChat(open_chat(name, ModelOptions(retries=0), how), store),
-                limit=limit,
-                **more,
-            )
+            model = StoredChat(open_chat("words", options), store)
+            given = instruction_boundary.study.given((model,), EMBEDDED, (), asked)
+            return instruction_boundary.study.call(given, Recording(no_progress, store))
 
     return run
 
@@ -513,8 +512,7 @@ def test_setting_names():
 )
 def test_bad_options_are_refused_before_anything_is_asked(tmp_path, options, message):
     def ask(temperature=0.0, **options):
-        generate = GenerateOptions(temperature=temperature)
-        instruction_boundary("words", EMBEDDED, generate=generate, **options)
+        instruction_boundary("words", EMBEDDED, temperature=temperature, **options)
 
     with pytest.raises(InputError, match=message):
         ask(**options)
@@ -573,8 +571,10 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     assert again.code == 0, again.err
     assert "had been asked before" in again.err
     assert (tmp_path / "numbers.json").read_bytes() == first
-    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", *more)
-    assert labelled.code == 0, labelled.err
+    table = tmp_path / "numbered.parquet"
+    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more)
+    assert (labelled.code, labelled.err.splitlines()[-1]) == (3, "error: none of 4 responses of words is an answer")
+    assert {row.labels[:2] for row in Responses.from_parquet(table).rows()} == {("0", "1")}
     refused = unslant(*command[:4], "--field", "question=nosuch", *more)
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "nosuch" in refused.err

@@ -10,7 +10,7 @@ import pytest
 from tests.plugins.inspect_command import inspect_eval
 from tests.serving import llama_server
 from training.words import planted_reply
-from unslant.models import GenerateOptions, ModelOptions
+from unslant.models import ModelOptions
 from unslant.models.open import open_chat
 from unslant.models.served import ServedModel
 from unslant.presentations import NONE
@@ -49,7 +49,8 @@ def study(url):
         open_chat("words", ModelOptions(base_url=url)),
         EMBEDDED,
         names=SETTINGS,
-        generate=GenerateOptions(temperature=0.0, max_tokens=24),
+        temperature=0.0,
+        max_tokens=24,
         limit=LIMIT,
     )
 

@@ -14,7 +14,7 @@ from tests.command_line import unslant
 from tests.fakes import RuleModel
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.study import audit, audit_responses
+from unslant.auditing.study import audit
 from unslant.auditing.until_rule import Search
 from unslant.errors import InputError
 from unslant.metrics import measure
@@ -234,8 +234,8 @@ def test_bad_widths(until: object) -> None:
 
 
 def test_shards_and_replies_are_refused() -> None:
-    with pytest.raises(InputError, match="parts of a run"):
-        audit_responses(RuleModel(knowing), QUESTIONS, until=0.1, shards=ShardOptions(shard="1/2"))
+    with pytest.raises(InputError, match="which shards cannot"):
+        audit.study.responses(RuleModel(knowing), QUESTIONS, until=0.1, shards=ShardOptions(shard="1/2"))
     with pytest.raises(InputError, match="--until is about scores of labels"):
         AuditSettings(until=0.1).resolved(generate=True)
 

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
-from unslant.experiment.options import ChooseShotsOptions, ElicitOptions, ScoredLabelOptions, check_unused
+from unslant.experiment.options import (
+    ChooseShotsOptions,
+    ElicitOptions,
+    OutputOptions,
+    ScoredLabelOptions,
+    check_unused,
+)
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
 """Fields that say nothing where labels are scored."""
@@ -54,3 +60,11 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         others = ["to_end"] if self.elicit == "generate" else ["elicit", *_OF_REPLIES]
         others += ["until"] * (self.until is None)
         return super().recorded(*others, *left_out) | {"template": self.template or "plain"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOutputs(OutputOptions):
+    """What is written."""
+
+    dry_run: bool = False
+    """Print what asking would take (prompts, tokens, time) and stop."""

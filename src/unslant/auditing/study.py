@@ -2,124 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from unslant.asking import Asked, Progress, ask, elicitation_of, no_progress
+from unslant.asking import Asked, ask, elicitation_of
 from unslant.auditing.ordinary import ordinary_cost
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.result import AuditResult
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing.settings import AuditOutputs, AuditSettings
 from unslant.errors import InputError
-from unslant.experiment.options import with_options
-from unslant.experiment.run_record import run_of, with_run
-from unslant.models import ChatModel, ScoringModel
+from unslant.experiment.job import Asking, Given
+from unslant.experiment.options import check_unused
+from unslant.experiment.result import StudyResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import GenerateOptions
 from unslant.models.base import renders_prompts
-from unslant.models.open import gives_replies, opened
-from unslant.presentations import (
-    Presentation,
-    ShotChooser,
-    control_presentations,
-    parse_labels,
-)
+from unslant.models.open import gives_replies
+from unslant.presentations import Presentation, ShotChooser, control_presentations, parse_labels
 from unslant.questions import SKEWED, Question, QuestionSet
 from unslant.responses import Responses
-from unslant.scale.options import WHOLE, ShardOptions
 
 
-def audit(
-    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: Any = SKEWED,
-    settings: AuditSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> AuditResult:
-    """Present every question in many orders and measure how much of the score is bias.
+class Audit(Study[AuditSettings]):
+    """Ask every question in many orders and measure how much of the score is bias.
 
-    Labels are scored where the model allows it: every question is also shown as given, reversed, with labels reversed,
-    with both reversed, and with labels shifted by one; a question without content is shown once per label order and
-    number of options. All results come from these scores. A model that gives only replies is audited by its replies
-    (:mod:`unslant.auditing.words`), as is any other with ``elicit="generate"``. A decision endpoint labels the
-    options itself, so only their order changes, and nothing is asked without content. With ``until``, no more is
-    asked than it takes to know the score so well (:mod:`unslant.auditing.until`).
+    Without arguments, audits the reference model prefers-a on embedded questions, of which many have A as the answer.
 
-    Args:
-        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called after all
-            other inputs have been checked.
-        questions: whatever :func:`unslant.load_questions` takes: a file, recipe, list, data frame, loaded set, ...
-        settings, options: an :class:`~unslant.auditing.settings.AuditSettings`, its fields as keywords
-            (``orders="cyclic"``, ``limit=100``, ...), or both.
+    Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
+    question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
 
-    Raises:
-        InputError: if questions, labels, orders, template or a keyword are invalid.
-        ModelError: if the model cannot be loaded or cannot take a prompt.
+    With --until 0.02, questions come in random order, in some of their orders, until the score is known to +-0.02.
+
+    With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
+    your own) in place of asking a model; files of one model and the same questions in several orders belong together.
+    Several models, or logs of several, are set side by side.
+
+    Examples:
+      unslant audit org/name questions.jsonl --html report.html
+      unslant audit inspect:openai/gpt-4o-mini questions.jsonl --reasoning --dry-run
     """
-    return AuditResult.of(audit_responses(model, questions, settings, progress=progress, **options))
+
+    name = "audit"
+    settings = AuditSettings
+    result = AuditResult
+    questions = SKEWED
+    outputs = AuditOutputs
+    generate = GenerateOptions
+    of_logs = ("fields",)
+    several = True
+    in_shards = True
+
+    def ask(self, asking: Asking[AuditSettings]) -> Responses:
+        if asking.settings.in_words:
+            from unslant.auditing.words import audit_in_words
+
+            return audit_in_words(asking)
+        return _scored(asking)
+
+    def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
+        return [
+            given.settings.resolved(in_words(model, given.settings, options))
+            for model, options in zip(given.models, given.options, strict=True)
+        ]
+
+    def check(self, given: Given[AuditSettings]) -> None:
+        if given.settings.until is not None and given.shards.shard:
+            raise InputError("--until decides what to ask as answers come, which shards cannot: leave out one of them")
+        if given.outputs and given.outputs.dry_run:
+            if given.log:
+                raise InputError("--dry-run estimates what asking takes, and --log asks nothing: leave out one of them")
+            given.shards.check_none("--dry-run")
+            check_unused("--dry-run asks nothing", given.outputs, but=("quiet", "dry_run"))
+
+    def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
+        if not outputs.dry_run:
+            return super().run(given, outputs, store)
+        from unslant.auditing.dry_run import estimate
+
+        self.check(given)
+        settings = self.settings_of_each(given)
+        self.check_replies(given, settings)
+        for model, options, one in zip(given.models, given.options, settings, strict=True):
+            print("\n".join(estimate(model, given.questions, one, options, given.generate)))
+        return None
+
+    def read(self, given: Given[AuditSettings]) -> StudyResult:
+        from unslant.auditing.logs import audit_logs
+
+        return audit_logs(given.log, given.settings.fields)
+
+    def compare(self, results: Sequence[AuditResult], given: Given[AuditSettings]) -> StudyResult:
+        from unslant.auditing.comparison import AuditComparison
+
+        return AuditComparison.of(results)
 
 
-def audit_responses(
-    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: Any = SKEWED,
-    settings: AuditSettings | None = None,
-    *,
-    shards: ShardOptions = WHOLE,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> Responses:
-    """What :func:`audit` measures: the answers to all questions, or to those of a shard."""
-    chosen = with_options(AuditSettings, settings, options)
-    chosen = chosen.resolved(gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate")
-    if chosen.until is not None and shards.shard:
-        raise InputError("--until decides on the way what to ask, which parts of a run cannot: leave out one of them")
-    found = chosen.sampled(chosen.load(questions))
-    if chosen.elicit == "generate":
-        from unslant.auditing.words import audit_in_words
+@dataclass(frozen=True, kw_only=True)
+class AuditKeywords(Keywords, GenerateOptions, AuditSettings):
+    """Keywords of :func:`audit`."""
 
-        return audit_in_words(model, found, chosen, shards=shards, progress=progress)
-    alphabet, seed, writer = parse_labels(chosen.labels), chosen.seed, chosen.writer()
-    chooser, shown, about_all = prepared(found, chosen)
-    asker = opened(model)
-    elicitation, own_labels = elicitation_of(asker, writer), not renders_prompts(asker)
-    if not own_labels:
-        chooser, shown, about_all = prepared(found, chosen, own_labels=False)
+
+audit = function(Audit(), AuditKeywords, AuditResult)
+
+
+def in_words(model: Any, settings: AuditSettings, options: Any = None) -> bool:
+    """Whether replies of a model are read; its labels are scored otherwise."""
+    return gives_replies(model, options) if settings.elicit == "auto" else settings.elicit == "generate"
+
+
+def _scored(asking: Asking[AuditSettings]) -> Responses:
+    """Every question in many orders, and with its labels reversed and shifted; then the pages without a question."""
+    settings, questions, progress = asking.settings, asking.questions, asking.progress
+    alphabet, seed, writer = parse_labels(settings.labels), settings.seed, settings.writer()
+    chooser, shown, about_all = prepared(questions, settings)
+    model = asking.model
+    elicitation, own_labels = elicitation_of(model, writer), not renders_prompts(model)
+    if not own_labels:  # a decision endpoint labels the options itself: only their order changes
+        chooser, shown, about_all = prepared(questions, settings, own_labels=False)
 
     def asked() -> Iterator[Asked]:
-        for question in found:
+        for question in questions:
             examples = chooser.of(question)
             for presentation in shown(question):
                 yield question, presentation.with_shots(examples)
         yield from controls
 
-    sizes = sorted({len(question.options) for question in found} if own_labels else ())
+    sizes = sorted({len(question.options) for question in questions} if own_labels else ())
     controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
-    share = shards.share("audit", found, chosen.recorded(), [elicitation], asked, progress)
-    before, texts, until = asker.cost.copy(), share.own(found), None
-    if chosen.until is None:
+    share = asking.share(asked, [elicitation])
+    texts, until = share.own(questions), None
+    if settings.until is None:
         about_all = share.presentations or about_all
-        responses = ask(asker, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
+        responses = ask(model, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
     else:
         from unslant.auditing.until import ask_until
 
         responses, texts, until = ask_until(
-            asker, found, chosen, elicitation, chooser, controls, own_labels=own_labels, progress=progress
+            model, questions, settings, elicitation, chooser, controls, own_labels=own_labels, progress=progress
         )
     first = next(asked(), None)
-    run = run_of("audit", found, chosen.recorded(), asker, before, chosen)
+    cost = asking.cost
     tokens, order_costs = ordinary_cost(
-        asker, run.cost, share.own(found), elicitation, shown, chooser, chosen.orders, controls, found
+        model, cost, share.own(questions), elicitation, shown, chooser, settings.orders, controls, questions
     )
-    run = replace(
-        run,
+    return asking.finished(
+        responses,
+        share,
+        texts,
         example_prompt=elicitation.prompts(first[1])[0].as_text() if first else "",
-        cost=replace(run.cost, tokens_ordinary=tokens),
+        cost=replace(cost, tokens_ordinary=tokens),
         order_costs=order_costs,
         until=until,
-        shard=share.header,
     )
-    return with_run(responses, run, texts)
 
 
 def prepared(

@@ -28,7 +28,7 @@ from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
 from unslant.models import ScoringModel
 from unslant.presentations import Order, Presentation, ShotChooser, given_order, orders_for, parse_labels, present
-from unslant.presentations.seeds import question_rng
+from unslant.presentations.orders import question_rng
 from unslant.prompts import Elicitation
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import ranked

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from unslant.asking import Asked, Progress, ask_for_replies, no_progress
+from unslant.asking import Asked, ask_for_replies
 from unslant.auditing.presented import orders_in_words
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
-from unslant.experiment.run_record import run_of, with_run
+from unslant.experiment.job import Asking
 from unslant.models import ChatModel
-from unslant.models.chat import is_local
-from unslant.models.open import opened
 from unslant.presentations import (
     ShotChooser,
     given_order,
@@ -22,11 +19,10 @@ from unslant.presentations import (
     present,
     reversed_order,
 )
-from unslant.presentations.seeds import question_rng
-from unslant.questions import Question, QuestionSet
+from unslant.presentations.orders import question_rng
+from unslant.questions import Question
 from unslant.responses import Response, Responses
 from unslant.responses.run import AdaptiveRun
-from unslant.scale.options import WHOLE, ShardOptions
 
 FEWEST_CHECKED = 10
 """Agreeing questions that an adaptive audit asks in all orders, if there are as many."""
@@ -83,48 +79,34 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
     return Plan(first, further, full)
 
 
-def audit_in_words(
-    model: str | Any,
-    found: QuestionSet[Question],
-    chosen: AuditSettings,
-    *,
-    shards: ShardOptions = WHOLE,
-    progress: Progress = no_progress,
-) -> Responses:
-    """Ask for replies and read them; see :func:`unslant.audit`, which calls this.
-
-    Args:
-        chosen: resolved settings (:meth:`AuditSettings.resolved`).
-    """
-    parse_labels(chosen.labels)
-    if chosen.adaptive and shards.shard:
+def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
+    """Ask for replies and read them; see :class:`unslant.auditing.study.Audit`."""
+    settings, questions = asking.settings, asking.questions
+    parse_labels(settings.labels)
+    if settings.adaptive and asking.shards.shard:
         raise InputError("--adaptive looks at all answers before it asks further: leave out --shard")
-    planned = plan(found.questions, chosen, chosen.chooser(found))
-    chosen.writer()  # a bad template is refused before the model is opened
-    asker: ChatModel = opened(model, ("generate",))
-    before = asker.cost.copy()
-    chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
-    writer = chosen.writer()
+    planned = plan(questions.questions, settings, settings.chooser(questions))
+    settings.writer()  # a bad template is refused before the model is opened
+    model: ChatModel = asking.model
+    writer = asking.settings.writer()
     everything = [asked for asked, _ in planned.first]
-    share = shards.share("audit", found, chosen.recorded(), [writer], lambda: everything, progress)
+    share = asking.share(lambda: everything, [writer])
     first = list(share.cut(planned.first, lambda one: one[0][0]))
     repeats = [repeat for _, repeat in first]
     asked = [asked for asked, _ in first]
-    responses = ask_for_replies(asker, asked, writer, repeats=repeats, progress=progress)
+    responses = ask_for_replies(model, asked, writer, repeats=repeats, progress=asking.progress)
     adaptive = None
-    if chosen.adaptive:
-        stopped, checked = _stopped(responses, planned, chosen)
+    if settings.adaptive:
+        stopped, checked = _stopped(responses, planned, settings)
         rest = [one for name, some in planned.further.items() if name not in stopped for one in some]
-        more = ask_for_replies(asker, rest, writer, progress=progress, phase="asking in all orders")
-        responses = _in_order(found.questions, responses, more)
+        more = ask_for_replies(model, rest, writer, progress=asking.progress, phase="asking in all orders")
+        responses = _in_order(questions.questions, responses, more)
         adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=planned.full)
     example = ""
     if planned.first:
         (_, shown), _ = planned.first[0]
         example = writer.prompt(shown, writer.template.render("cloze.cue"), ()).as_text()
-    run = run_of("audit", found, chosen.recorded(), asker, before, chosen)
-    run = replace(run, adaptive=adaptive, example_prompt=example, shard=share.header)
-    return with_run(responses, run, share.own(found))
+    return asking.finished(responses, share, adaptive=adaptive, example_prompt=example)
 
 
 def _stopped(responses: Responses, planned: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:

@@ -34,16 +34,16 @@ from unslant.errors import (
 from unslant.experiment.command_line import COMMAND, Command
 from unslant.extras import missing
 from unslant.reach import without_secrets
-from unslant.studies.readers import STUDIES, TOP
+from unslant.studies.readers import BY_HAND, STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {
-    **{name: home for study in TOP for name, home in STUDIES[study].homes().items()},
+    **{name: STUDIES[name] for name in TOP},
     "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
     "debias": "unslant.cli.debias:debias",
-    "train": "unslant.cli.train:train",
+    "train": "unslant.cli.debias:train",
     "replies": "unslant.cli.replies:replies",
-    "merge": "unslant.cli.merge:merge",
+    "merge": "unslant.cli.report:merge",
     "rerun": "unslant.cli.rerun:rerun",
     "report": "unslant.cli.report:report",
     "models": "unslant.cli.listing:models",
@@ -69,7 +69,9 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 register(app, COMMANDS)
-app.command("unslant.cli.study:group", name="study", help="Run one of the experiments.")
+study = App(name="study", help="Run one of the experiments.")
+app.command(study)
+register(study, {name: home for name, home in (STUDIES | BY_HAND).items() if name not in TOP})
 app.command("unslant.cli.questions:group", name="questions", help="Check or build question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, delete or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
@@ -84,41 +86,42 @@ EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 def second_interrupt_kills() -> Iterator[None]:
     """The first Ctrl-C lets the block end in order; a second ends the process at once, with code 130.
 
-    Python sees a signal between two of its instructions only; a thread hears of it also while compiled code runs.
+    Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes; a thread that
+    reads the wakeup pipe notices even then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    hears, tells = os.pipe()
-    os.set_blocking(tells, False)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
     def listen() -> None:
         left = 2
-        while told := os.read(hears, 1):
-            left -= told[0] == signal.SIGINT
+        while number := os.read(reader, 1):
+            left -= number[0] == signal.SIGINT
             if not left:
                 os._exit(130)
-        os.close(hears)
+        os.close(reader)
 
-    before = signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=listen, daemon=True).start()
-    _only_here()
+    _keep_from_children()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        os.close(tells)
+        os.close(writer)
 
 
 @functools.cache
-def _only_here() -> None:
-    """Processes forked off do not tell of their signals where this one does."""
+def _keep_from_children() -> None:
+    """Forked children must not write to the parent's wakeup pipe: their Ctrl-C would count as ours."""
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
 
 
 def main() -> None:
-    """Entry point: every error on purpose becomes one line and an exit code (:data:`EXIT_STATUS`)."""
+    """Entry point: every deliberate error becomes one line and an exit code (:data:`EXIT_STATUS`)."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -144,9 +147,9 @@ def _run(words: Sequence[str]) -> int:
         with second_interrupt_kills():
             call(words)
     except ModuleNotFoundError as error:
-        if not (told := missing(error)):
+        if not (advice := missing(error)):
             raise
-        print(f"error: {told}", file=sys.stderr)
+        print(f"error: {advice}", file=sys.stderr)
         return 2
     except UnslantError as error:
         for line in getattr(error, "lines", (error,)):
@@ -217,7 +220,7 @@ def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
 
 
 class _Arguments(Exception):
-    """Ends the parsing of a command before anything is made of its words."""
+    """Ends the parsing of a command before its values are converted."""
 
 
 def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollection]:
@@ -232,8 +235,8 @@ def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollect
 
     try:
         _parsed(words, stop)
-    except _Arguments as found:
-        commands, arguments = found.args
+    except _Arguments as parsed:
+        commands, arguments = parsed.args
         return commands, arguments
     except CycloptsError as error:
         raise InputError(f"its command cannot be read: {first_line(error)}") from None
@@ -241,19 +244,20 @@ def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollect
 
 
 def with_values(words: Sequence[str]) -> list[str]:
-    """Words as the parser needs them, which takes every one with a dash for an option: ``--json -`` as ``--json=-``.
+    """Words as the parser needs them, which treats every word starting with a dash as an option.
 
-    And ``--ray``, whose address may be left out, as ``--ray=auto`` where the next word is none.
+    ``--json -`` becomes ``--json=-``, and ``--ray``, whose address may be left out, ``--ray=auto`` where the next word
+    is not one.
     """
-    found: list[str] = []
+    joined: list[str] = []
     for word in words:
-        if word == "-" and found and found[-1].startswith("--") and "=" not in found[-1]:
-            found[-1] += "=-"
+        if word == "-" and joined and joined[-1].startswith("--") and "=" not in joined[-1]:
+            joined[-1] += "=-"
             continue
-        if found and found[-1] == "--ray" and not _CLUSTER.fullmatch(word):
-            found[-1] = "--ray=auto"
-        found.append(word)
-    return [*found[:-1], "--ray=auto"] if found and found[-1] == "--ray" else found
+        if joined and joined[-1] == "--ray" and not _CLUSTER.fullmatch(word):
+            joined[-1] = "--ray=auto"
+        joined.append(word)
+    return [*joined[:-1], "--ray=auto"] if joined and joined[-1] == "--ray" else joined
 
 
 _CLUSTER = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+")

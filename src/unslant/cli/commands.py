@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token
 
+from unslant.debiasing import METHODS
 from unslant.errors import InputError
 from unslant.flags import Flag, Heading
 
@@ -41,7 +42,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
         commands: name -> ``module:function``.
     """
     for name, home in commands.items():
-        about, _, examples = _docstring(home).partition("\n\nExamples:\n")
+        about, _, examples = _docstring(home).replace("{METHODS}", ", ".join(METHODS)).partition("\n\nExamples:\n")
         about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
         lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts asks this module for it, see __getattr__
         app.command(lazy, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}")
@@ -51,12 +52,12 @@ def __getattr__(name: str) -> Any:
     module, _, function = name.rpartition(".")
     if not module.startswith("unslant"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return command(getattr(import_module(module), function))
+    found = getattr(import_module(module), function)
+    return command(found().command if isinstance(found, type) else found)  # a study, or a function
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with every field of its dataclasses as a parameter."""
-    function = getattr(function, "command", function)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, tuple[str, ...]]] = {}
     hints = get_type_hints(function, include_extras=True)
@@ -158,6 +159,6 @@ def _docstring(home: str) -> str:
     assert spec, home
     source = Path(*(spec.submodule_search_locations or ())[:1], f"{file}.py").read_text("utf-8")
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return ast.get_docstring(node) or ""
     raise LookupError(f"{home}: no such function")

@@ -10,7 +10,7 @@ from cyclopts.completion.install import create_install_completion_command, get_d
 
 from unslant.cli import app
 from unslant.errors import InputError
-from unslant.files import make_folder, unwritable, write_atomically
+from unslant.writing import make_folder, unwritable, write_atomically
 
 
 def _written(shell: Literal["zsh", "bash", "fish", "powershell"] | None, output: Path | None, **_: object) -> Path:

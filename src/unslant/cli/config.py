@@ -38,14 +38,14 @@ class Config:
             except OSError as error:
                 raise InputError.at(path, f"cannot be read: {error.strerror}") from None
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise InputError.at(path, f"is no TOML: {first_line(error)}") from None
+                raise InputError.at(path, f"is not valid TOML: {first_line(error)}") from None
 
     @classmethod
     def of(cls, words: Sequence[str]) -> tuple[Config, list[str]]:
         """The file that ``--config`` names, or the one in the working directory, and the words without ``--config``.
 
         Raises:
-            InputError: if the file cannot be read or is no TOML, or none is named.
+            InputError: if the file cannot be read or is not valid TOML, or none is named.
         """
         left, named = [], None
         rest = iter(words)
@@ -63,8 +63,9 @@ class Config:
         """Give every option that was not typed the value in the command's table.
 
         Raises:
-            InputError: naming file and key, on a table for no command or an option that the command does not have; in a
-                file that was not named, also on an option that must be typed (:func:`unslant.reach.reason_to_type`).
+            InputError: naming file and key, on a table that is not a command's, or an option that the command does not
+                have; in a file that was not named, also on one that must be typed
+                (:func:`unslant.reach.reason_to_type`).
         """
         if self.path is None:
             return
@@ -98,7 +99,7 @@ class Config:
         )
 
     def _check_typed(self, option: Argument, value: Any, place: str) -> None:
-        """A file that lies in the folder may have come with it, so it decides nothing of the kinds in ``Reach``."""
+        """A file in the folder may have come with a download, so it decides nothing of the kinds in ``Reach``."""
         for one in value if isinstance(value, list) else [value]:
             if not self._named and (why := reason_to_type(reach_of(option), str(one))):
                 raise InputError.at(
@@ -117,7 +118,7 @@ class Config:
         for key, value in tables.items():
             path = (*above, key)
             if key not in known or not isinstance(value, Mapping):
-                why = f"is no command: {one_of(key, known)}; options stand in the table of a command, as in [audit]"
+                why = f"is not a command: {one_of(key, known)}; options go in the table of a command, as in [audit]"
                 raise InputError.at(self.path, why, field=".".join(path))
             if app[key].default_command is None:
                 self._check_commands(app[key], value, path)

@@ -1,4 +1,4 @@
-"""``unslant debias``: corrected answers with probabilities."""
+"""``unslant debias``, corrected answers with probabilities, and ``unslant train``, an adapter for them (LoRA-1)."""
 
 from functools import partial
 from pathlib import Path
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unslant.errors import MostlyFailedError
+from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import options as o
+from unslant.studies.debias.adapter import AdapterSettings
 from unslant.studies.debias.settings import AnswerSettings
 
 if TYPE_CHECKING:
-    from unslant.debiasing import Answers
+    from unslant.debiasing.base import Answers
 
 
 def debias(
@@ -29,8 +30,7 @@ def debias(
 ) -> None:
     """Answer every question with a debiasing method and write probabilities over the options.
 
-    Methods: none, vote, vote-hard, adaptive, adaptive-fast, pride, gray-box, gray-box-calibrated, bnp, aoi, set-based,
-    set-based-text, lora-1. Methods that are trained or use right answers (bnp, lora-1) require --train.
+    Methods: {METHODS}. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
     Models that give only text (inspect:...), and any other with --elicit generate, are asked for replies: none, vote,
     vote-hard and adaptive work on these. The probabilities are then shares of the votes.
@@ -42,7 +42,6 @@ def debias(
       unslant debias org/name questions.jsonl --method pride --out answers.jsonl
       unslant debias --log one_order.eval shuffled_1.eval shuffled_2.eval --out answers.jsonl
     """
-    from unslant.errors import InputError
     from unslant.experiment.outputs import check_file
 
     if log:
@@ -56,28 +55,25 @@ def debias(
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
     from unslant.debiasing import method_named
-    from unslant.debiasing.base import check_asker
     from unslant.experiment.recording import recording
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.writing import write_all
 
     check_file(out)
-    chosen = method_named(settings.method)
     in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
-    check_asker(chosen, in_words)
+    needs = method_named(settings.method).asks(in_words)
     o.check_generate(generate, in_words)
     settings = settings.resolved(in_words)
-    needs = ("generate",) if in_words else ("score", "attend") if chosen.needs_model else ("score",)
     address_of(model, models, needs)
-    found = settings.load(questions)
+    asked = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
-        asked = settings.sampled(found)
-        answers = run(record.loader(opener, asked), found, settings, progress=record.progress)
+        loader = record.loader(opener, settings.sampled(asked))
+        answers = run(loader, asked, settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
-    if not quiet:
-        print(*found.report.caveats, sep="\n", end="\n" * bool(found.report.caveats))
+    for caveat in asked.report.caveats if not quiet else ():
+        print(caveat)
     write_all(record.check_kept, partial(_write, answers, out, quiet))
 
 
@@ -88,17 +84,52 @@ def _score(answers: "Answers") -> str:
 
 def _write(answers: "Answers", out: Path, quiet: bool) -> None:
     """Write the answers, and say how many are right and what they cost."""
-    from unslant.files import dump_json, write_atomically
+    from unslant.files import dump_json
+    from unslant.writing import write_atomically
 
     write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
     if answers.mostly_failed:
         raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
     if quiet:
         return
-    parts = [f"{answers.method}: {len(answers.questions):,} answers in {out}", _score(answers)]
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
-    cost = f" and {tokens:.0f} tokens" if tokens else ""
-    print("; ".join(filter(None, parts)), f"{answers.forwards_per_question:.2f} presentations{cost} per question",
-          sep="; ")  # fmt: skip
-    for note in answers.notes:
-        print(f"note: {note}")
+    cost = f"{answers.forwards_per_question:.2f} presentations" + (f" and {tokens:.0f} tokens" if tokens else "")
+    parts = (f"{answers.method}: {len(answers.questions):,} answers in {out}", _score(answers), f"{cost} per question")
+    print("; ".join(filter(None, parts)), *(f"note: {note}" for note in answers.notes), sep="\n")
+
+
+def train(
+    model: o.Model,
+    questions: o.Questions,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
+    settings: AdapterSettings = AdapterSettings(),
+    models: o.Models = o.ModelOptions(),
+    store: o.Stores = o.StoreOptions(),
+    quiet: o.Quiet = False,
+) -> None:
+    """Train a rank-1 adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
+
+    The adapter is a peft folder: load it with --adapter, or with peft. To resume, repeat the command.
+
+    Examples:
+      unslant train org/name questions.jsonl --out adapter/
+      unslant audit org/name others.jsonl --adapter adapter/
+    """
+    from unslant.experiment.outputs import check_folder
+    from unslant.experiment.recording import recording
+    from unslant.models.open import address_of, open_model
+    from unslant.studies.debias.adapter import train as run
+
+    check_folder(out)
+    o.check_unused("only a local model can be trained", store, only=("offline",))
+    address_of(model, models, ("score", "train"))
+    asked = settings.load(questions)
+    with recording(store, quiet) as record:
+        loader = record.loader(partial(open_model, model, models), settings.sampled(asked))
+        log = run(loader, asked, out, settings, progress=record.progress)
+        record.note_score(log)
+    if not quiet:
+        print(*asked.report.caveats, log.summary(), f"adapter in {out}: use it with --adapter {out}", sep="\n")
+    record.check_kept()

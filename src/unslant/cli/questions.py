@@ -60,11 +60,7 @@ def instruction_boundary(
 
 
 def check(
-    questions: o.Questions,
-    /,
-    *,
-    settings: o.FieldOptions = o.FieldOptions(),
-    outputs: o.Reports = o.ReportOptions(),
+    questions: o.Questions, /, *, settings: o.FieldOptions = o.FieldOptions(), outputs: o.Reports = o.ReportOptions()
 ) -> None:
     """Show how a question file is read, column by column, and count every oddity.
 

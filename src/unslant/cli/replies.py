@@ -55,17 +55,17 @@ def replies(
     from unslant.experiment.recording import recording
     from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
     from unslant.experiment.run_record import requests_of
-    from unslant.files import write_atomically
     from unslant.models.open import address_of, open_chat
-    from unslant.replies import needs_judge, read_replies
-    from unslant.writing import write_all
+    from unslant.replies import read_replies
+    from unslant.replies.judge import needs_judge
+    from unslant.writing import write_all, write_atomically
 
     check_file(out, json if json != STDOUT else None)
     if not judge:
         o.check_unused("no model is asked without --judge", models, store, but=("no_store",))
     if judge:
         address_of(judge, models, ("generate",))
-    found = list(read_replies(file))
+    recorded = list(read_replies(file))
     reader: ReplyJudge | None = None
     kept = []
     if judge:
@@ -73,13 +73,13 @@ def replies(
             model = record.loader(partial(open_chat, judge, models, CERTAIN))()
             spent = {f"the judge {model.name}": (model, model.cost.copy())}
             reader = ReplyJudge(model, record.progress)
-            wanted = [i for i, one in enumerate(found) if needs_judge(one.read)]
-            judged = reader.read([(found[i].reply or "", found[i].labels) for i in wanted])
+            unread = [i for i, one in enumerate(recorded) if needs_judge(one.read)]
+            judged = reader.read([(recorded[i].reply or "", recorded[i].labels) for i in unread])
             kept.append(record.check_kept)
-        for i, one in zip(wanted, judged, strict=True):
-            found[i] = replace(found[i], read=one or found[i].read)
-    read = [one.read for one in found]
-    text = "".join(f"{jsons.dumps(_line(one), ensure_ascii=False)}\n" for one in found).encode()
+        for i, one in zip(unread, judged, strict=True):
+            recorded[i] = replace(recorded[i], read=one or recorded[i].read)
+    read = [one.read for one in recorded]
+    text = "".join(f"{jsons.dumps(_line(one), ensure_ascii=False)}\n" for one in recorded).encode()
     for note in reader.notes if reader else ():
         print(note, file=sys.stderr)
     if not quiet:
@@ -91,8 +91,8 @@ def replies(
     )
     if not quiet:
         print(f"written to {out}", file=sys.stderr if json == STDOUT else sys.stdout)
-    if reader and (told := mostly_failed(requests_of(spent))):
-        raise MostlyFailedError(told)
+    if reader and (failure := mostly_failed(requests_of(spent))):
+        raise MostlyFailedError(failure)
 
 
 def _line(one: RecordedReply) -> dict[str, Any]:
@@ -104,10 +104,8 @@ def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
     """Status, rule and number of replies: the statuses in their order, the most frequent rule first."""
     from unslant.responses import REPLY_STATUSES
 
-    found = Counter((one.status, one.rule) for one in read)
-    return sorted(
-        ((*key, n) for key, n in found.items()), key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1])
-    )
+    rows = [(*key, n) for key, n in Counter((one.status, one.rule) for one in read).items()]
+    return sorted(rows, key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1]))
 
 
 def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, Any]:
@@ -127,14 +125,13 @@ def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, A
             for status, one in estimates.items()
         },
         "rules": [{"status": status, "rule": rule, "count": count} for status, rule, count in _counts(read)],
-        "judge": judge
-        and {
-            "right": judge.report.right,
-            "n": judge.report.n,
-            "used": judge.report.passed,
-            "without_reply": judge.failed,
-        },
+        "judge": judge and _judged(judge),
     }
+
+
+def _judged(judge: ReplyJudge) -> dict[str, Any]:
+    report = judge.report
+    return {"right": report.right, "n": report.n, "used": report.passed, "without_reply": judge.failed}
 
 
 def _show(read: Sequence[Extracted], stream: TextIO) -> None:

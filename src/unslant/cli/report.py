@@ -1,4 +1,4 @@
-"""``unslant report``: HTML report, figures and tables from recorded responses."""
+"""``unslant report``, HTML report, figures and tables from recorded responses, and ``unslant merge``, of shards."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from unslant.errors import InputError, UnslantError
+from unslant.errors import InputError, OutputError, UnslantError
 from unslant.experiment import options as o
 from unslant.extras import needed
-from unslant.files import write_atomically
+from unslant.writing import write_atomically
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
@@ -95,3 +95,41 @@ def _read(run: str, store: Path | None) -> Describes:
         path = Path(folder) / "responses.parquet"
         write_atomically(path, found)
         return read_result(path)
+
+
+def merge(
+    merged: Annotated[Path, Parameter(name="OUT", help="Write the table of the whole run to this Parquet file.")],
+    /,
+    *shards: Annotated[Path, Parameter(help="Tables that --shard wrote, of all shards of one run, in any order.")],
+    outputs: o.Reports = o.ReportOptions(),
+) -> None:
+    """Make one table, and one result, of the tables of all shards.
+
+    The result is that of one machine that asked everything; costs are summed. Shards of different questions, settings
+    or models are refused, and missing ones named with the command that scores them.
+
+    Examples:
+      unslant merge run.parquet s*.parquet --html report.html
+    """
+    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
+    from unslant.scale.merge import merge as run
+    from unslant.studies.readers import read_result
+
+    check_file(merged)
+    check_outputs(outputs)
+    with tempfile.TemporaryDirectory() as elsewhere:
+        table, failure = merged, None
+        try:
+            run(merged, shards)
+        except OutputError as error:  # the numbers and the report can still be made, from a table elsewhere
+            table, failure = Path(elsewhere, "merged.parquet"), error
+            try:
+                run(table, shards)
+            except OutputError:
+                raise failure from None
+
+        def fail() -> None:
+            if failure:
+                raise failure
+
+        write_outputs(read_result(table), outputs, fail)  # type: ignore[arg-type]

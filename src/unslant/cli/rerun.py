@@ -78,9 +78,9 @@ def read_provenance(path: Path) -> Any:
 
     path = path / "provenance.json" if path.is_dir() else path
     try:
-        blocks = [found for found in _blocks(path) if found]
+        blocks = [block for block in _blocks(path) if block]
     except (ValueError, TypeError) as error:
-        raise InputError.at(path, f"is no JSON, Parquet or HTML that unslant wrote: {first_line(error)}") from None
+        raise InputError.at(path, f"is not JSON, Parquet or HTML that unslant wrote: {first_line(error)}") from None
     if len(blocks) != 1:
         raise InputError.at(
             path, "holds several results; give the file of one" if blocks else "is not a result of ours"
@@ -96,8 +96,8 @@ def _blocks(path: Path) -> Iterator[Any]:
     if path.suffix.lower() == ".parquet":
         yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
     elif path.suffix.lower() in (".html", ".htm"):
-        found = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
-        yield from parse_json(unescape(found[1])) if found else ()
+        tag = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
+        yield from parse_json(unescape(tag[1])) if tag else ()
     else:
         value = parse_json(read_text(path))
         if isinstance(value, list):

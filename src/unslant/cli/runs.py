@@ -17,7 +17,8 @@ from unslant.cli.commands import register
 from unslant.errors import InputError
 from unslant.experiment import options as o
 from unslant.reports.escape import one_line
-from unslant.store import Run, Store
+from unslant.store import RecordedRun, Store
+from unslant.store.place import JOURNALS, sibling
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
@@ -70,21 +71,20 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
       unslant runs show 3f9c
     """
 
-    with Store(store, read_only=True) as opened:
-        found = opened.runs.get(run)
+    record = _recorded(run, store)
     rows = [
-        ("run", found.id),
-        ("status", found.status + (f": {found.message}" if found.message else "")),
-        ("prompts", _prompts(found)),
-        ("score", found.score),
-        ("command", f"unslant {shlex.join(found.command)}"),
-        ("folder", found.folder),
-        ("model", found.model),
-        ("questions", f"{found.questions} ({found.questions_digest})" if found.questions else ""),
-        ("started", _when(found.started)),
-        ("last active", f"{_when(found.updated)}, {found.where}"),
+        ("run", record.id),
+        ("status", record.status + (f": {record.message}" if record.message else "")),
+        ("prompts", _prompts(record)),
+        ("score", record.score),
+        ("command", f"unslant {shlex.join(record.command)}"),
+        ("folder", record.folder),
+        ("model", record.model),
+        ("questions", f"{record.questions} ({record.questions_digest})" if record.questions else ""),
+        ("started", _when(record.started)),
+        ("last active", f"{_when(record.updated)}, {record.where}"),
     ]
-    for identity in found.models:
+    for identity in record.models:
         rows += [(f"model's {key}", value) for key, value in identity.items() if value]
     for name, value in rows:
         print(f"{name:<18} {value}")
@@ -98,10 +98,10 @@ def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> N
     Examples:
       unslant runs resume 3f9c
     """
-    found = _found(run, store)
-    if found.status == "running":
-        _refuse(found)
-    _repeat(found, store, trust)
+    record = _recorded(run, store)
+    if record.status == "running":
+        _refuse(record)
+    _repeat(record, store, trust)
 
 
 def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
@@ -112,23 +112,23 @@ def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -
     Examples:
       unslant runs take-over 3f9c
     """
-    _repeat(_found(run, store), store, trust)
+    _repeat(_recorded(run, store), store, trust)
 
 
-def _found(run: str, store: Path | None) -> Run:
+def _recorded(run: str, store: Path | None) -> RecordedRun:
     with Store(store, read_only=True) as opened:
         return opened.runs.get(run)
 
 
-def _refuse(run: Run) -> NoReturn:
+def _refuse(run: RecordedRun) -> NoReturn:
     ago = max(0.0, time.time() - run.updated)
     raise InputError(
-        f"run {run.id} is running ({run.where}, last heard of {ago:.0f} s ago); stop it first, or, if that process is "
-        f"gone, take it over with: unslant runs take-over {run.id}"
+        f"run {run.id} is running ({run.where}, last sign of life {ago:.0f} s ago); stop it first, or, if that process "
+        f"is gone, take it over with: unslant runs take-over {run.id}"
     )
 
 
-def _repeat(run: Run, store: Path | None, trust: bool) -> None:
+def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
     from unslant.cli import arguments_of, call, repeat
     from unslant.cli.words import Recorded
     from unslant.reach import Reach, reason_to_type
@@ -136,7 +136,7 @@ def _repeat(run: Run, store: Path | None, trust: bool) -> None:
     if trust and store is None:
         raise InputError("--trust is for a store that is named with --store: leave it out, which would have no effect")
     if run.status == "damaged":
-        raise InputError(f"run {run.id}: its record is damaged; mend that first with: {run.message}")
+        raise InputError(f"run {run.id}: its record is damaged; repair that first with: {run.message}")
     if store is not None and not trust and reason_to_type(Reach.PLACE, run.folder):
         raise InputError.at(store, f"run {run.id} was started in {run.folder}: go there, or add --trust")
     try:
@@ -153,7 +153,9 @@ def _repeat(run: Run, store: Path | None, trust: bool) -> None:
 
 def delete(
     *runs: Annotated[str, Parameter(help="Ids of runs, or their first characters.")],
-    older_than: Annotated[str, Parameter(metavar="AGE", help="Runs last active so long ago: 12h, 30d, 8w.")] = "",
+    older_than: Annotated[
+        str, Parameter(metavar="AGE", help="Runs last active longer ago than this: 12h, 30d, 8w.")
+    ] = "",
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
@@ -186,15 +188,15 @@ def delete(
 
 
 def _seconds(age: str) -> float:
-    found = re.fullmatch(r"(\d+)([hdw])", age)
-    if not found:
+    parts = re.fullmatch(r"(\d+)([hdw])", age)
+    if not parts:
         raise InputError(f"--older-than {age!r}: give hours, days or weeks, such as 12h, 30d or 8w")
-    return int(found[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[found[2]]
+    return int(parts[1]) * {"h": 3600.0, "d": 86400.0, "w": 604800.0}[parts[2]]
 
 
 def _bytes(path: Path) -> int:
-    """Size of a store with what belongs to it."""
-    files = (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm")))
+    """Size of a store with its log."""
+    files = (path, *(sibling(path, end) for end in JOURNALS))
     return sum(file.stat().st_size for file in files if file.exists())
 
 
@@ -211,12 +213,11 @@ def export(
       unslant runs export 3f9c --responses run.parquet
     """
     from unslant.experiment.outputs import check_file
-    from unslant.files import write_atomically
+    from unslant.writing import write_atomically
 
     check_file(responses)
     with Store(store, read_only=True) as opened:
-        found = opened.runs.responses(opened.runs.get(run))
-    write_atomically(responses, found)
+        write_atomically(responses, opened.runs.responses(opened.runs.get(run)))
 
 
 def repair(*, store: o.Store = None) -> None:
@@ -231,29 +232,28 @@ def repair(*, store: o.Store = None) -> None:
     from unslant.store.repair import repair as repaired
 
     path = (store or default_path()).expanduser()
-    found = repaired(path)
-    if not found.damage:
+    result = repaired(path)
+    if not result.damage:
         print(f"nothing is damaged in {path}")
         return
-    kept = found.saved
-    print(f"damaged: {one_line(found.damage)}")
+    kept = result.saved
+    print(f"damaged: {one_line(result.damage)}")
     print(f"kept: {kept['scores']:,} scores, {kept['replies']:,} replies, {kept['runs']:,} runs")
-    print(f"lost: {found.scores:,} scores, {found.replies:,} replies, {found.calls:,} records of calls")
-    print(f"the damaged file is now {found.kept}")
-    for run in found.forgotten:
+    print(f"lost: {result.scores:,} scores, {result.replies:,} replies, {result.calls:,} records of calls")
+    print(f"the damaged file is now {result.kept}")
+    for run in result.forgotten:
         print(f"run {run} is no longer listed; type its command again")
-    for run in found.runs:
+    for run in result.runs:
         print(f"ask for what was lost with: unslant runs resume {run}")
 
 
-def _prompts(run: Run) -> str:
+def _prompts(run: RecordedRun) -> str:
     return f"{run.done:,} of {run.total:,}" if run.done < run.total else f"{run.total:,}"
 
 
 def _age(seconds: float) -> str:
     ago = max(0.0, time.time() - seconds)
-    units = (("s", 60.0), ("min", 60.0), ("h", 24.0))
-    for unit, most in units:
+    for unit, most in (("s", 60.0), ("min", 60.0), ("h", 24.0)):
         if ago < most:
             return f"{ago:.0f} {unit}"
         ago /= most

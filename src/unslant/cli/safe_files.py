@@ -20,45 +20,44 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the option and the file.
     """
-    found = list(arguments.items())
-    _keep_off_the_store(found)
+    _keep_off_the_store(arguments)
     taken = {
         place: f"is {_option(name)} too, and would be lost"
-        for name, value in found
+        for name, value in arguments.items()
         if name not in OUTPUTS
         for text in _texts(value)
         if (place := _place(text, False)) is not None
     }
-    for name, path in _outputs(found):
+    for name, path in _outputs(arguments):
         place = _place(path, True)
         if place in taken:
             raise InputError(f"{_option(name)} {path}: {taken[place]}; give another file name")
         taken[place] = f"is the file of {_option(name)} too"
 
 
-def _keep_off_the_store(found: list[tuple[str, Any]]) -> None:
-    """Nothing but SQLite opens the run store or its log: opening them otherwise can lose what the store holds."""
-    given = [value for name, value in found if name == "store"]
-    if not given:
+def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:
+    """Nothing but SQLite opens the run store or its log: closing them drops the locks that this process has on them."""
+    if "store" not in arguments:
         return
     from unslant.store import default_path
     from unslant.store.place import JOURNALS, sibling
 
-    path = Path(os.path.realpath(Path(given[0] or default_path()).expanduser()))
+    path = Path(os.path.realpath(Path(arguments["store"] or default_path()).expanduser()))
     store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}
-    for name, value in found:
+    for name, value in arguments.items():
         for text in () if name == "store" else _texts(value):
             if _place(text, True) in store:
                 raise InputError(f"{_option(name)} {text}: is the run store; give another file name")
 
 
-def _outputs(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Path]]:
+def _outputs(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
     """Every path that is written, those in a folder for several files among them."""
     from unslant.experiment.outputs import FILES, STDOUT
 
-    given = {name: value for name, value in found if name in OUTPUTS and isinstance(value, Path) and value != STDOUT}
+    paths = {name: value for name, value in arguments.items() if name in OUTPUTS and isinstance(value, Path)}
+    given = {name: path for name, path in paths.items() if path != STDOUT}
     yield from given.items()
-    if "out" in given and {"json", "html"} <= {name for name, _ in found}:
+    if "out" in given and {"json", "html"} <= arguments.keys():
         yield from (("out", given["out"] / file) for name, file in FILES.items() if name not in given)
 
 

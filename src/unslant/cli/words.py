@@ -1,4 +1,4 @@
-"""A command's words, from its parsed arguments: what may be written down, and what nobody but the user decides."""
+"""A command's words, from its parsed arguments: what may be written down, and what only the user may decide."""
 
 from __future__ import annotations
 
@@ -29,22 +29,20 @@ def reach_of(argument: Argument) -> Reach | None:
 def _declared(kind: Any) -> Reach | None:
     if isinstance(kind, Reach):
         return kind
-    found = [reach for part in (*get_args(kind), *getattr(kind, "__metadata__", ())) if (reach := _declared(part))]
-    return found[-1] if found else Reach.PLACE if kind is Path else None  # the outermost word counts
+    parts = (*get_args(kind), *getattr(kind, "__metadata__", ()))
+    reaches = [reach for part in parts if (reach := _declared(part))]
+    return reaches[-1] if reaches else Reach.PLACE if kind is Path else None  # the outermost word counts
 
 
 def given(arguments: ArgumentCollection) -> Iterator[tuple[Argument, Token]]:
     """Every value with its argument: positional ones, then options as they were typed, and as a file has them."""
-    found = [(argument, token) for argument in arguments if not argument.children for token in argument.tokens]
-    yield from sorted(found, key=lambda pair: (not _positional(pair[0]), _order(pair[1])))
+    pairs = [(argument, token) for argument in arguments if not argument.children for token in argument.tokens]
+    # cyclopts numbers its tokens; without that they keep the order of declaration
+    yield from sorted(pairs, key=lambda pair: (not _positional(pair[0]), getattr(pair[1], "_order", 0)))
 
 
 def _positional(argument: Argument) -> bool:
     return not argument.name.startswith("-")
-
-
-def _order(token: Token) -> int:
-    return getattr(token, "_order", 0)  # cyclopts numbers its tokens; without that they keep the order of declaration
 
 
 def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> list[str]:
@@ -75,11 +73,7 @@ class Seen:
         self.typed: tuple[str, ...] = ()
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """See above.
-
-        Raises:
-            InputError: if a value is that of a record, from which a secret was left out.
-        """
+        """See above; InputError if a value is that of a record, from which a secret was left out."""
         words, repeatable, typed = list(commands), list(commands), list[str]()
         for argument, token in given(arguments):
             reach, name = reach_of(argument), argument.field_info.name
@@ -90,10 +84,10 @@ class Seen:
                     f"{argument.name}: what may be a secret was left out when the command was recorded; type the "
                     "command itself again"
                 )
-            found = words_of(argument, token, self._words)
-            words += found
-            repeatable += found if name not in NOT_REPEATED else []
-            typed += found if name not in NOT_REPEATED and token.source == _TYPED else []
+            written = words_of(argument, token, self._words)
+            words += written
+            repeatable += written if name not in NOT_REPEATED else []
+            typed += written if name not in NOT_REPEATED and token.source == _TYPED else []
         self.command, self.typed = Command(tuple(words), tuple(repeatable)), tuple(typed)
 
 
@@ -112,7 +106,7 @@ class Recorded:
         writes: take over where the command writes, too, which needs ``trust``.
 
     Raises:
-        InputError: if the words are no command of ours.
+        InputError: if the words are not a command of ours.
     """
 
     def __init__(
@@ -124,21 +118,17 @@ class Recorded:
         trust: bool,
         writes: bool = False,
     ) -> None:
-        self.commands, found = parse(words)
+        self.commands, arguments = parse(words)
         self.words = words
         self._place, self._again, self._trust, self.writes = place, again, trust, writes
         self._values: dict[tuple[str, ...], list[Token]] = {}
-        for argument, token in given(found):
+        for argument, token in given(arguments):
             if writes or argument.field_info.name not in NOT_REPEATED:
                 self._values.setdefault(argument.names, []).append(token.evolve(source=str(place)))
         self._hosts: frozenset[str] = frozenset()
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """Fill in what was not typed.
-
-        Raises:
-            InputError: naming what must be typed again, or trusted.
-        """
+        """Fill in what was not typed; InputError naming what must be typed again, or trusted."""
         self._hosts = frozenset(
             host_of(token.value)
             for argument, token in given(arguments)

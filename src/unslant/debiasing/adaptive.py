@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.special import stdtr
@@ -31,7 +32,7 @@ _BORROWED = 2.0
 class AdaptiveVote(Method):
     """The soft vote over ``balanced:K``, stopped early. No labels, no fit; the answer does not depend on file order.
 
-    In a round every option stands in every place once. All unsettled questions are asked together, in steps of several
+    In a round every option takes every place once. All unsettled questions are asked together, in steps of several
     rounds: rounds asked at once share the beginnings of their prompts, so there are few steps.
 
     *Exact* (``risk=0``): a question stops when no remaining order can change its winner. One order moves the gap
@@ -142,6 +143,10 @@ class _Open:
         return Outcome.by_text(self.question, mean_over_orders(np.stack(self.rows)), len(self.rows))
 
 
+adaptive_fast = partial(AdaptiveVote, risk=0.01)
+
+
+@dataclass(eq=False)
 class AdaptiveVoter(Debiaser):
     """Asks in rounds.
 
@@ -149,10 +154,8 @@ class AdaptiveVoter(Debiaser):
         trace: number of questions still open before each step of the latest :meth:`answer`.
     """
 
-    def __init__(self, asker: Asker, method: AdaptiveVote) -> None:
-        super().__init__(asker)
-        self.method = method
-        self.trace: list[int] = []
+    method: AdaptiveVote
+    trace: list[int] = field(default_factory=list)
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         method = self.method
@@ -188,15 +191,15 @@ def _spread(states: Sequence[_Open]) -> float:
 
     Starts from a cautious prior (that of unrelated orders), so that a single question does not look certain.
     """
-    own = [float(s.variances()[0][s.gaps.mean(axis=0).argmin()]) for s in states if s.variances()[1]]
+    measured = [float(s.variances()[0][s.gaps.mean(axis=0).argmin()]) for s in states if s.variances()[1]]
     prior = _PRIOR_SD**2 / max(len(state.rounds[0]) for state in states)
-    return (_PRIOR_WEIGHT * prior + sum(own)) / (_PRIOR_WEIGHT + len(own))
+    return (_PRIOR_WEIGHT * prior + sum(measured)) / (_PRIOR_WEIGHT + len(measured))
 
 
 def _error(state: _Open, spread: float) -> float:
     """Probability that the full vote has another winner: the t-test's p-values, summed over the rivals."""
-    own, known = state.variances()
+    variances, freedom = state.variances()
     j, total = state.done, len(state.rounds)
-    variance = (_BORROWED * spread + known * own) / (_BORROWED + known)
+    variance = (_BORROWED * spread + freedom * variances) / (_BORROWED + freedom)
     t = state.gaps.mean(axis=0) / np.sqrt(variance * (1 - j / total) / j)
-    return float(stdtr(_BORROWED + known, -t).sum())
+    return float(stdtr(_BORROWED + freedom, -t).sum())

@@ -38,11 +38,7 @@ class AuxiliaryOption(Method):
         return _WithOption(asker, self)
 
     def present(self, question: Question, alphabet: tuple[str, ...]) -> Presentation:
-        """The question with the added option.
-
-        Raises:
-            QuestionError: if the question cannot take it.
-        """
+        """The question with the added option; QuestionError if the question cannot take it."""
         n = len(question.options)
         if self.has(question):
             return present(question, alphabet=alphabet, kind="aoi")
@@ -72,10 +68,9 @@ class AuxiliaryOption(Method):
         return ""
 
 
+@dataclass(eq=False)
 class _WithOption(Debiaser):
-    def __init__(self, asker: Asker, method: AuxiliaryOption) -> None:
-        super().__init__(asker)
-        self.method = method
+    method: AuxiliaryOption
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         shown: list[Presentation] = []
@@ -89,19 +84,17 @@ class _WithOption(Debiaser):
             raise QuestionError(failed)
         outcomes = []
         for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
-            own = by_content(presentation, probs, len(question.options))
+            by_option = by_content(presentation, probs, len(question.options))
             if self.method.renormalise:
-                outcomes.append(Outcome.by_place(own / own.sum(), 1))
+                outcomes.append(Outcome.by_place(by_option / by_option.sum(), 1))
             else:
-                outcomes.append(Outcome.by_place(own, 1, abstain=max(0.0, float(1 - own.sum()))))
+                outcomes.append(Outcome.by_place(by_option, 1, abstain=max(0.0, float(1 - by_option.sum()))))
         return outcomes
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
-        there = sum(map(self.method.has, questions))
-        shown = (
-            f"{there:,} of {len(questions):,} questions had {self.method.text!r} among their options; none was added"
-        )
-        return (*super().notes(questions), *([shown] if there else []))
+        n, text = sum(map(self.method.has, questions)), self.method.text
+        note = f"{n:,} of {len(questions):,} questions had {text!r} among their options; none was added"
+        return (*super().notes(questions), *([note] if n else []))
 
 
 def _normal(text: str) -> str:

@@ -1,22 +1,25 @@
-"""What a method asks: a live model, or scores that were recorded."""
+"""What a method asks: a model for scores or for replies, or scores that were recorded."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from unslant.arrays import Floats
-from unslant.asking import GENERATE, Progress, elicitation_of, no_progress, try_all, unscored
-from unslant.errors import InputError, QuestionError
+from unslant.asking import GENERATE, Progress, elicitation_of, generate_all, no_progress, try_all, unscored
+from unslant.errors import InputError, MostlyFailedError, QuestionError
 from unslant.metrics import OrderScores, read_scores
-from unslant.models import Cost, ScoringModel
+from unslant.models import ChatModel, Cost, ScoringModel
+from unslant.models.chat import is_local
 from unslant.presentations import ALPHABETS, Order, Presentation, present
 from unslant.prompts import Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
+from unslant.replies import extract
 from unslant.responses import Responses
 from unslant.responses.checks import NO_ANSWER
 
@@ -96,7 +99,7 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            QuestionError: naming the questions of which a prompt got no score; the scores of the others are kept.
+            QuestionError: naming questions with a prompt that got no score; the scores of the others are kept.
             ModelError: if no prompt got one.
         """
         wanted = [self._prompts(presentation) for presentation in presentations]
@@ -123,6 +126,88 @@ class ModelAsker(Asker):
         return probs
 
 
+class ReplyAsker(Asker):
+    """Asks a model for replies. One without an answer, or that never came, has probability 0 for every label.
+
+    Attributes:
+        replies, unanswered, failed: requests made; replies without an answer; requests that got no reply.
+        last_error: why the last of these failed.
+    """
+
+    in_words = True
+
+    def __init__(
+        self,
+        model: ChatModel,
+        writer: Writer,
+        alphabet: tuple[str, ...] = ALPHABETS["A"],
+        *,
+        progress: Progress = no_progress,
+    ) -> None:
+        self.chat, self.alphabet = model, alphabet
+        self.replies = self.unanswered = self.failed = 0
+        self.last_error = ""
+        self._writer, self._progress = writer, progress
+
+    @property
+    def cost(self) -> Cost:
+        """Requests as prompts, and the tokens of prompts and replies together, as far as they are counted."""
+        spent = self.chat.cost
+        return Cost(tokens=spent.input_tokens + spent.output_tokens, prompts=spent.requests)
+
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """How many requests brought no answer so far."""
+        counts = ((self.unanswered, "replies are no answer"), (self.failed, "requests got no reply"))
+        return tuple(f"{n:,} of {self.replies:,} {what}; they have no vote" for n, what in counts if n)
+
+    @property
+    def mostly_failed(self) -> str:  # type: ignore[override]
+        """See :class:`Asker`."""
+        if self.unanswered and self.unanswered + self.failed == self.replies:
+            return f"none of {self.replies:,} replies of {self.chat.name} is an answer"
+        if 2 * self.failed <= self.replies:
+            return ""
+        return f"{self.failed:,} of {self.replies:,} requests to {self.chat.name} failed ({self.last_error})"
+
+    def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
+        """See :meth:`Asker.ask`; MostlyFailedError if no request got a reply."""
+        cue = self._writer.template.render("cloze.cue")
+        prompts = [self._writer.prompt(presentation, cue, ()) for presentation in presentations]
+        replies = generate_all(self.chat, prompts, progress=self._progress)
+        errors = [reply.error for reply in replies if reply.text is None]
+        if errors and len(errors) == len(replies):
+            raise MostlyFailedError(f"{self.chat.name}: no request got a reply ({errors[-1]})")
+        self.replies, self.failed = self.replies + len(replies), self.failed + len(errors)
+        self.last_error = errors[-1] if errors else self.last_error
+        rows = []
+        for presentation, reply in zip(presentations, replies, strict=True):
+            probs = np.zeros(len(presentation.labels))
+            if reply.text is not None and not reply.declined:
+                labels = extract(reply.text, presentation).labels
+                if len(labels) == 1:  # a reply that names several options votes for none of them
+                    probs[[label in labels for label in presentation.labels]] = 1.0
+            self.unanswered += reply.text is not None and not probs.any()
+            rows.append(probs)
+        return rows
+
+
+def asker_of(
+    model: Any,
+    writer: Writer,
+    alphabet: tuple[str, ...],
+    *,
+    in_words: bool,
+    remember: bool = True,
+    progress: Progress = no_progress,
+) -> Asker:
+    """The asker of a loaded model: for replies, or for the scores of labels."""
+    if in_words:
+        writer = Writer(writer.template, writer.chat or not is_local(model))
+        return ReplyAsker(model, writer, alphabet, progress=progress)
+    return ModelAsker(model, elicitation_of(model, writer), alphabet, remember=remember, progress=progress)
+
+
 class RecordedAsker(Asker):
     """Answers from recorded scores; its cost counts presentations (``prompts``) only."""
 
@@ -137,28 +222,28 @@ class RecordedAsker(Asker):
 
     @classmethod
     def of(cls, responses: Responses, *, answered: bool = False) -> RecordedAsker:
-        """Everything that a table has, also of questions that lack an order or a reply; of repeats, the first.
+        """Everything in a table, also of questions with orders or replies missing; of repeats, the first.
 
         Args:
-            answered: leave out what is no answer, which otherwise has probability 0 for every label.
+            answered: leave out replies without an answer, which otherwise have probability 0 for every label.
         """
         scores = read_scores(responses)
-        made = cls(replace(scores, blocks=()))
-        made.in_words = scores.elicitation == GENERATE
+        asker = cls(replace(scores, blocks=()))
+        asker.in_words = scores.elicitation == GENERATE
         kinds, unanswered = ("order", "given", "reverse"), 0
         for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
-            if (row.question_id, row.contents) in made._known:
+            if (row.question_id, row.contents) in asker._known:
                 continue
             unanswered += row.choice < 0
             if answered and row.choice < 0:
                 continue
-            named = np.array([float(content == row.choice) for content in row.contents])
-            probs = named if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
-            made._known[row.question_id, row.contents] = probs
-            made._orders.setdefault(row.question_id, []).append(row.contents)
+            vote = np.array([float(content == row.choice) for content in row.contents])
+            probs = vote if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
+            asker._known[row.question_id, row.contents] = probs
+            asker._orders.setdefault(row.question_id, []).append(row.contents)
         if unanswered and not answered:
-            made.notes = (f"{unanswered:,} replies are no answer; they have no vote",)
-        return made
+            asker.notes = (f"{unanswered:,} replies are no answer; they have no vote",)
+        return asker
 
     def has(self, question: Question, orders: Sequence[Order]) -> bool:
         """Whether a question was recorded in all of some orders."""
@@ -169,11 +254,7 @@ class RecordedAsker(Asker):
         return question.id in self._orders
 
     def orders(self, question: Question) -> list[Order]:
-        """The orders of a question that were recorded.
-
-        Raises:
-            InputError: if none was.
-        """
+        """The recorded orders of a question; InputError if it has none."""
         if question.id not in self._orders:
             raise InputError(f"question {question.id!r}: no orders were recorded")
         return self._orders[question.id]
@@ -183,11 +264,7 @@ class RecordedAsker(Asker):
         return self._cost
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
-        """See :meth:`Asker.ask`.
-
-        Raises:
-            InputError: if a presentation was not recorded.
-        """
+        """See :meth:`Asker.ask`; InputError if a presentation was not recorded."""
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
         for name, contents in keys:
             if (name, contents) not in self._known:
@@ -201,21 +278,20 @@ class RecordedAsker(Asker):
 
 def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
     """(n,) probability of each of the question's own options; that of other options is left out."""
-    own = np.zeros(n)
-    for content, p in zip(presentation.contents, probs, strict=True):
-        if content >= 0:
-            own[content] = p
-    return own
+    contents = np.asarray(presentation.contents)
+    by_option = np.zeros(n)
+    by_option[contents[contents >= 0]] = np.asarray(probs)[contents >= 0]
+    return by_option
 
 
 def ask_orders(asker: Asker, questions: Sequence[Question], orders: Sequence[Sequence[Order]]) -> list[Floats]:
     """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one call."""
     shown = [
-        [present(question, order, asker.alphabet) for order in own]
-        for question, own in zip(questions, orders, strict=True)
+        [present(question, order, asker.alphabet) for order in some]
+        for question, some in zip(questions, orders, strict=True)
     ]
-    answers = iter(asker.ask([presentation for own in shown for presentation in own]))
+    answers = iter(asker.ask([presentation for some in shown for presentation in some]))
     return [
-        np.stack([by_content(presentation, next(answers), len(question.options)) for presentation in own])
-        for question, own in zip(questions, shown, strict=True)
+        np.stack([by_content(presentation, next(answers), len(question.options)) for presentation in some])
+        for question, some in zip(questions, shown, strict=True)
     ]

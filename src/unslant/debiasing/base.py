@@ -2,7 +2,7 @@
 
 A method is a frozen dataclass of its settings. ``fit`` learns what it needs (a prior, an adapter, nothing) and returns
 a debiaser, which answers each question from the listing in its file. To measure a method, answer the same questions
-listed in other orders: whatever still changes is the bias that is left.
+listed in other orders: what still changes is the bias that is left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -38,7 +38,7 @@ class Outcome:
 
     Attributes:
         probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
-            Of replies, the share that names it; what is missing to 1 are replies without an answer.
+            Of replies, the share that names it; the rest to 1 are replies without an answer.
         choice: index of the answer; -1 where no reply was one.
         orders: number of presentations it rests on.
         abstain: probability kept by an added option ("I don't know").
@@ -61,6 +61,14 @@ class Outcome:
         """Probability of the answer; of replies, its share of the votes."""
         return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
 
+    def described(self, question: Question) -> Outcome:
+        """With the text of the answer, or the reason why there is none."""
+        if self.choice >= 0:
+            return replace(self, text=question.options[self.choice])
+        if self.status == "ok":
+            return replace(self, status="unparsed", reason="no reply was an answer")
+        return self
+
     @classmethod
     def none(cls, question: Question, status: str, reason: str) -> Outcome:
         """No answer, and why."""
@@ -68,7 +76,7 @@ class Outcome:
 
     @classmethod
     def by_text(cls, question: Question, probs: Floats, orders: int) -> Outcome:
-        """The most probable option; a tie goes to the text that sorts first, whatever the file's order."""
+        """The most probable option; a tie goes to the text that sorts first, in every order of the file."""
         return cls(probs, int(choose(probs, np.asarray(text_ranks(question.options)))), orders)
 
     @classmethod
@@ -77,28 +85,26 @@ class Outcome:
         return cls(probs, int(choose(probs, np.arange(len(probs)))), orders, abstain)
 
 
+@dataclass(eq=False)
 class Debiaser(ABC):
     """A fitted method, ready to answer.
 
-    Args:
+    Attributes:
         fit_notes: what a reader should know of the fit.
         restore: undoes what the fit changed in the model, if anything.
     """
 
-    def __init__(
-        self, asker: Asker, fit_notes: tuple[str, ...] = (), restore: Callable[[], None] | None = None
-    ) -> None:
-        self.asker, self.fit_notes, self._restore = asker, fit_notes, restore
-        if restore:
-            asker.forget()
+    asker: Asker
+    fit_notes: tuple[str, ...] = field(default=(), kw_only=True)
+    restore: Callable[[], None] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.restore:
+            self.asker.forget()  # scores of the model as it was before the fit
 
     @abstractmethod
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        """One outcome per question, in order.
-
-        Raises:
-            QuestionError: naming all questions that this method cannot take.
-        """
+        """One outcome per question, in order; QuestionError naming all questions that this method cannot take."""
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
         """One outcome per question, in order; a question that the method cannot take has none, and says why.
@@ -107,17 +113,14 @@ class Debiaser(ABC):
         always compared over the same questions.
         """
         failed: dict[str, tuple[str, str]] = {}
-
-        def ask() -> Iterator[Outcome]:
-            return iter(self.outcomes([question for question in questions if question.id not in failed]))
-
-        found = without_failed(ask, failed)
-        outcomes = [Outcome.none(q, *failed[q.id]) if q.id in failed else next(found) for q in questions]
+        outcomes = without_failed(
+            lambda: iter(self.outcomes([question for question in questions if question.id not in failed])), failed
+        )
         return [
-            replace(one, status="unparsed", reason="no reply was an answer")
-            if one.choice < 0 and one.status == "ok"
-            else one
-            for one in outcomes
+            Outcome.none(question, *failed[question.id])
+            if question.id in failed
+            else next(outcomes).described(question)
+            for question in questions
         ]
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
@@ -126,9 +129,9 @@ class Debiaser(ABC):
 
     def close(self) -> None:
         """Restore the model bit for bit. Closing twice does nothing."""
-        if self._restore:
-            self._restore()
-            self._restore = None
+        if self.restore:
+            self.restore()
+            self.restore = None
             self.asker.forget()
 
 
@@ -208,23 +211,30 @@ class Method(ABC):
     def fitted(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
         """:meth:`fit` on those of the questions that can be asked; a note counts the others."""
         failed: dict[str, tuple[str, str]] = {}
-        found = without_failed(lambda: self.fit(asker, [q for q in questions if q.id not in failed]), failed)
+        debiaser = without_failed(lambda: self.fit(asker, [q for q in questions if q.id not in failed]), failed)
         if failed:
             why = counted_reasons(Counter(reason for _, reason in failed.values()))
-            found.fit_notes += (f"not fitted on {len(failed):,} of {len(questions):,} questions: {why}",)
-        return found
+            debiaser.fit_notes += (f"not fitted on {len(failed):,} of {len(questions):,} questions: {why}",)
+        return debiaser
+
+    def asks(self, in_words: bool) -> tuple[str, ...]:
+        """What a model must be able to do, for :func:`unslant.models.open.open_model`.
+
+        Args:
+            in_words: replies are read, rather than the scores of labels.
+
+        Raises:
+            InputError: if replies are read, and the method needs log-probabilities.
+        """
+        if in_words and self.needs_scores:
+            raise InputError(
+                f"{self.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
+                "adaptive"
+            )
+        return ("generate",) if in_words else ("score", "attend") if self.needs_model else ("score",)
 
     def check_installed(self) -> None:  # noqa: B027  # most need nothing
         """Raise ModelError, saying what to install, where an optional package is missing."""
-
-
-def with_texts(questions: Sequence[Question], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """The outcomes with the texts of their answers."""
-    paired = zip(questions, outcomes, strict=True)
-    return tuple(
-        replace(outcome, text=question.options[outcome.choice] if outcome.choice >= 0 else "")
-        for question, outcome in paired
-    )
 
 
 def counted_reasons(reasons: Mapping[str, int]) -> str:
@@ -268,8 +278,8 @@ class Answers:
 
     def to_pandas(self) -> DataFrame:
         """:meth:`records` as a pandas DataFrame, one row a question."""
-        found: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(list(self.records()))
-        return found
+        table: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(list(self.records()))
+        return table
 
     @property
     def forwards_per_question(self) -> float:
@@ -293,15 +303,6 @@ class Answers:
             yield record | ({"abstain": outcome.abstain} if outcome.abstain else {})
 
 
-def check_asker(method: Method, in_words: bool) -> None:
-    """Raise InputError if a method needs log-probabilities, and replies are read."""
-    if in_words and method.needs_scores:
-        raise InputError(
-            f"{method.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
-            "adaptive"
-        )
-
-
 def debias(
     method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question] | None = None
 ) -> Answers:
@@ -311,16 +312,14 @@ def debias(
         InputError: if the method cannot work with this asker, or with any of these questions.
         ModelError: if an optional package is missing, or no question got a score.
     """
-    check_asker(method, asker.in_words)
+    method.asks(asker.in_words)
     method.check_installed()
     before = asker.cost.copy()
     with closing(method.fitted(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
-        outcomes = with_texts(questions, debiaser.answer(questions))
-        cost, notes = (
-            asker.cost - between,
-            (*debiaser.notes(questions), *left_out_notes(left_out(outcomes), len(outcomes))),
-        )
+        outcomes = tuple(debiaser.answer(questions))
+        cost = asker.cost - between
+        notes = (*debiaser.notes(questions), *left_out_notes(left_out(outcomes), len(outcomes)))
     check_any(method.name, outcomes)
     failed = asker.mostly_failed or _mostly_failed(outcomes)
     return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, failed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,9 +51,10 @@ class BiasNodePruning(Method):
             InputError: without a loaded model, with at most ``nodes`` hidden units, or if no question is answered right
                 in some orders and wrong in others.
         """
-        head = loaded_model(asker, "BNP").model.get_output_embeddings().weight
-        if not 0 < self.nodes < head.shape[1]:
-            raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {head.shape[1]} hidden units")
+        head = loaded_model(asker, "BNP").model.get_output_embeddings()
+        hidden = head.weight.shape[1]
+        if not 0 < self.nodes < hidden:
+            raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {hidden} hidden units")
         differences: list[Tensor] = []
         for question in self._candidates(questions):
             difference = self._difference(asker, question)
@@ -65,10 +67,10 @@ class BiasNodePruning(Method):
                 f"BNP: none of {len(questions)} questions is right under some orders and wrong under others (between "
                 "1:2 and 2:1), so there is no bias to find; give more, or harder, questions with right answers"
             )
-        score = torch.stack(differences).mean(dim=0) * head.detach().sum(dim=0).double()
+        score = torch.stack(differences).mean(dim=0) * head.weight.detach().sum(dim=0).double()
         units = torch.topk(score, self.nodes).indices
-        note = f"bias vector from {len(differences)} questions; {self.nodes} of {head.shape[1]} units pruned"
-        return PrunedModel(asker, units, (note,))
+        note = f"bias vector from {len(differences)} questions; {self.nodes} of {hidden} units pruned"
+        return PrunedModel(asker, units, fit_notes=(note,), restore=_silenced(head, units))
 
     def _candidates(self, questions: Sequence[Question]) -> list[Question]:
         usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
@@ -79,18 +81,19 @@ class BiasNodePruning(Method):
         """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""
         shown = [present(question, order, asker.alphabet) for order in orders_for(question, self.orders, self.seed)]
         with torch.inference_mode():
-            found = label_pass(asker, shown, "BNP")
+            scored = label_pass(asker, shown, "BNP")
         right = np.asarray(
-            [p.contents[int(s.argmax())] in question.answers for p, s in zip(shown, found.logprobs, strict=True)]
+            [p.contents[int(s.argmax())] in question.answers for p, s in zip(shown, scored.logprobs, strict=True)]
         )
         correct, wrong = int(right.sum()), int((~right).sum())
         if not (correct and wrong and 0.5 <= correct / wrong <= 2):
             return None
-        hidden = found.hidden.double().clone()
+        hidden = scored.hidden.double().clone()
         at = torch.from_numpy(right).to(hidden.device)
         return hidden[~at].mean(dim=0) - hidden[at].mean(dim=0)
 
 
+@dataclass(eq=False)
 class PrunedModel(OrderDebiaser):
     """Answers with the units silenced, until closed.
 
@@ -98,19 +101,21 @@ class PrunedModel(OrderDebiaser):
         units: (nodes,) indices of the pruned hidden units, highest score first.
     """
 
-    def __init__(self, asker: Asker, units: Tensor, fit_notes: tuple[str, ...]) -> None:
-        head = loaded_model(asker, "BNP").model.get_output_embeddings()
-        keep = torch.ones(head.weight.shape[1], device=units.device)
-        keep[units] = 0
-        # A buffer is part of the model's identity: by a hook alone, models with other units pruned would look alike.
-        head.register_buffer(_KEPT, keep, persistent=False)
-        hook = head.register_forward_pre_hook(
-            lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
-        )
+    units: Tensor
 
-        def restore() -> None:
-            hook.remove()
-            delattr(head, _KEPT)
 
-        super().__init__(asker, fit_notes, restore)
-        self.units = units
+def _silenced(head: Any, units: Tensor) -> Callable[[], None]:
+    """Zero some units on their way into the output head; returns a function that restores it."""
+    keep = torch.ones(head.weight.shape[1], device=units.device)
+    keep[units] = 0
+    # A buffer is part of the model's identity: by a hook alone, models with other units pruned would look alike.
+    head.register_buffer(_KEPT, keep, persistent=False)
+    hook = head.register_forward_pre_hook(
+        lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
+    )
+
+    def restore() -> None:
+        hook.remove()
+        delattr(head, _KEPT)
+
+    return restore

@@ -4,20 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debiasing.asker import Asker, ModelAsker
-from unslant.debiasing.base import Method, Outcome, check_asker, with_texts
-from unslant.debiasing.registry import method_named
-from unslant.debiasing.reply_asker import ReplyAsker
+from unslant.debiasing import method_named
+from unslant.debiasing.asker import asker_of
+from unslant.debiasing.base import Method, Outcome
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
-from unslant.models.chat import is_local
 from unslant.models.open import gives_replies, open_chat, open_model, opened
+from unslant.models.options import ModelKeywords
 from unslant.presentations import parse_labels
 from unslant.prompts import Writer, load_template, usual_template
 from unslant.questions import Question, load_questions
+
+
+class DebiasedKeywords(ModelKeywords, total=False):
+    """How a named model is opened, and settings of a method given by its name, for editors and type checkers."""
+
+    orders: str | int
+    rule: Literal["soft", "hard"]
+    risk: float
+    alpha: float
+    calibrated: bool
+    share: float
+    nodes: int
+    questions: int
+    text: str
+    position: str
+    renormalise: bool
+    answer: Literal["label", "text"]
+    rank: int
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    entropy_weight: float
+    epochs: int
+    questions_per_epoch: int
+    questions_per_step: int
+    targets: str
+    seed: int
 
 
 class Debiased:
@@ -38,14 +63,15 @@ class Debiased:
     Args:
         model: a name for :func:`unslant.open_model`, or a loaded model.
         method: a method, or its name with settings, such as ``vote:orders=shared:24``.
-        fit: questions to fit on, for methods that need them: whatever :func:`unslant.load_questions` takes.
+        fit: questions to fit on, for methods that need them: anything that :func:`unslant.load_questions` takes.
         labels, template, chat: how questions are asked; labels as a list, or as for ``--labels``; by default the
             template ``plain``, for replies ``label-alone`` or, with ``reasoning``, ``reasoning``.
-        elicit: what is read of a model that is named here: ``labels`` or ``generate``; ``auto`` is labels where it
-            gives log-probabilities.
+        elicit: what is read of a model: ``labels`` or ``generate``; ``auto`` is labels where it gives
+            log-probabilities.
         generate: how replies are generated.
         options: how a named model is opened (``base_url="http://127.0.0.1:8080/v1"``, ``device="cpu"``, ...: fields of
-            :class:`~unslant.models.ModelOptions`); all others are settings of a method that is given by name.
+            :class:`~unslant.models.ModelOptions`); all others are settings of a method that is given by name. Those of
+            a method from another package go with its name, or give the method itself.
 
     Raises:
         InputError: if the method needs questions to fit on and has none, needs log-probabilities where replies are
@@ -64,21 +90,19 @@ class Debiased:
         elicit: Literal["auto", "labels", "generate"] = "auto",
         reasoning: bool = False,
         generate: GenerateOptions | None = None,
-        **options: Any,
+        **options: Unpack[DebiasedKeywords],
     ) -> None:
-        names = {f.name for f in fields(ModelOptions)}
-        models = ModelOptions(**{name: value for name, value in options.items() if name in names})
-        settings = {name: value for name, value in options.items() if name not in names}
-        self.method = method_named(method, **settings) if isinstance(method, str) else method
+        given: dict[str, Any] = {**options}
+        models = ModelOptions(**{f.name: given.pop(f.name) for f in fields(ModelOptions) if f.name in given})
+        self.method = method_named(method, given) if isinstance(method, str) else method
         self.method.check_installed()
         fit = [] if isinstance(fit, list | tuple) and not fit else list(load_questions(fit))
         if self.method.needs_fit and not fit:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
         in_words = gives_replies(model, models) if elicit == "auto" else elicit == "generate"
-        check_asker(self.method, in_words)
+        needs = self.method.asks(in_words)
         writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
         alphabet = parse_labels(labels if isinstance(labels, str) else ",".join(labels))
-        needs = ("generate",) if in_words else ("score", "attend") if self.method.needs_model else ("score",)
         if not isinstance(model, str):
             self.model = opened(model, needs)
         else:
@@ -99,10 +123,9 @@ class Debiased:
         """Answers to many questions, at a lower cost than one by one; ``status`` says why one has none.
 
         Args:
-            questions: whatever :func:`unslant.load_questions` takes; right options are not needed.
+            questions: anything that :func:`unslant.load_questions` takes; right options are not needed.
         """
-        found = load_questions(questions, need_answers=False).questions
-        return [*with_texts(found, self._debiaser.answer(found))]
+        return self._debiaser.answer(load_questions(questions, need_answers=False).questions)
 
     def close(self) -> None:
         """Restore the model."""
@@ -113,19 +136,3 @@ class Debiased:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def asker_of(
-    model: Any,
-    writer: Writer,
-    alphabet: tuple[str, ...],
-    *,
-    in_words: bool,
-    remember: bool = True,
-    progress: Progress = no_progress,
-) -> Asker:
-    """Asks a loaded model for replies, or for the scores of labels."""
-    if in_words:
-        writer = Writer(writer.template, writer.chat or not is_local(model))
-        return ReplyAsker(model, writer, alphabet, progress=progress)
-    return ModelAsker(model, elicitation_of(model, writer), alphabet, remember=remember, progress=progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -53,6 +54,9 @@ class GrayBox(Method):
         return _TwoOrders(asker, frequencies)
 
 
+gray_box_calibrated = partial(GrayBox, calibrated=True)
+
+
 def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floats | None = None) -> Floats:
     """(..., n) mean over the orders of (..., K, n) probabilities by content.
 
@@ -70,10 +74,9 @@ def _both_orders(question: Question) -> list[Order]:
     return orders_for(question, "reverse")
 
 
+@dataclass(eq=False)
 class _TwoOrders(OrderDebiaser):
-    def __init__(self, asker: Asker, frequencies: Mapping[int, Floats]) -> None:
-        super().__init__(asker)
-        self.frequencies = frequencies
+    frequencies: Mapping[int, Floats]
 
     def orders(self, question: Question) -> list[Order]:
         return _both_orders(question)

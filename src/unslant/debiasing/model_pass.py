@@ -26,11 +26,7 @@ _UNLIMITED = 1 << 30
 
 
 def loaded_model(asker: Asker, what: str) -> TransformersModel:
-    """The loaded model behind an asker.
-
-    Raises:
-        InputError: saying that ``what`` needs one, if there is none.
-    """
+    """The loaded model behind an asker; InputError saying that ``what`` needs one, if there is none."""
     # A store in front of it asks who the model is at every call, so a model that is changed here shares no scores.
     model = unwrapped(asker.model)
     if not isinstance(model, TransformersModel):
@@ -64,11 +60,11 @@ def label_pass(asker: Asker, shown: Sequence[Presentation], what: str, *, tree: 
     prompts = [prompt for presentation in shown for prompt in asker.elicitation.prompts(presentation)]
     if len(prompts) != len(shown):
         raise InputError(f"{what} reads the labels where the answer begins: ask by cloze, one prompt a presentation")
-    found = run(model.model, model.encode(prompts), tree=tree and model.engine == "tree")
-    asker.cost.tokens += found.tokens
+    scored = run(model.model, model.encode(prompts), tree=tree and model.engine == "tree")
+    asker.cost.tokens += scored.tokens
     asker.cost.prompts += len(prompts)
     asker.cost.forwards += 1
-    return found
+    return scored
 
 
 def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPass:

@@ -42,11 +42,7 @@ class Pride(Method):
     needs_fit = True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrideDebiaser:
-        """Estimate the prior.
-
-        Raises:
-            InputError: if ``alpha`` is not in (0, 1], or all questions have pinned options.
-        """
+        """Estimate the prior; InputError if ``alpha`` is not in (0, 1], or all questions have pinned options."""
         if not 0 < self.alpha <= 1:
             raise InputError(f"PriDe: alpha {self.alpha} is not a share; give more than 0 and at most 1")
         free = [question for question in questions if not question.pinned]
@@ -96,16 +92,17 @@ def ask_labels(
     """By number of options n, the (K, n) label probabilities of each question under its K orders."""
     by_label: dict[int, list[Floats]] = {}
     orders = [orders_of(question) for question in questions]
-    for own, probs in zip(orders, ask_orders(asker, questions, orders), strict=True):
-        by_label.setdefault(probs.shape[1], []).append(np.take_along_axis(probs, np.asarray(own), axis=1))
+    for shown, probs in zip(orders, ask_orders(asker, questions, orders), strict=True):
+        by_label.setdefault(probs.shape[1], []).append(np.take_along_axis(probs, np.asarray(shown), axis=1))
     return by_label
 
 
 def sizes_without(known: Collection[int], questions: Sequence[Question]) -> list[int]:
-    """Numbers of options that some question has and ``known`` lacks."""
+    """Numbers of options of the questions that are not among ``known``."""
     return sorted({len(question.options) for question in questions}.difference(known))
 
 
+@dataclass(eq=False)
 class PrideDebiaser(OrderDebiaser):
     """Answers with an estimated prior.
 
@@ -114,9 +111,8 @@ class PrideDebiaser(OrderDebiaser):
         estimated_on: ids of the questions the prior comes from.
     """
 
-    def __init__(self, asker: Asker, priors: Mapping[int, Floats], estimated_on: frozenset[str]) -> None:
-        super().__init__(asker)
-        self.priors, self.estimated_on = priors, estimated_on
+    priors: Mapping[int, Floats]
+    estimated_on: frozenset[str]
 
     def orders(self, question: Question) -> list[Order]:
         return cyclic_orders(question) if question.id in self.estimated_on else [given_order(question)]

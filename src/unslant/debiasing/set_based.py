@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -67,13 +68,18 @@ class SetBased(Method):
         return _SetScorer(asker, asker.elicitation, by_label=self.answer == "label")
 
 
+set_based_text = partial(SetBased, answer="text")
+
+
+@dataclass(eq=False)
 class _SetScorer(Debiaser):
     """Remembers answers by what was shown, so that a question listed in another order costs nothing more."""
 
-    def __init__(self, asker: Asker, cloze: Cloze, by_label: bool) -> None:
-        super().__init__(asker)
-        self.cloze, self.by_label = cloze, by_label
-        self.model = loaded_model(asker, "set-based scoring")
+    cloze: Cloze
+    by_label: bool
+
+    def __post_init__(self) -> None:
+        self.model = loaded_model(self.asker, "set-based scoring")
         self._known: dict[tuple[object, ...], Floats] = {}
         self._check()
 
@@ -126,9 +132,9 @@ class _SetScorer(Debiaser):
         longest = behind + len(cue) + max(map(len, whole.candidates))
         cues = len(seen) * (len(cue) + sum(map(len, whole.candidates)))
         if longest > self.model.limit or start + sum(map(len, first.candidates)) + cues > _MOST_TOKENS:
-            raise QuestionError({question.id: "its options are too long to stand side by side"})
+            raise QuestionError({question.id: "its options are too long to be laid out side by side"})
         segments = [Segment(first.context, 0), *(Segment(ids, start, (0,)) for ids in first.candidates)]
-        scores = self._read(segments, [Segment(cue, behind, (0, *own)) for own in seen], whole.candidates)
+        scores = self._read(segments, [Segment(cue, behind, (0, *sees)) for sees in seen], whole.candidates)
         if not self.by_label:
             return np.asarray(softmax(scores[0] / [len(ids) for ids in whole.candidates]))
         probs = [np.roll(softmax(row), -turn) for turn, row in enumerate(scores)]
@@ -202,9 +208,9 @@ class _SetScorer(Debiaser):
             whole = last_logits(self.model.model, [Segment(ids, 0)], [0])
             parts = [Segment(ids[:10], 0), Segment(ids[10:18], 10, (0,)), Segment(ids[18:], 18, (0, 1))]
             blind = [Segment(ids[:10], 0), Segment(ids[3:9], 10, (0,)), *parts[1:2], Segment(ids[18:], 18, (0, 2))]
-            found = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
+            cut = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
         except Exception as error:  # model classes differ in how they reject an explicit mask; any failure means no
             raise ModelError(f"{refusal}: {error}") from error
         scale = max(1.0, float(whole.abs().max()))
-        if float((found - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
+        if float((cut - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
             raise ModelError(f"{refusal} (it does not follow an explicit mask)")

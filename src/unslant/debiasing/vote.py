@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,8 @@ from unslant.presentations.orders import DEFAULT_CAP
 from unslant.questions import Question
 from unslant.responses import text_ranks
 
+_BALANCED = f"balanced:{DEFAULT_CAP}"
+
 
 @dataclass(frozen=True)
 class Undebiased(Method):
@@ -27,9 +30,6 @@ class Undebiased(Method):
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         return OrderDebiaser(asker)
-
-
-BALANCED = f"balanced:{DEFAULT_CAP}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Vote(Method):
         seed: for sampling orders.
     """
 
-    orders: str = BALANCED
+    orders: str = _BALANCED
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
     needs_scores = False
@@ -63,17 +63,20 @@ class Vote(Method):
         return OrderDebiaser(asker) if self.orders == "given" else _Voter(asker, self)
 
 
+vote_hard = partial(Vote, rule="hard")
+
+
+@dataclass(eq=False)
 class _Voter(OrderDebiaser):
-    def __init__(self, asker: Asker, method: Vote) -> None:
-        super().__init__(asker)
-        self.method = method
+    method: Vote
 
     def orders(self, question: Question) -> list[Order]:
-        if isinstance(self.asker, RecordedAsker) and self.method.orders == BALANCED:
+        orders = self.method.orders
+        if orders == _BALANCED and isinstance(self.asker, RecordedAsker):
             return self.asker.orders(question)
-        if self.asker.in_words and self.method.orders == BALANCED:
-            return orders_for(question, "balanced:1", self.method.seed)
-        return orders_for(question, self.method.orders, self.method.seed)
+        if orders == _BALANCED and self.asker.in_words:  # replies are expensive
+            orders = "balanced:1"
+        return orders_for(question, orders, self.method.seed)
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
         choice, shares = vote_over_orders(probs, np.asarray(text_ranks(question.options)), self.method.rule)

@@ -106,14 +106,13 @@ class Baseline:
             InputError: if it is neither.
         """
         from unslant.files import parse_json, read_text
-        from unslant.responses.importers import IMPORTERS
-        from unslant.responses.importers.registry import Head
+        from unslant.responses.importers import Head, importers
 
         head = Head.of(path)
         if {"unslant", "study", "provenance"} <= set(head.first):
             values: Mapping[str, Any] = parse_json(read_text(path))
             return values
-        if not any(importer.recognises(head) for importer in IMPORTERS.values()):
+        if not any(importer.recognises(head) for importer in importers()):
             reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
             raise InputError.at(path, reason)
         return None

@@ -120,6 +120,16 @@ class Options:
                 if value is not None and value < least:
                     raise InputError(f"{name} {value}: give {least:g} or more")
 
+    @property
+    def in_words(self) -> bool:
+        """Whether replies are read; labels are scored otherwise."""
+        return False
+
+    @property
+    def scored_to_end(self) -> bool:
+        """Whether each label is scored together with what ends it."""
+        return False
+
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, without those that only select questions."""
         hidden = {*(f.name for f in dataclasses.fields(LoadOptions) if f.name != "seed"), "shots_from", *left_out}
@@ -222,7 +232,7 @@ class PromptOptions(TemplateOptions):
         """The prompt writer; InputError if the template is invalid."""
         from unslant.prompts import Writer, load_template
 
-        return Writer(load_template(self.template), self.chat, getattr(self, "to_end", False))
+        return Writer(load_template(self.template), self.chat, self.scored_to_end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,11 +246,16 @@ class ElicitOptions(PromptOptions):
     reasoning: bool = False
     """Replies: let the model reason first; the answer is asked for at the end."""
 
+    @property
+    def in_words(self) -> bool:
+        """See :attr:`Options.in_words`; once resolved."""
+        return self.elicit == "generate"
+
     def resolved(self, generate: bool) -> Self:
         """The settings of one way to ask, its own template filled in; InputError on settings of the other way."""
         from unslant.prompts import usual_template
 
-        if generate and getattr(self, "to_end", False):
+        if generate and self.scored_to_end:
             raise InputError("--to-end is about scores of labels, but replies are read: leave it out")
         template = usual_template(generate, self.reasoning, self.template)
         return replace(self, elicit="generate" if generate else "labels", template=template)
@@ -260,6 +275,11 @@ class ScoredLabelOptions(LabelOptions):
 
     to_end: bool = False
     """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
+
+    @property
+    def scored_to_end(self) -> bool:
+        """See :attr:`Options.scored_to_end`."""
+        return self.to_end
 
 
 _OF_SHOTS = ("shots_from", "shots_by_subject")
@@ -379,21 +399,17 @@ Trust = Annotated[
     bool, Flag(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
 ]
 Store = Annotated[Path | None, Flag(help="File that stores every score and reply (default: in your data folder).")]
-_MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
-_QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
-Model = Annotated[str, Flag(help=_MODEL), Reach.MODEL]
-OptionalModel = Annotated[str | None, Flag(help=_MODEL), Reach.MODEL]
+MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
+QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
+Model = Annotated[str, Flag(help=MODEL), Reach.MODEL]
+OptionalModel = Annotated[str | None, Flag(help=MODEL), Reach.MODEL]
 MoreModels = Annotated[
     tuple[str, ...],
     Flag("--model", "-m", help="Model to compare with others; give it once for each. All are asked the same."),
     Reach.MODEL,
 ]
-Ranking = Annotated[
-    Path | None,
-    Flag(help="Another ranking of the models to compare with (columns model and score or rank; or JSON)."),
-]
-Questions = Annotated[str, Flag(help=_QUESTIONS), Reach.PLACE]
-OptionalQuestions = Annotated[str | None, Flag(help=_QUESTIONS), Reach.PLACE]
+Questions = Annotated[str, Flag(help=QUESTIONS), Reach.PLACE]
+OptionalQuestions = Annotated[str | None, Flag(help=QUESTIONS), Reach.PLACE]
 
 
 def models_and_questions(
@@ -405,7 +421,7 @@ def models_and_questions(
     """
     if more and questions is None:
         model, questions = None, model
-    names = [*([model] if model else []), *more] or [default]
+    names = [*([model] if model else []), *more] or [default] * bool(default)
     if len(set(names)) < len(names):
         raise InputError(f"models {', '.join(names)}: give each once")
     return names, questions or EMBEDDED

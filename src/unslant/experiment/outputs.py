@@ -16,9 +16,9 @@ from unslant.experiment.conditions import conditions_of, failed_conditions
 from unslant.experiment.options import OutputOptions, ReportOptions
 from unslant.experiment.provenance import mostly_failed, unanswered
 from unslant.extras import needed
-from unslant.files import check_writable, dump_json, make_folder, write_atomically
+from unslant.files import dump_json
 from unslant.scale.options import ShardOptions
-from unslant.writing import print_whole, write_all
+from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
 
 if TYPE_CHECKING:
     from unslant.experiment.result import StudyResult

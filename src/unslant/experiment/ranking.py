@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from unslant.checked import TableRow
 from unslant.errors import InputError
 from unslant.metrics import Estimate
-from unslant.questions.tables import read_table
+from unslant.questions.formats import table_rows
+from unslant.reach import Reach
 from unslant.reports import Chart, model_charts
 
 EQUAL = 1e-12
@@ -37,7 +40,7 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     if (scores := _object(Path(path))) is not None:
         return scores
     found: dict[str, float] = {}
-    for place, row in read_table(path, _Ranked):
+    for place, row in table_rows(path, _Ranked):
         if row.model in found:
             raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
         if (row.score is None) == (row.rank is None):
@@ -46,11 +49,18 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     return found
 
 
-def ranking_of(path: Path | None, models: int) -> dict[str, float] | None:
-    """What ``--ranking`` names, if anything; InputError if there are not several models to rank."""
-    if path is not None and models < 2:
-        raise InputError("--ranking is compared with the order of several models: give several, or leave it out")
-    return load_ranking(path) if path else None
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions:
+    """Another ranking of the models asked."""
+
+    ranking: Annotated[Path | None, Reach.PLACE] = None
+    """Another ranking of the models to compare with (columns model and score or rank; or JSON)."""
+
+    def scores(self, models: int) -> dict[str, float] | None:
+        """Model -> score in that ranking, if one is named; InputError if there are not several models to rank."""
+        if self.ranking is not None and models < 2:
+            raise InputError("--ranking is compared with the order of several models: give several, or leave it out")
+        return load_ranking(self.ranking) if self.ranking else None
 
 
 def _object(path: Path) -> dict[str, float] | None:

@@ -4,125 +4,27 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from unslant.errors import InputError, UnslantError
+from unslant.asking import Progress
+from unslant.errors import UnslantError
 from unslant.experiment.command_line import COMMAND
-from unslant.experiment.options import LoadOptions, OutputOptions, StoreOptions
-from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
+from unslant.experiment.options import StoreOptions
 from unslant.experiment.progress import ProgressView, show_progress
 from unslant.experiment.provenance_block import check_same, same_as_before
-from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import address_of, open_chat, open_model, options_of_each
 from unslant.reach import url_without_secrets, without_secrets
-from unslant.scale.options import ShardOptions
-from unslant.writing import write_all
 
 if TYPE_CHECKING:
-    from unslant.experiment.result import RecordedResult, StudyResult
+    from unslant.experiment.result import StudyResult
     from unslant.models import ChatModel, ScoringModel
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
     from unslant.store import Store
 
 Asked = TypeVar("Asked", bound="ScoringModel | ChatModel")
-
-
-def run_study(
-    study: Callable[..., Any],
-    models: Sequence[str],
-    questions: str,
-    settings: LoadOptions,
-    options: ModelOptions,
-    outputs: OutputOptions,
-    store: StoreOptions,
-    generate: GenerateOptions | None = None,
-    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
-    part: tuple[Callable[..., Responses], ShardOptions] | None = None,
-    also: Sequence[Callable[[Any], object]] = (),
-) -> None:
-    """Run a command that asks one question set of one model, or of several in turn, and write the result.
-
-    Options are checked before anything is loaded, and questions are read before the model.
-
-    Args:
-        study: called with a model loader, the questions, the settings and ``progress``; its result has ``responses``.
-        generate: how to generate replies; by default labels are scored.
-        compare: makes one result of those of several models.
-        part: gives the responses that ``study`` measures, for a shard; and which.
-        also: see :func:`run_models`.
-    """
-    if part and part[1].shard:
-        check_shard(outputs, part[1], models)
-    check_outputs(outputs)
-    own = options_of_each(models, options, ("generate",) if generate else ("score",))
-    found = settings.load(questions, getattr(settings, "maths", False))
-
-    def ask(record: Recording, model: str, how: ModelOptions) -> Any:
-        opener = partial(open_chat, model, how, generate) if generate else partial(open_model, model, how)
-        load = record.loader(opener, settings.sampled(found))
-        if part and part[1].shard:
-            return part[0](load, found, settings, progress=record.progress, shards=part[1])
-        return study(load, found, settings, progress=record.progress)
-
-    if part and part[1].shard:
-        with recording(store, outputs.quiet) as record:
-            responses = ask(record, models[0], own[0])
-            record.keep(responses)
-            record.note_score(f"shard {part[1].shard}")
-        return write_all(record.check_kept, partial(write_shard, responses, outputs))
-    return run_models(models, own, ask, outputs, store, compare, also)
-
-
-def run_models(
-    models: Sequence[str],
-    options: Sequence[ModelOptions],
-    ask: Callable[[Recording, str, ModelOptions], Any],
-    outputs: OutputOptions,
-    store: StoreOptions,
-    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
-    also: Sequence[Callable[[Any], object]] = (),
-) -> None:
-    """Ask each model in turn, store what comes, and write the result, or the comparison of several.
-
-    Args:
-        also: each writes another output of the result.
-
-    Raises:
-        InputError: if two models have the same name, so that no report could tell them apart.
-    """
-    names = [address_of(model, how).model for model, how in zip(models, options, strict=True)]
-    if len(set(names)) < len(names):
-        raise InputError(f"models {', '.join(models)}: two have the same name")
-    with recording(store, outputs.quiet) as record:
-        results = [ask(record, *one) for one in zip(models, options, strict=True)]
-        if len(results) == 1:
-            record.keep(results[0].responses)
-        result = results[0] if compare is None or len(results) == 1 else compare(results)
-        record.note_score(result)
-    write_outputs(result, outputs, *(partial(write, result) for write in also), record.check_kept)
-
-
-def report_logs(
-    paths: Sequence[Path],
-    kind: type[RecordedResult],
-    outputs: OutputOptions,
-    compare: Callable[[Sequence[Any]], StudyResult] | None = None,
-) -> None:
-    """Run a command that reads recorded responses: one file, or several given ``compare``.
-
-    Raises:
-        InputError: if a file cannot be read, or there are several that cannot be compared.
-    """
-    check_outputs(outputs)
-    if len(paths) > 1 and compare is None:
-        raise InputError(f"--log: give one file; to compare several, use: unslant report {' '.join(map(str, paths))}")
-    found = [kind.from_parquet(path) for path in paths]
-    write_outputs(found[0] if compare is None or len(found) == 1 else compare(found), outputs)
 
 
 @contextmanager
@@ -151,9 +53,9 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 class Recording:
     """A running command: its ``progress`` (for the study), models and entry in the store."""
 
-    def __init__(self, progress: ProgressView, store: Store | None, offline: bool = False) -> None:
+    def __init__(self, progress: Progress, store: Store | None, offline: bool = False) -> None:
         self.progress = progress
-        self._store, self._offline = store, offline
+        self._store, self.offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
         self._models: list[ScoringModel | ChatModel] = []
@@ -178,7 +80,7 @@ class Recording:
             if self._store is not None:
                 self.begin(run_of or asked.name, *questions)
             model = self.stored(asked)
-            self.progress.model = model
+            self._watch(model)
             return model
 
         return loaded
@@ -187,7 +89,12 @@ class Recording:
         """Keep no model that was asked before in memory."""
         self._recalled += sum(getattr(model, "recalled", 0) for model in self._models)
         self._models.clear()
-        self.progress.model = None
+        self._watch(None)
+
+    def _watch(self, model: Any) -> None:
+        """The view of progress counts this model's tokens; a function from Python is only called."""
+        if isinstance(self.progress, ProgressView):
+            self.progress.model = model
 
     def stored(self, model: Asked) -> Asked:
         """The model with its scores or replies stored, unless nothing is to be."""
@@ -198,7 +105,7 @@ class Recording:
         from unslant.models.stored_chat import StoredChat
 
         kind: Any = StoredChat if hasattr(model, "generate") else StoredModel
-        found = kind(model, self._store, self._run, offline=self._offline)
+        found = kind(model, self._store, self._run, offline=self.offline)
         self._models.append(found)
         return cast("Asked", found)
 

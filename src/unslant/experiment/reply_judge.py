@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from unslant.asking import Progress, generate_all, no_progress
 from unslant.models import ChatModel, GenerateOptions
 from unslant.prompts import Message, Prompt
-from unslant.replies import MAX_TOKENS, VALIDATION, Extracted, judge_prompt, read_judgement, validate
+from unslant.replies import Extracted
+from unslant.replies.judge import MAX_TOKENS, VALIDATION, judge_prompt, read_judgement, validate
 
 CERTAIN = GenerateOptions(temperature=0.0, max_tokens=MAX_TOKENS)
 """How a judge is asked."""

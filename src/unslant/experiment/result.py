@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of
 from unslant.extras import needed
-from unslant.files import dump_json, write_atomically
+from unslant.files import dump_json
 from unslant.responses.cost import ChatCost, Cost
 from unslant.version import __version__
-from unslant.writing import write_all
+from unslant.writing import write_all, write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame

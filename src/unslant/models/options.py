@@ -4,7 +4,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from unslant.errors import InputError
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
@@ -166,6 +166,32 @@ class ModelOptions:
     def identity(self) -> dict[str, str]:
         """The part of a model's identity that they are."""
         return {"extra_body": recorded_body(self.body())} if self.body() else {}
+
+
+class ModelKeywords(TypedDict, total=False):
+    """The fields of :class:`ModelOptions` as keywords, for editors and type checkers."""
+
+    base_url: Addresses
+    adapter: str | None
+    device: str
+    dtype: str
+    revision: str | None
+    device_map: str | None
+    tensor_parallel: int | None
+    bits: int | None
+    trust_remote_code: bool
+    allow_missing: bool
+    ray: str | None
+    ray_actors: int | None
+    ray_gpus: float | None
+    server: str
+    top: int | None
+    header: tuple[str, ...]
+    extra_body: str | None
+    max_completion_tokens: int | None
+    connections: int | None
+    retries: int
+    timeout: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,7 @@ from unslant.models.base import (
     tokenizes,
 )
 from unslant.prompts.prompt import Prompt
-from unslant.store import Kept, Pass, Store
-from unslant.store.scores import digest
+from unslant.store import Kept, Pass, Store, digest
 
 PROBES = 4
 """Stored prompts that a model in this process scores again before any is recalled: the longest, others at random."""
@@ -318,13 +317,22 @@ class _Call:
         self.next_write = now + min(pause, _MOST_SECONDS_BETWEEN_WRITES)
 
 
+class _Finished(Exception):
+    """Another process has finished the call meanwhile."""
+
+
 class _ResumableCall(_Call):
-    """A call whose model goes on behind its last batch; it is the journal that the model writes in."""
+    """A call whose model resumes after its last batch; it is the journal that the model writes in.
+
+    Several processes may work on one call. Each takes over what the one ahead of it has noted, with its cost, so that
+    the cost of a call is that of one unbroken call in all of them.
+    """
 
     def score_encoded(
         self, model: ResumableModel, prompts: Sequence[Prompt], encoded: Sequence[Encoded]
     ) -> Iterator[Scored]:
         self.planned = self.found.planned.tolist()
+        self.unfinished = self.found.done < self.total  # as opposed to finished, and some of its scores lost since
         yield from self.recall()
         if self.done == self.total:
             return
@@ -336,13 +344,13 @@ class _ResumableCall(_Call):
                 if position not in given:  # it is, where a state was lost and the model had to begin anew
                     given.add(position)
                     yield Scored(position, scored.logprobs)
+        except _Finished:
+            self.take_over()
         finally:
             self.write()
         if len(given) < self.total:
-            # Another process was at work too, and ahead: the model went on behind what that one had noted.
+            # Another process was at work too, and ahead: the model resumed after what that one had noted.
             others = {i: kept for i, kept in self.found.stored().items() if i not in given}
-            self.done += len(others)
-            self.found.write((), self.done, asdict(self.spent), {})
             self.owner.recalled += len(others)
             for position, kept in others.items():
                 yield _recalled(position, kept)
@@ -357,9 +365,19 @@ class _ResumableCall(_Call):
     def state(self, stretch: str) -> bytes:
         """See :class:`unslant.models.base.Journal`."""
         state = self.found.state(stretch)
-        if state and not self.states:  # another process may have come further since this one looked
-            self.earlier = Cost(**self.found.cost)
+        if self.unfinished and self.found.done == self.total:  # its states are gone: the model would begin again
+            raise _Finished
+        if state:  # another process may have come further since this one looked
+            self.take_over()
         return state
+
+    def take_over(self) -> None:
+        """Replace what this process has done of the call by what the store has just said of it."""
+        self.rows, self.states = [], {}
+        self.done, self.earlier = self.found.done, Cost(**self.found.cost)
+        now = self.owner.model_asked.cost
+        self.inner_before = replace(now, seconds=self.inner_before.seconds)
+        self.count()
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         """See :class:`unslant.models.base.Journal`."""

@@ -1,19 +1,23 @@
 """How a question is shown: orders, labels, and the map from a shown label back to content."""
 
-from unslant.presentations.controls import CONTROL, control_presentations
+from unslant.presentations.controls import CONTROL, NVR, control_presentations, nvr_presentations
 from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
-from unslant.presentations.nvr import NVR, nvr_presentations
-from unslant.presentations.order_sets import orders_for
 from unslant.presentations.orders import (
     Order,
     all_orders,
     auto_orders,
+    balanced_orders,
+    balanced_rounds,
     canonical,
     cyclic_orders,
     given_order,
+    option_segments,
+    orders_for,
+    question_rng,
     reversed_order,
     rotations,
     sampled_orders,
+    sharing_orders,
 )
 from unslant.presentations.presentation import (
     AUXILIARY,
@@ -26,8 +30,6 @@ from unslant.presentations.presentation import (
     references,
     texts_under,
 )
-from unslant.presentations.seeds import question_rng
-from unslant.presentations.sharing import balanced_orders, balanced_rounds, option_segments, sharing_orders
 from unslant.presentations.shots import ShotChooser
 
 __all__ = [

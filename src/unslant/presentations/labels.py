@@ -6,15 +6,14 @@ import string
 from collections.abc import Sequence
 
 from unslant.errors import InputError
-
-_ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII XXIII XXIV XXV XXVI".split()
+from unslant.questions.pinned import ROMAN
 
 ALPHABETS: dict[str, tuple[str, ...]] = {
     "A": tuple(string.ascii_uppercase),
     "a": tuple(string.ascii_lowercase),
     "1": tuple(str(i) for i in range(1, 27)),
-    "I": tuple(_ROMAN),
-    "i": tuple(r.lower() for r in _ROMAN),
+    "I": tuple(map(str.upper, ROMAN)),
+    "i": tuple(ROMAN),
     "0": tuple(str(i) for i in range(26)),
 }
 """Named alphabets of 26 labels each, keyed by their first label."""

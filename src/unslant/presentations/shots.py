@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from unslant.errors import InputError
 from unslant.presentations.controls import CONTROL
 from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.orders import question_rng
 from unslant.presentations.presentation import Presentation, present
-from unslant.presentations.seeds import question_rng
 from unslant.questions.question import Question
 
 _OF_CONTROLS = "\0"

@@ -1,8 +1,6 @@
 """How a presentation is worded and how its answer is elicited."""
 
-from unslant.prompts.decision import Decision
-from unslant.prompts.elicitation import Cloze, Counterfactual, Elicitation, Writer
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts.prompt import Cloze, Counterfactual, Decision, Elicitation, Message, Prompt, Writer
 from unslant.prompts.templates import PromptTemplate, load_template, template_names, usual_template
 
 __all__ = [

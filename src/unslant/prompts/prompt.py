@@ -1,9 +1,19 @@
-"""What a model is given: a text or chat messages, and the continuations to score after it."""
+"""What a model is given, a text or chat messages and the continuations to score after it; and elicitations: from a
+presentation to prompts, and from scored prompts back to one log-probability per label."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, Protocol
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.errors import InputError
+from unslant.presentations import ALPHABETS, Presentation
+from unslant.prompts.templates import PromptTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +53,180 @@ class Prompt:
             return "\n".join([f"[state]\n{self.state}\n\n[question]\n{self.text}\n\n[options]", *self.continuations])
         turns = [f"[{message.role}]\n{message.content}" for message in self.messages]
         return "\n\n".join([*turns, *([self.text] if self.text else [])])
+
+
+class Elicitation(Protocol):
+    """A way to get a log-probability for every label of a presentation."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prompts(self, presentation: Presentation) -> list[Prompt]:
+        """The prompts to score, in the order :meth:`read` expects."""
+        ...
+
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
+        """Natural-log probability of each of ``presentation.labels`` from the scores of :meth:`prompts`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze.
+
+    Attributes:
+        to_end: the cloze scores labels together with what ends them. Without it, a label whose tokens begin those of
+            another one can never be less probable than that, and such label sets are refused.
+    """
+
+    template: PromptTemplate
+    chat: bool = False
+    to_end: bool = False
+
+    def prompt(
+        self, presentation: Presentation, cue: str, continuations: tuple[str, ...], *, opens_reply: bool = False
+    ) -> Prompt:
+        """The whole prompt up to ``cue``, worked examples first.
+
+        Args:
+            opens_reply: in a chat, the cue begins the assistant's reply instead of ending the user's message.
+        """
+        instruction = self.template.render_instruction(presentation)
+        question = self.template.render_question(presentation)
+        examples = [_example(self.template, shot) for shot in presentation.shots]
+        if not self.chat:
+            parts = [instruction] if instruction else []
+            parts += [asked + answer for asked, answer in examples]
+            text = self.template.shot_separator.join([*parts, question + cue])
+            return Prompt(text, continuations, group=presentation.question_id)
+        messages = [Message("system", instruction)] if instruction else []
+        for asked, answer in examples:
+            messages += [Message("user", asked), Message("assistant", answer.strip())]
+        if opens_reply:
+            messages.append(Message("user", question.rstrip()))
+            return Prompt(cue.lstrip(), continuations, tuple(messages), group=presentation.question_id)
+        messages.append(Message("user", question + cue))
+        bare = tuple(continuation.lstrip() for continuation in continuations)
+        return Prompt("", bare, tuple(messages), group=presentation.question_id)
+
+
+@lru_cache(maxsize=4096)
+def _example(template: PromptTemplate, shot: Presentation) -> tuple[str, str]:
+    """A worked example: the question up to its answer, and the answer."""
+    if not shot.right_labels:
+        raise InputError(f"question {shot.question_id!r} cannot be a worked example: no shown option is right")
+    answer = template.render("cloze.continuation", label=shot.right_labels[0]) + template.cloze.close
+    return template.render_question(shot) + template.render("cloze.cue"), answer
+
+
+@lru_cache(maxsize=4096)
+def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(template.render("cloze.continuation", label=label) for label in labels)
+
+
+@lru_cache(maxsize=64)
+def _cue(template: PromptTemplate) -> str:
+    return template.render("cloze.cue")
+
+
+@dataclass(frozen=True)
+class Cloze:
+    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt per presentation."""
+
+    writer: Writer
+    name: str = "cloze"
+
+    def prompts(self, presentation: Presentation) -> list[Prompt]:
+        template = self.writer.template
+        continuations = _continuations(template, presentation.labels)
+        prompt = self.writer.prompt(presentation, _cue(template), continuations)
+        return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
+
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
+        return np.asarray(scores[0], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """The label is part of the context, and one canary text is scored after it (P5, table 2, "CF").
+
+    All labels are judged by the same canary, so none gains from its own frequency. In a chat, the assistant names the
+    label.
+
+    Args:
+        canary: one or more words.
+
+    Raises:
+        InputError: if the canary is empty.
+    """
+
+    writer: Writer
+    canary: str = "best"
+    name: str = "counterfactual"
+
+    def __post_init__(self) -> None:
+        if not self.canary.strip():
+            raise InputError('the canary is empty: give a word to be scored after every label, such as "best"')
+
+    def prompts(self, presentation: Presentation) -> list[Prompt]:
+        template = self.writer.template
+        canary = template.render("counterfactual.continuation", canary=self.canary)
+        return [
+            self.writer.prompt(
+                presentation, template.render("counterfactual.cue", label=label), (canary,), opens_reply=True
+            )
+            for label in presentation.labels
+        ]
+
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
+        return np.asarray([score[0] for score in scores], dtype=np.float64)
+
+
+# Decision endpoints: servers that render the question, label its options and answer by option
+
+STATE = "Answer the question."
+"""What a question without a passage is about; the formats require a text."""
+_UNSHOWN = ("instruction", "hint", "distractor", "none_label")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The question, its passage and its options in shown order; their labels and all other words are the server's."""
+
+    name: str = "decision"
+
+    @classmethod
+    def of(cls, writer: Writer) -> Decision:
+        """In place of ``writer``.
+
+        Raises:
+            InputError: if it words prompts otherwise than by default, which no server would show.
+        """
+        given = {"--template": writer.template.name != "plain", "--chat": writer.chat, "--to-end": writer.to_end}
+        if useless := [flag for flag, is_given in given.items() if is_given]:
+            raise InputError(
+                f"a decision endpoint words the prompt itself: leave out {' and '.join(useless)}, which would have no "
+                "effect"
+            )
+        return cls()
+
+    def prompts(self, presentation: Presentation) -> list[Prompt]:
+        """One request.
+
+        Raises:
+            InputError: if the presentation has anything that the request cannot show.
+        """
+        place = f"question {presentation.question_id!r}"
+        if presentation.shots:
+            raise InputError("a decision endpoint takes no worked examples: leave out --shots")
+        n = len(presentation.shown)
+        if tuple(option.label for option in presentation.shown) != ALPHABETS["A"][:n]:
+            raise InputError(f"{place}: a decision endpoint labels the options itself: leave out --labels")
+        if unshown := [name for name in _UNSHOWN if getattr(presentation, name)]:
+            raise InputError(f"{place}: a decision endpoint cannot show its {unshown[0].replace('_', ' ')}")
+        options = tuple(option.text for option in presentation.shown)
+        state = presentation.context or STATE
+        return [Prompt(presentation.stem, options, group=presentation.question_id, state=state)]
+
+    def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
+        return np.asarray(scores[0], dtype=np.float64)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
 from unslant.questions.answers import BadRecord
-from unslant.questions.numbering import strip_numbering
+from unslant.questions.pinned import ROMAN, find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import Record
 
@@ -40,15 +40,10 @@ class Draft:
     """A record read field by field, before its answer is read (that needs the whole file)."""
 
     record: Record
-    number: int
-    id: str
-    stem: str
     answer: RawAnswer
     numbered: bool
-    context: str
-    subject: str
-    source: str
-    pinned: tuple[int, ...] | None
+    fields: Mapping[str, Any]
+    """Those of :class:`Question` but for the answers."""
 
 
 def column_names(records: Sequence[Record]) -> list[str]:
@@ -162,40 +157,72 @@ def _texts_of(data: Mapping[str, Any], path: str) -> str:
     return "\n".join(filter(None, (text_of(lookup(data, part.strip())) for part in parts)))
 
 
-def draft(record: Record, number: int, fields: Mapping[str, str], name: str, strip: bool) -> Draft:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record, by field; ``names`` are the columns (:func:`find_fields`).
+
+    Raises:
+        BadRecord: if it could not be read.
+    """
+
+    record: Record
+    names: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if self.record.problem:
+            raise BadRecord("not a record", self.record.problem)
+
+    def value(self, field: str) -> Any:
+        return lookup(self.record.data, self.names[field]) if field in self.names else None
+
+    def text(self, field: str) -> str:
+        return text_of(self.value(field))
+
+    def needed(self, field: str) -> str:
+        """The text; a record without one is bad."""
+        text = self.text(field)
+        if not text.strip():
+            raise BadRecord(f"{field} missing", "is missing or empty", field)
+        return text
+
+
+def draft(record: Record, number: int, names: Mapping[str, str], name: str, strip: bool, detect_pinned: bool) -> Draft:
     """Read one record's fields.
 
     Raises:
         BadRecord: if the question or its options cannot be used.
     """
-    if record.problem:
-        raise BadRecord("not a record", record.problem)
-    data = record.data
+    row, data = Row(record, names), record.data
     if not is_missing(data.get("image")):
         raise BadRecord("needs an image", "comes with an image, and only its text could be asked")
-    stem = text_of(lookup(data, fields["question"]))
+    stem = row.text("question")
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
-    options, labels, gold = _options(data, fields["options"])
+    options, labels, gold = _options(data, names["options"])
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else "more than 26 options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, 2 to 26 are allowed{hint}", "options")
-    if "labels" in fields and not labels:
-        labels = _labels(lookup(data, fields["labels"]), len(options))
+    labels = labels or _labels(row.value("labels"), len(options))
     shown = strip_numbering(options) if strip else options
-    value = gold if gold is not None else (lookup(data, fields["answer"]) if "answer" in fields else None)
+    value = gold if gold is not None else row.value("answer")
+    context = _texts_of(data, names["context"]) if "context" in names else ""
+    pinned = _pinned(row.value("pinned"), len(options))
+    if pinned is None:
+        pinned = find_pinned(shown, f"{context}\n{stem}") if detect_pinned else ()
     return Draft(
-        record=record,
-        number=number,
-        id=text_of(lookup(data, fields["id"])).strip() if "id" in fields else "",
-        stem=stem,
-        answer=RawAnswer(value, options, shown, labels, record.place),
+        record,
+        RawAnswer(value, options, shown, labels, record.place),
         numbered=shown != options,
-        context=_texts_of(data, fields["context"]) if "context" in fields else "",
-        subject=text_of(lookup(data, fields["subject"])) if "subject" in fields else "",
-        source=(text_of(lookup(data, fields["source"])) if "source" in fields else "") or name,
-        pinned=_pinned(lookup(data, fields["pinned"]), len(options)) if "pinned" in fields else None,
+        fields={
+            "id": row.text("id").strip() or f"{name}/{number}",
+            "stem": stem,
+            "options": shown,
+            "context": context,
+            "subject": row.text("subject"),
+            "source": row.text("source") or name,
+            "pinned": pinned,
+        },
     )
 
 
@@ -279,3 +306,44 @@ def _pinned(value: Any, n: int) -> tuple[int, ...] | None:
     if wrong:
         raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
     return tuple(sorted(set(value)))
+
+
+# Numbering inside option texts ("A) foo", "(1) bar", "0. baz")
+
+_PREFIX = re.compile(
+    r"\s*(?:(?:option|choice)\s+)?(?:[(\[](?P<inside>[a-z]+|\d+)[)\]][.:]?|(?P<bare>[a-z]+|\d+)(?:\)|[.:](?=\s|$)))\s*",
+    re.IGNORECASE,
+)
+_SCHEMES: tuple[Callable[[int], str], ...] = (
+    lambda i: str(i),
+    lambda i: str(i + 1),
+    lambda i: chr(ord("a") + i),
+    lambda i: ROMAN[i] if i < len(ROMAN) else "",
+)
+
+
+def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
+    """The option texts without their numbering, where every one of them is numbered in one running scheme.
+
+    Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ..., in either case, as ``A.``, ``A)``, ``A:``,
+    ``(A)`` or ``[A]``, alone or after "Option". Numbering given twice ("0. 0. foo") goes twice. Texts such as
+    "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
+    """
+    texts = tuple(options)
+    starts = [0] * len(texts)
+    while (further := _past_numbering(texts, starts)) is not None:
+        starts = further
+    return tuple(text[start:] for text, start in zip(texts, starts, strict=True))
+
+
+def _past_numbering(texts: tuple[str, ...], starts: Sequence[int]) -> list[int] | None:
+    """Where the texts go on behind one numbering from ``starts`` on; None where they carry none."""
+    found = [_PREFIX.match(text, start) for text, start in zip(texts, starts, strict=True)]
+    matches = [match for match in found if match is not None]
+    if len(matches) < len(texts) or len(texts) < 2:
+        return None
+    names = [(match["inside"] or match["bare"]).lower() for match in matches]
+    if not any(names == [scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
+        return None
+    ends = [match.end() for match in matches]
+    return ends if any(end < len(text) for end, text in zip(ends, texts, strict=True)) else None

@@ -5,27 +5,26 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as fields_of
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from unslant.errors import InputError, one_of, shown
-from unslant.files import exists, write_atomically
+from unslant.files import exists
 from unslant.questions.answer_kinds import is_missing
 from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
-from unslant.questions.formats import read_records, stem_of
-from unslant.questions.objects import made_questions, object_records, settled
-from unslant.questions.pairwise import pairs_of
-from unslant.questions.pinned import find_pinned
+from unslant.questions.formats import made_questions, object_records, read_records, settled, stem_of
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
 from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
 from unslant.questions.records import Record
-from unslant.questions.reshape import reshape
+from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
+from unslant.writing import write_atomically
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 """Names of the question sets that ship with unslant."""
@@ -34,8 +33,9 @@ IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 """Keys of the form that :func:`write_questions` writes, in which answers count from 0."""
-_SKIP_HINT = 'mend it, or leave such records out with --skip-bad (on_bad="skip")'
+_SKIP_HINT = 'fix it, or skip bad records with --skip-bad (on_bad="skip")'
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,10 @@ def read_source(
     given = {**(recipe.fields if recipe else {}), **(fields or {})}
     names = find_fields(columns, given, found.origin)
 
-    drafts: list[Draft] = []
-    for number, record in enumerate(usable):
-        try:
-            drafts.append(draft(record, number, names, found.name, strip_numbering))
-        except BadRecord as error:
-            bad.add(record, error)
+    drafts = bad.kept(
+        (record, partial(draft, record, number, names, found.name, strip_numbering, detect_pinned))
+        for number, record in enumerate(usable)
+    )
     if not need_answers:
         drafts = [
             replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item
@@ -146,47 +144,23 @@ def read_source(
         base = 0
     reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
 
-    questions: list[Question] = []
-    seen: dict[str, str] = {}
-    numbered = 0
-    for item in drafts:
-        try:
-            question = _question(item, reader, found.name, detect_pinned)
-            check_id(question.id, item.record, seen)
-        except BadRecord as error:
-            bad.add(item.record, error)
-            continue
-        questions.append(question)
-        numbered += item.numbered
-    bad.check_any(questions, found.origin)
+    made = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
     report = LoadReport(
         origin=found.origin,
-        n_read=len(usable),
-        skipped=dict(bad.counts),
-        first_skipped=bad.first,
         fields=names,
         answers=reader.how,
-        numbering_stripped=numbered,
+        numbering_stripped=sum(numbered for _, numbered in made),
         notes=tuple(filter(None, (note, reader.note))),
         doubts=reader.doubts,
     )
-    return QuestionSet(found.name, tuple(questions), report.counting(questions)), usable
+    return bad.whole(found.name, [question for question, _ in made], usable, report), usable
 
 
-def _question(item: Draft, reader: AnswerReader, name: str, detect_pinned: bool) -> Question:
-    pinned = item.pinned
-    if pinned is None:
-        pinned = find_pinned(item.answer.shown, f"{item.context}\n{item.stem}") if detect_pinned else ()
-    return Question(
-        id=item.id or f"{name}/{item.number}",
-        stem=item.stem,
-        options=item.answer.shown,
-        answers=reader.read(item.answer),
-        context=item.context,
-        subject=item.subject,
-        source=item.source,
-        pinned=pinned,
-    )
+def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, bool]:
+    """The question, and whether its options carried numbering."""
+    question = Question(answers=reader.read(item.answer), **item.fields)
+    bad.claim(question.id, item.record)
+    return question, item.numbered
 
 
 def ready_made(
@@ -257,6 +231,27 @@ class Bad:
     skip: bool
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
+
+    def kept(self, attempts: Iterable[tuple[Record, Callable[[], Result]]]) -> list[Result]:
+        """What can be made of each record."""
+        kept = []
+        for record, make in attempts:
+            try:
+                kept.append(make())
+            except BadRecord as error:
+                self.add(record, error)
+        return kept
+
+    def claim(self, question_id: str, record: Record) -> None:
+        """Refuse an id that an earlier record has, naming both places."""
+        if question_id in self._ids:
+            reason = (
+                f"{question_id!r} was used before ({self._ids[question_id]}); give each its own, or number them by "
+                "row: --field id= (fields={'id': ''})"
+            )
+            raise BadRecord("id used twice", reason, "id")
+        self._ids[question_id] = record.place
 
     def add(self, record: Record, error: BadRecord) -> None:
         at = InputError.at(record.place, str(error), field=error.field or None)
@@ -268,10 +263,19 @@ class Bad:
         self.counts[error.kind] += 1
         self.first.setdefault(error.kind, str(at))
 
-    def check_any(self, questions: Sequence[object], origin: str) -> None:
+    def whole(
+        self, name: str, questions: Sequence[AnyQuestion], records: Sequence[Record], report: LoadReport
+    ) -> QuestionSet[AnyQuestion]:
+        """The set of the questions that were made.
+
+        Raises:
+            InputError: if there are none.
+        """
         if not questions:
             counts = "; ".join(f"{count} {kind}, first: {self.first[kind]}" for kind, count in self.counts.items())
-            raise InputError(f"{origin}: no usable question ({counts})")
+            raise InputError(f"{report.origin}: no usable question ({counts})")
+        report = replace(report, n_read=len(records), skipped=dict(self.counts), first_skipped=self.first)
+        return QuestionSet(name, tuple(questions), report.counting(questions))
 
 
 def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
@@ -280,17 +284,6 @@ def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
     if problem is None:
         raise InputError.at(origin, "holds no questions")
     raise InputError.at(problem.place, problem.problem)
-
-
-def check_id(question_id: str, record: Record, seen: dict[str, str]) -> None:
-    """Refuse an id that an earlier record has, naming both places."""
-    if question_id in seen:
-        reason = (
-            f"{question_id!r} was used before ({seen[question_id]}); give each its own, or number them by row: "
-            "--field id= (fields={'id': ''})"
-        )
-        raise BadRecord("id used twice", reason, "id")
-    seen[question_id] = record.place
 
 
 def check_arguments(on_bad: str, limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:

@@ -57,7 +57,7 @@ _NAMES = {
     "number": r"(?:\(\d{1,2}\)|\d{1,2}\b)",
     "numeral": r"(?:\((?:i{1,3}|iv|vi{0,3}|ix|x)\)|(?:i{1,3}|iv|vi{0,3}|ix|x)\b)",
 }
-_ROMAN = "i ii iii iv v vi vii viii ix x".split()
+ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii xxiv xxv xxvi".split()
 _JOIN = (
     r"(?: ?[,;] ?(?:(?:and|or|and/or|but not|not) )?| ?[&+/] ?| (?:and|or|and/or|nor|as well as|and not|but not|not) | "
     r"|(?<=\))(?=\())"
@@ -237,11 +237,11 @@ def _read_names(text: str) -> tuple[str, list[str], bool]:
 
 def _index(name: str, kind: str) -> int:
     """Index of the option that a name stands for: a, 1 and i are the first."""
-    return ord(name) - ord("a") if kind == "letter" else int(name) - 1 if kind == "number" else _ROMAN.index(name)
+    return ord(name) - ord("a") if kind == "letter" else int(name) - 1 if kind == "number" else ROMAN.index(name)
 
 
 def _name(index: int, kind: str) -> str:
-    return chr(ord("a") + index) if kind == "letter" else str(index + 1) if kind == "number" else _ROMAN[index]
+    return chr(ord("a") + index) if kind == "letter" else str(index + 1) if kind == "number" else ROMAN[index]
 
 
 def _is_name(text: str) -> bool:

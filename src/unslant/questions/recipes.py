@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.questions.objects import dataset_records
+from unslant.questions.formats import dataset_records
 from unslant.questions.records import Record
 
 HUB = "hub:"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
 from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
 from unslant.questions.answers import AnswerReader, BadRecord
-from unslant.questions.fields import column_names, find_fields, lookup, text_of
-from unslant.questions.loaders import Bad, Made, check_arguments, check_id, open_source, ready_made, refuse_all, sample
-from unslant.questions.numbering import strip_numbering
-from unslant.questions.objects import settled
+from unslant.questions.fields import Row, column_names, find_fields, strip_numbering, text_of
+from unslant.questions.formats import settled
+from unslant.questions.loaders import Bad, check_arguments, open_source, ready_made, refuse_all, sample
 from unslant.questions.question import JudgingQuestion, MathQuestion
-from unslant.questions.question_set import LoadReport, QuestionSet
+from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet
 from unslant.questions.records import Record
 
 _MATH_FIELDS = {
@@ -43,56 +44,41 @@ _VERDICTS = {
     "uncertain": "Unknown",
 }
 _PREFACE = re.compile(r"\s*based on [^?]{0,80}\bis the following \w+ true, false,? or (?:unknown|uncertain)\?\s*", re.I)
-_MADE: Mapping[str, type[Any]] = {"math": MathQuestion, "judging": JudgingQuestion}
-_Make = Callable[[Record, str, str], Made]
 
 
-def load_math(
-    source: Any,
-    *,
-    name: str | None = None,
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    on_bad: str = "error",
-    seed: int = 0,
-) -> QuestionSet[MathQuestion]:
+class Loading(TypedDict, total=False):
+    """Keywords of the loaders, as for :func:`load_questions`; ``fields`` are those that each loader names."""
+
+    name: str | None
+    fields: Mapping[str, str] | None
+    limit: int | None
+    on_bad: str
+    seed: int
+
+
+def load_math(source: Any, **given: Unpack[Loading]) -> QuestionSet[MathQuestion]:
     """Load open maths questions, such as ``gsm8k`` or a file in its form ("... #### 18").
 
     Args:
-        source, name: as for :func:`load_questions`.
-        fields: field -> column; fields are id, question, answer, solution, subject, source.
-        limit, on_bad, seed: as for :func:`load_questions`.
+        source, given: as for :func:`load_questions`; fields are id, question, answer, solution, subject, source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    def plan(records: Sequence[Record], names: Mapping[str, str], origin: str) -> _Make[MathQuestion]:
-        def make(record: Record, own_id: str, name: str) -> MathQuestion:
-            stem = _needed(record, names, "question")
-            answer, solution = _needed(record, names, "answer"), _text(record, names, "solution")
-            if "####" in answer:
-                solution, answer = solution or answer, answer.rpartition("####")[2]
-            if is_missing(answer):
-                raise BadRecord("answer missing", "has no number after ####", "answer")
-            return MathQuestion(
-                own_id, stem, answer.strip(), solution, _text(record, names, "subject"), _source(record, names, name)
-            )
-
-        return make
-
-    return _load(source, "math", _MATH_FIELDS, ("question", "answer"), plan, fields or {}, limit, on_bad, seed, name)
+    return _load(source, MathQuestion, _MATH_FIELDS, _maths, **given)
 
 
-def load_judging(
-    source: Any,
-    *,
-    name: str | None = None,
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    on_bad: str = "error",
-    seed: int = 0,
-) -> QuestionSet[JudgingQuestion]:
+def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
+    stem, answer, solution = row.needed("question"), row.needed("answer"), row.text("solution")
+    if "####" in answer:
+        solution, answer = solution or answer, answer.rpartition("####")[2]
+    if is_missing(answer):
+        raise BadRecord("answer missing", "has no number after ####", "answer")
+    return MathQuestion(question_id, stem, answer.strip(), solution, row.text("subject"), source)
+
+
+def load_judging(source: Any, **given: Unpack[Loading]) -> QuestionSet[JudgingQuestion]:
     """Load statements to be judged from a context, such as ``folio``, ``fld`` or a file in their form.
 
     The verdict may be in words (True, False, Unknown, Uncertain, PROVED, DISPROVED), or an index or letter into
@@ -100,118 +86,89 @@ def load_judging(
     unknown?" is taken off the statement.
 
     Args:
-        source, name: as for :func:`load_questions`.
-        fields: field -> column; fields are id, statement, verdict, options, context, subject, source.
-        limit, on_bad, seed: as for :func:`load_questions`.
+        source, given: as for :func:`load_questions`; fields are id, statement, verdict, options, context, subject,
+            source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
 
-    def plan(records: Sequence[Record], names: Mapping[str, str], origin: str) -> _Make[JudgingQuestion]:
-        choices = [choice for record in records if (choice := _choice(record, names)) is not None]
-        reader = AnswerReader.for_file(choices, None, "auto", origin)
-        if reader.doubts:
-            reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
-            raise InputError.at(origin, reason, field="verdict")
+    return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, **given)
 
-        def make(record: Record, own_id: str, name: str) -> JudgingQuestion:
-            statement = _PREFACE.sub("", _needed(record, names, "statement"), count=1)
-            context, subject = _text(record, names, "context"), _text(record, names, "subject")
-            verdict = _verdict(record, names, reader)
-            return JudgingQuestion(own_id, statement, verdict, context, subject, _source(record, names, name))
 
-        return make
+def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> JudgingQuestion:
+    statement = _PREFACE.sub("", row.needed("statement"), count=1)
+    return JudgingQuestion(
+        question_id, statement, _verdict(row, reader), row.text("context"), row.text("subject"), source
+    )
 
-    needed = ("statement", "verdict")
-    return _load(source, "judging", _JUDGING_FIELDS, needed, plan, fields or {}, limit, on_bad, seed, name)
+
+def _reader(rows: Iterable[Row], origin: str) -> AnswerReader:
+    """How verdicts are read that are answers to a multiple-choice question."""
+    reader = AnswerReader.for_file(list(filter(None, map(_choice, rows))), None, "auto", origin)
+    if reader.doubts:
+        reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
+        raise InputError.at(origin, reason, field="verdict")
+    return reader
 
 
 def _load(
     source: Any,
-    kind: str,
+    kind: type[AnyQuestion],
     usual: Mapping[str, Sequence[str]],
-    needed: Sequence[str],
-    plan: Callable[[Sequence[Record], Mapping[str, str], str], _Make[Made]],
-    fields: Mapping[str, str],
-    limit: int | None,
-    on_bad: str,
-    seed: int,
-    name: str | None,
-) -> QuestionSet[Made]:
+    make: Callable[..., AnyQuestion],
+    name: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    on_bad: str = "error",
+    seed: int = 0,
+) -> QuestionSet[AnyQuestion]:
     check_arguments(on_bad, limit)
+    fields = fields or {}
     source = source if isinstance(source, QuestionSet) else settled(source)
-    ready: QuestionSet[Any] | None = ready_made(source, _MADE[kind], name, limit, seed)
+    ready = ready_made(source, kind, name, limit, seed)
     if ready is not None:
         return ready
-    found = open_source(source, kind, fields, name)
+    judging = kind is JudgingQuestion
+    found = open_source(source, "judging" if judging else "math", fields, name)
     readable = [record for record in found.records if not record.problem]
     if not readable:
         refuse_all(found.records, found.origin)
     given = {**(found.recipe.fields if found.recipe else {}), **fields}
+    needed = ("statement", "verdict") if judging else ("question", "answer")
     names = find_fields(column_names(readable), given, found.origin, usual, needed)
-    make = plan(readable, names, found.origin)
+    if judging:
+        make = partial(make, reader=_reader((Row(record, names) for record in readable), found.origin))
     bad = Bad(skip=on_bad == "skip")
-    questions: list[Made] = []
-    seen: dict[str, str] = {}
-    for number, record in enumerate(found.records):
-        try:
-            if record.problem:
-                raise BadRecord("not a record", record.problem)
-            own_id = _text(record, names, "id").strip() or f"{found.name}/{number}"
-            question = make(record, own_id, found.name)
-            check_id(own_id, record, seen)
-        except BadRecord as error:
-            bad.add(record, error)
-            continue
-        questions.append(question)
-    bad.check_any(questions, found.origin)
-    report = LoadReport(
-        origin=found.origin,
-        n_read=len(found.records),
-        skipped=dict(bad.counts),
-        first_skipped=bad.first,
-        fields=names,
-    )
-    return QuestionSet(found.name, sample(questions, limit, seed), report.counting(questions))
+
+    def question(record: Record, number: int) -> AnyQuestion:
+        row = Row(record, names)
+        made = make(row, row.text("id").strip() or f"{found.name}/{number}", row.text("source") or found.name)
+        bad.claim(made.id, record)
+        return made
+
+    questions = bad.kept((record, partial(question, record, number)) for number, record in enumerate(found.records))
+    whole = bad.whole(found.name, questions, found.records, LoadReport(found.origin, fields=names))
+    return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
-def _value(record: Record, names: Mapping[str, str], field: str) -> Any:
-    return lookup(record.data, names[field]) if field in names else None
-
-
-def _text(record: Record, names: Mapping[str, str], field: str) -> str:
-    return text_of(_value(record, names, field))
-
-
-def _source(record: Record, names: Mapping[str, str], name: str) -> str:
-    return _text(record, names, "source") or name
-
-
-def _needed(record: Record, names: Mapping[str, str], field: str) -> str:
-    text = _text(record, names, field)
-    if not text.strip():
-        raise BadRecord(f"{field} missing", "is missing or empty", field)
-    return text
-
-
-def _choice(record: Record, names: Mapping[str, str]) -> RawAnswer | None:
+def _choice(row: Row) -> RawAnswer | None:
     """The verdict as an answer to a multiple-choice question, where the record has options."""
-    options = _value(record, names, "options")
+    options = row.value("options")
     if isinstance(options, str):
         options = parse_list(options)
     if not isinstance(options, list | tuple) or len(options) < 2:
         return None
     texts = tuple(text_of(option) for option in options)
-    return RawAnswer(_value(record, names, "verdict"), texts, strip_numbering(texts), ())
+    return RawAnswer(row.value("verdict"), texts, strip_numbering(texts), ())
 
 
-def _verdict(record: Record, names: Mapping[str, str], reader: AnswerReader) -> str:
-    value = _value(record, names, "verdict")
+def _verdict(row: Row, reader: AnswerReader) -> str:
+    value = row.value("verdict")
     if is_missing(value):
         raise BadRecord("verdict missing", "is missing", "verdict")
     said = str(value).strip(" _.").casefold()
-    choice = _choice(record, names)
+    choice = _choice(row)
     if said not in _VERDICTS and choice is not None:
         right = reader.read(choice)
         said = choice.shown[next(iter(right))].strip(" _.").casefold() if len(right) == 1 else ""

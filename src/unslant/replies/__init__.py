@@ -1,8 +1,9 @@
 """How words are read: the answer that a reply gives, in words, to one presentation of a question.
 
-A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`mentions`,
+A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`grammar`,
 :mod:`collapse`), those that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
-(:mod:`choice`, :mod:`verdict`). The words of the rules are data, a file a language (:mod:`cues`).
+(:mod:`choice`, :mod:`verdict`). What no rule reads, a second model may (:mod:`judge`). The words of the rules are
+data, a file a language (:mod:`cues`).
 
 Example:
     >>> from unslant.replies import extract_labels
@@ -11,36 +12,18 @@ Example:
 """
 
 from unslant.replies.choice import extract_labels
-from unslant.replies.extraction import chosen_contents, extract, read_open, stated_confidence
-from unslant.replies.judge import (
-    MAX_TOKENS,
-    VALIDATION,
-    JudgeReport,
-    judge_prompt,
-    needs_judge,
-    read_judgement,
-    validate,
+from unslant.replies.extraction import (
+    RecordedReply,
+    chosen_contents,
+    extract,
+    read_open,
+    read_replies,
+    stated_confidence,
 )
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.recorded import RecordedReply, read_replies
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [
-    "MAX_TOKENS",
-    "VALIDATION",
-    "VERDICTS",
-    "Extracted",
-    "JudgeReport",
-    "RecordedReply",
-    "chosen_contents",
-    "extract",
-    "extract_labels",
-    "extract_verdict",
-    "judge_prompt",
-    "needs_judge",
-    "read_judgement",
-    "read_open",
-    "read_replies",
-    "stated_confidence",
-    "validate",
-]
+    "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "extract", "extract_labels", "extract_verdict",
+    "read_open", "read_replies", "stated_confidence",
+]  # fmt: skip

@@ -29,40 +29,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from unslant.replies.collapse import NUMBERS, collapser
+from unslant.replies.collapse import LABEL_WORDS, NUMBERS, collapser
 from unslant.replies.cues import words
 from unslant.replies.explicit import BARE_LINE, explicit
-from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, REFUSAL, pattern
-from unslant.replies.mentions import (
-    AMBIGUOUS,
+from unslant.replies.grammar import (
     ANY,
-    BARE,
-    BOTH,
-    CONFLICT,
-    LABEL,
+    BEGIN_OF_LINE,
+    CALLED_RIGHT,
+    HEDGED_MORE,
     LABELLED,
-    MASKED,
     ONE,
-    TEXT,
-    WORD,
-    WRONG,
-    characters,
+    Kind,
     kind_of,
     mentions,
     option_of,
     options_of,
+    pattern,
 )
-from unslant.replies.reading import CONCEDED, MARKED_LINE, NONE_STATED, Extracted, Reading, Unreadable
+from unslant.replies.reading import (
+    CONCEDED,
+    MARKED_LINE,
+    NONE_STATED,
+    Extracted,
+    Outcome,
+    Reading,
+    Unreadable,
+    by_first_rule,
+)  # fmt: skip
 from unslant.replies.text import before_next_question, clean
-
-Outcome = tuple[frozenset[int], str] | None
-"""The options chosen and the name of the rule; None if the rule does not apply."""
 
 _SHORT, _LONG = 200, 700
 """Characters up to which a lone mention is trusted, and an option's text in a sentence."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
-_KINDS = {"text": characters(TEXT, WORD), "word": characters(WORD), "masked": characters(MASKED),
-          "wrong": characters(WRONG), "both_said": characters(BOTH)}  # fmt: skip
 _ALL_BUT = pattern(
     r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
     r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
@@ -74,37 +72,38 @@ _RIGHT = (
     pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b)\w)"),  # said to fit
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
-_NOT_ANY_OF_THEM = pattern(r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:n't|\bnot){not_any_of_them}\b[^,;\n]*\Z")
+_NOT_ANY_OF_THEM = pattern(
+    r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
+)
 _NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
 _ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
 """Replies that name no option and say that none is right, or all."""
 _OPENING = pattern(
     r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})(?:(?<={one}{one}) {are_have}\b"
-    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={both_said}) | {opening_reason}\b)",
-    parts=_KINDS,
+    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) | {opening_reason}\b)"
 )
 _SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
 _STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
-_TRUE_FALSE = pattern("true|false")
+_TRUE_FALSE = pattern("{true_or_false}")
 _SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
 _CONCLUDES = pattern(r"{concludes}\b")
 _CUT_OFF = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
-_EQUATION = re.compile(rf"[=≈] ?({_KINDS['text']}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
+_EQUATION = pattern(r"[=≈] ?({by_text}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _ENDED = re.compile(rf"(?:\.|{ONE})\Z")
 _UNSURE = pattern("{^unsure$}")
 _REASONING = pattern("{^reasoning$}")
-_NEGATED = pattern(r"{^negated$}|n't\b")
-_DENIED_MENTION = pattern(r"\bnot [^.,]*?{masked}", parts=_KINDS)
+_NEGATED = pattern(r"{^negated$}|{not_ending}\b")
+_DENIED_MENTION = pattern(r"\b{not_word} [^.,]*?{masked}")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
-_WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0, parts=_KINDS)
+_WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
 _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
 _NUMBERS = pattern(
-    r"{numbers_lead}{0,2}(?P<said>{word}(?:{joined}{word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z", parts=_KINDS
+    r"{numbers_lead}{0,2}(?P<said>{by_word}(?:{joined}{by_word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z"
 )
 _IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
 _ASIDE = pattern(r"\b{aside}\Z")
@@ -112,6 +111,8 @@ _TOO = pattern(r"{^too$}\W*\Z")
 _YES_NO = pattern(r"\W*({yes_or_no})\b")
 _BOTH = pattern(r"\A\W*{both}\W*\Z|{^both_are$}")
 _SUBJECT = pattern("{subject}", 0)
+_AFTER_BUT = pattern(", {but} ", 0)
+_SHORT_FIELD = pattern(r"{short_field}: [(\[]?(?P<label>\w{1,4})[)\].]*(?:\n|\Z)", 0)
 _BOTH_TEXT = pattern(r"{both_text}\b")
 """How an option begins that speaks of others."""
 
@@ -130,19 +131,11 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
-    short_field = re.match(r"A: [(\[]?(\w{1,4})[)\].]*(?:\n|\Z)", text)
-    text = f"Answer{text[1:]}" if short_field and short_field[1] in labels else text
+    short_field = _SHORT_FIELD.match(text)
+    if short_field and short_field["label"] in labels:
+        text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
-    try:
-        outcome = next((outcome for rule in RULES if (outcome := rule(reading)) is not None), None)
-    except Unreadable as why:
-        return Extracted("unparsed", rule=str(why))
-    if outcome is not None:
-        chosen, rule = outcome
-        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
-    if REFUSAL.search(text):
-        return Extracted("refused", rule="refusal")
-    return Extracted("unparsed", rule="no answer found")
+    return by_first_rule(RULES, reading, labels, text)
 
 
 def all_but(reading: Reading) -> Outcome:
@@ -150,7 +143,7 @@ def all_but(reading: Reading) -> Outcome:
     match = _ALL_BUT.search(reading.plain)
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
         return None
-    named = options_of(mentions(match["said"], *range(MASKED + 1)))
+    named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
     wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
@@ -161,7 +154,7 @@ def called_right(reading: Reading) -> Outcome:
     for rule in _RIGHT:
         for match in rule.finditer(reading.text, reading.retracted()):
             right |= reading.chosen(match[match.lastgroup or 0])
-    if right & reading.asserted(WRONG):
+    if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
     return (right, "called right") if right else None
 
@@ -173,11 +166,11 @@ def one_by_one(reading: Reading) -> Outcome:
     ]
     right = frozenset().union(*(options for options, _ in said))
     every = options_of(re.findall(ANY, reading.text))
-    denied = options_of(mentions(reading.text, MASKED))
+    denied = options_of(mentions(reading.text, Kind.MASKED))
     if (
         not right
         or not denied
-        or mentions(reading.plain, TEXT, WORD)
+        or mentions(reading.plain, Kind.TEXT, Kind.WORD)
         or len({what for _, what in said}) > 1
         or right | denied != every
         or right & denied
@@ -217,7 +210,7 @@ def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
     """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
     said = [one for _, line in run for one in mentions(line)]
     shown = list(map(option_of, said))
-    if len(shown) < 2 or any(kind_of(one) not in (BOTH, TEXT) for one in said):
+    if len(shown) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in said):
         return False
     in_order = shown == list(range(shown[0], shown[0] + len(shown))) and (shown[0] == 0 or len(shown) > 2)
     adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
@@ -229,21 +222,21 @@ def opening(reading: Reading) -> Outcome:
     match = _OPENING.match(reading.text)
     named = mentions(match["said"]) if match else []
     kinds = set(map(kind_of, named))
-    if match is None or kinds <= {TEXT, WORD}:
+    if match is None or kinds <= {Kind.TEXT, Kind.WORD}:
         return None
     chosen = reading.chosen(match["said"])
     same_line = reading.text[match.end("said") :].split("\n")[0]
     if (
         not (reading.listed() <= chosen or reading.set_apart(chosen))
-        or not options_of(mentions(same_line, LABEL, BOTH)) <= chosen
+        or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= chosen
         or not options_of(_BEFORE_COLON.findall(same_line)) <= chosen
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
-        or (len(chosen) == reading.n > 1 and kinds == {BOTH})
+        or (len(chosen) == reading.n > 1 and kinds == {Kind.BOTH})
     ):
         raise Unreadable("options listed")
     if reading.breaks_off_at_first(chosen):
         raise Unreadable("cut off")
-    if kinds <= {BARE, AMBIGUOUS} and not reading.asserted(LABEL, BOTH, TEXT) <= chosen:
+    if kinds <= {Kind.BARE, Kind.AMBIGUOUS} and not reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT) <= chosen:
         return None
     return chosen, "opening"
 
@@ -261,7 +254,7 @@ def none_stated(reading: Reading) -> Outcome:
     stated = (match.start() for match in NONE_STATED.finditer(reading.plain))
     if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
         return reading.none(), "none stated"
-    if len(reading.asserted(WRONG)) == reading.n > 1 and reading.complete():
+    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
     if len(reading.plain) <= _SHORT and not re.search(ANY, reading.plain):
         if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
@@ -280,16 +273,16 @@ def concluded(reading: Reading) -> Outcome:
     equation = _EQUATION.search(last) if cue is None and len(reading.text) <= _SHORT else None
     if equation is not None and not re.search(LABELLED, reading.text):
         return reading.chosen(equation[1]), "conclusion"
-    if cue is not None and len(options_of(mentions(reading.text, WORD))) > 1:
-        return None
+    if cue is not None and len(options_of(mentions(reading.text, Kind.WORD))) > 1:
+        return None  # common words that are options are met everywhere in a long reasoning
     draws = cue is not None or _CONCLUDES.match(last) is not None
-    for kinds in ((LABEL, BOTH), (TEXT,)) if draws else ():
+    for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
         said = mentions(last, *kinds)
         if len(options_of(said)) == 1:
             return reading.chosen(said[0]), "conclusion"
     single = len(re.findall(ANY, last)) == 1
     ended = _ENDED.search(last) is not None
-    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, WORD))
+    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, Kind.WORD))
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.chosen(match[1]), "conclusion") if match else None
 
@@ -298,17 +291,17 @@ def option_text(reading: Reading) -> Outcome:
     """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
     if len(reading.text) > _LONG or _UNSURE.search(reading.text):
         return None
-    if reading.asserted(CONFLICT) or len(reading.listed()) > 1:
+    if reading.asserted(Kind.CONFLICT) or len(reading.listed()) > 1:
         return None
     late = False
-    if reading.asserted(TEXT, BOTH) and _TAKEN_BACK.search(reading.text):
+    if reading.asserted(Kind.TEXT, Kind.BOTH) and _TAKEN_BACK.search(reading.text):
         raise Unreadable("retracted")
     for whole in _SENTENCE_END.split(reading.text):
         sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
-        said = mentions(sentence, TEXT, BOTH, LABEL)
-        if said and {kind_of(one) for one in said} != {LABEL}:
+        said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
+        if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             chosen = options_of(said)
-            elsewhere = reading.asserted(TEXT, BOTH, LABEL) != chosen or _REASONING.search(reading.text)
+            elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != chosen or _REASONING.search(reading.text)
             if (late and elsewhere) or len(chosen) == reading.n > 1 or not _asserts(reading, sentence, said):
                 return None
             return chosen, "option text"
@@ -318,7 +311,7 @@ def option_text(reading: Reading) -> Outcome:
 
 def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
-    before = _DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]).rpartition(", but ")[2]
+    before = _AFTER_BUT.split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
     if _NEGATED.search(before):
         return False
     chosen = options_of(said)
@@ -370,16 +363,20 @@ def both(reading: Reading) -> Outcome:
 
 def only_mention(reading: Reading) -> Outcome:
     """The only label in a short reply."""
-    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(CONFLICT, AMBIGUOUS):
+    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(Kind.CONFLICT, Kind.AMBIGUOUS):
         return None
-    capitals = (i for i in reading.asserted(BARE) if reading.labels[i].isupper() and reading.labels[i] not in "AI")
-    named = reading.asserted(LABEL, BOTH) or frozenset(capitals)
-    every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != WORD)
+    capitals = (
+        i for i in reading.asserted(Kind.BARE) if reading.labels[i].isupper() and reading.labels[i] not in LABEL_WORDS
+    )
+    named = reading.asserted(Kind.LABEL, Kind.BOTH) or frozenset(capitals)
+    every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != Kind.WORD)
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
         return None
     return named, "only mention"
 
 
+# From what is said to be the answer to what may only be meant as one: a looser rule never overrules a stricter one.
+# A rule that finds a contradiction ends the reading, since a looser one would pick a side at random.
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit,
     all_but,

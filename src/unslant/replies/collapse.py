@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from unslant.replies.cues import words
-from unslant.replies.grammar import pattern
-from unslant.replies.mentions import AMBIGUOUS, BARE, BOTH, CONFLICT, LABEL, TEXT, WORD, mention
+from unslant.replies.grammar import Kind, mention, pattern
 from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
 from unslant.replies.text import option_text, plain
 
@@ -23,10 +22,12 @@ NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
 _JOINING = words("joining")
 _AFTER_ANY_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("noun_after_label")])
 _AFTER_LABEL = {
-    "A": frozenset([*_JOINING, *words("verb_after_label")]),
-    **dict.fromkeys(("a", "I", "i"), frozenset(_JOINING)),
+    **dict.fromkeys(words("article_label"), frozenset([*_JOINING, *words("verb_after_label")])),
+    **dict.fromkeys(words("word_label"), frozenset(_JOINING)),
 }
 """Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
+LABEL_WORDS = frozenset(_AFTER_LABEL)
+"""Labels that are words as well."""
 _LABEL_KEYWORD = pattern(r"(?<!\w){label_noun} ?[\"'(\[{<]{0,3}\Z")
 """What says that a label follows."""
 _BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
@@ -57,14 +58,15 @@ _GAP = pattern(
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
 _GOES_ON = pattern(r" {asserts}\b", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
-_LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:ie,? )?[(\[] ?(?:{label_behind} ?)?", 0)
+_LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?[(\[] ?(?:{label_behind} ?)?", 0)
 _NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
 _IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
-_WORDY = re.compile(r"[aAiI]|\d+|[a-z]\w*|\w{2,}")
+_WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
+_AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
 
 class _Label(NamedTuple):
@@ -144,7 +146,7 @@ class Collapser:
         sequence = tokens(text)
         reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)))
         pieces, done = [], 0
-        for i, token in enumerate(sequence):
+        for i, token in enumerate(sequence):  # from left to right, and at each place the longest: texts contain texts
             if token.start < done:
                 continue
             written = self._mention(reply, i)
@@ -198,7 +200,7 @@ class Collapser:
         opening = numbering or keyword or _OPENING.search(before)
         left = start - len(before) + (opening.start() if opening else len(before))
         if len(label.options) != 1:
-            return left, label.end, "".join(mention(option, BARE) for option in label.options)
+            return left, label.end, "".join(mention(option, Kind.BARE) for option in label.options)
         (option,) = label.options
         joined = self._with_text(reply, start, label.end, option)
         if joined is not None:
@@ -222,7 +224,7 @@ class Collapser:
         asserted = bool(others) and _GOES_ON.match(text, reply.tokens[other_end - 1].end) is not None
         own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
         if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
-            return end_of(text, own_stop), mention(option, BOTH)
+            return end_of(text, own_stop), mention(option, Kind.BOTH)
         below, joined = "\n" in gap.group(), bool(gap.group().strip())
         if below:
             complete = complete and other_end > i and text.startswith(":", reply.tokens[other_end - 1].end)
@@ -231,13 +233,13 @@ class Collapser:
         if others and reply.tokens[i].exact in words("copula_text"):
             complete = asserted = False
         if complete or (asserted and joined and not below):
-            return end_of(text, reply.tokens[other_end - 1].end), mention(option, CONFLICT)
+            return end_of(text, reply.tokens[other_end - 1].end), mention(option, Kind.CONFLICT)
         part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
         owners = self.options.containing(part.group()) if part else frozenset()
         if part is not None and owners:
-            return part.end(), mention(option, BOTH if option in owners else CONFLICT)
+            return part.end(), mention(option, Kind.BOTH if option in owners else Kind.CONFLICT)
         if part is not None and not below and "," not in gap.group() and self.options.nearer(part.group(), option):
-            return part.end(), mention(option, CONFLICT)
+            return part.end(), mention(option, Kind.CONFLICT)
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:
@@ -245,7 +247,7 @@ class Collapser:
         written, after = text[start : label.end], text[label.end : label.end + 24]
         bracketed = before[-1:] in ("(", "[", "{", "<") and after[:1] in (")", "]", "}", ">")
         if keyword:
-            return LABEL
+            return Kind.LABEL
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
             word = re.match(r" ([^\W\d_]{2,}|\w-)", after) if _WORDY.fullmatch(written) else None
             if word and word[1].casefold() not in {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}:
@@ -258,9 +260,13 @@ class Collapser:
             (first and after[:1] in (".", ")", ":", "]", "}", ">"))
             or (capital and (bracketed or (after[:1] == ")" and before[-1:] in (" ", "\n", ""))))
         ):
-            return LABEL
+            return Kind.LABEL
         owners = self.options.beginning(written) if written.isdigit() else frozenset()
-        return AMBIGUOUS if any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners) else BARE
+        return (
+            Kind.AMBIGUOUS
+            if any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners)
+            else Kind.BARE
+        )
 
     def _by_text(self, reply: _Reply, i: int, end: int, option: int) -> tuple[int, int, str] | None:
         """An option's text, with its label where that follows in brackets, or the label of another list before it."""
@@ -273,7 +279,7 @@ class Collapser:
             or re.search(r"[\d/^*+.-]\Z", before)
             or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
             or (stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop)))
-            or (text[start:stop].casefold() in words("word_of_judgement") and before[-3:] in ("is ", "re "))
+            or (text[start:stop].casefold() in words("word_of_judgement") and _AFTER_COPULA.search(before))
         ):
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
@@ -281,8 +287,12 @@ class Collapser:
         behind = _LABEL_BEHIND.match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
         if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
-            return left, label.end + 1, mention(label.options[0], BOTH if label.options == (option,) else CONFLICT)
+            return (
+                left,
+                label.end + 1,
+                mention(label.options[0], Kind.BOTH if label.options == (option,) else Kind.CONFLICT),
+            )
         if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
         exact = self.options.written_out(text, start - 3, start, option)
-        return left, end_of(text, max(stop, exact or 0)), mention(option, TEXT if telling else WORD)
+        return left, end_of(text, max(stop, exact or 0)), mention(option, Kind.TEXT if telling else Kind.WORD)

@@ -7,35 +7,30 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from unslant.replies.grammar import BEGIN_OF_LINE, CALLED_RIGHT, HEDGED_MORE, pattern
-from unslant.replies.mentions import (
-    BARE,
-    BOTH,
-    CONFLICT,
-    LABEL,
-    MASKED,
-    TEXT,
-    WORD,
+from unslant.replies.grammar import (
+    BEGIN_OF_LINE,
+    CALLED_RIGHT,
+    HEDGED_MORE,
+    Kind,
     characters,
     kind_of,
     mentions,
     options_of,
+    pattern,
 )
-from unslant.replies.reading import Reading, Unreadable
+from unslant.replies.reading import Outcome, Reading, Unreadable
 
 _CUED = tuple(
     (rule, pattern(f"{{{cue}}}{{slot}}", BEGIN_OF_LINE))
     for rule, cue in (("answer field", "field_cue"), ("cue", "sentence_cue"), ("choice", "choosing"))
 )
-_MARKED = {"marked": characters(LABEL, BOTH), "masked": characters(MASKED)}
 _SAID = (
     (
         "called the answer",  # "B is the correct option", "which leaves C"
         pattern(
             r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
             r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
-            r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})",
-            parts=_MARKED,
+            r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})"
         ),
     ),
     (
@@ -43,8 +38,7 @@ _SAID = (
         pattern(
             r"(?:\b{so}[ ,:]{1,3}|(?:→|->|=>) ?|\b{not_this} {masked},? {but_rather})(?:{so_filler}){0,8}"
             r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
-            r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
-            parts=_MARKED,
+            r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}"
         ),
     ),
     (
@@ -69,7 +63,9 @@ _ALONE = {
 BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
 _BARE_SENTENCE = pattern(r"(?:[.!?;-]|\b{sentence_head}:) {lead}{slot}{tail}", parts=_ALONE)
-_AFTER_COLON = re.compile(rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(LABEL, BARE, BOTH)})[ .!]*$")
+_AFTER_COLON = re.compile(
+    rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"
+)
 _RULED_OUT = pattern(r"\b{ruled_out}")
 _LEADING_UP = pattern("{^leading_up$}")
 _NOT_SHOWN = pattern(
@@ -94,10 +90,12 @@ class _Claim(NamedTuple):
     said: str
 
 
-def explicit(reading: Reading) -> tuple[frozenset[int], str] | None:
+def explicit(reading: Reading) -> Outcome:
     """The last answer that is said to be one, unless others contradict it."""
+    # The last claim counts: models state an answer, check it, and correct themselves.
     claims = sorted(_claims(reading))
     claims += _last_line(reading, claims)
+    # An answer under a label that nobody showed ("Answer: E" of four options) is a failure, not the one before it.
     unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
     if unknown > max((claim.start for claim in claims), default=-1):
         raise Unreadable("label that was not shown")
@@ -150,7 +148,7 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
         below += opening or ""
         end += len(line) + 1
     said, end = (below, end) if len(below) > len(inline) else (inline, match.end())
-    if len(options_of(said)) == reading.n > 1 and all(kind_of(one) == BOTH for one in said):
+    if len(options_of(said)) == reading.n > 1 and all(kind_of(one) == Kind.BOTH for one in said):
         rule = _LISTING
     return _Claim(match.start(), end, rule, said)
 
@@ -163,8 +161,8 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
     if match is None:
         match = _BARE_SENTENCE.search(line)
         if match is not None and not any(claim.end > start for claim in claims):
-            texts = set(map(kind_of, mentions(match["slot"]))) & {TEXT, WORD}
-            if not texts or len(reading.asserted(LABEL, BOTH, TEXT)) == 1:
+            texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
+            if not texts or len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) == 1:
                 yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
             return
         match = _AFTER_COLON.search(line)
@@ -176,9 +174,9 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
             yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
         return
     before = next((line for line in reversed(above) if line.strip()), "")
-    texts = set(map(kind_of, mentions(match["slot"]))) & {BOTH, TEXT, WORD}
+    texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.BOTH, Kind.TEXT, Kind.WORD}
     opening = reading.opening(above[-1]) if above else None
-    goes_on = opening is not None and kind_of(opening) != BARE
+    goes_on = opening is not None and kind_of(opening) != Kind.BARE
     if before and not BARE_LINE.match(before) and not goes_on and not (texts and len(reading.listed()) > 1):
         yield _Claim(start, len(reading.text), "last line", match["slot"])
 
@@ -220,9 +218,9 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     if _UNKNOWN_LABEL.match(text, last.end):
         raise Unreadable("label that was not shown")
     if not _stands_alone(last):
-        earlier = any(kind_of(one) == CONFLICT for claim in claims for one in mentions(claim.said))
-        by_both = any(kind_of(one) == BOTH for one in mentions(last.said))
-        if (earlier and not by_both) or reading.asserted(CONFLICT) & chosen:
+        earlier = any(kind_of(one) == Kind.CONFLICT for claim in claims for one in mentions(claim.said))
+        by_both = any(kind_of(one) == Kind.BOTH for one in mentions(last.said))
+        if (earlier and not by_both) or reading.asserted(Kind.CONFLICT) & chosen:
             raise Unreadable("label and text of different options")
 
 

@@ -1,11 +1,22 @@
-"""Read the answer to a presentation out of a reply in words, and the confidence that the reply states."""
+"""Read the answer to a presentation out of a reply in words, the confidence that the reply states, and the answers of
+recorded replies in a file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, ConfigDict, Field
+
+from unslant.checked import TableRow, checked
+from unslant.errors import InputError
 from unslant.presentations.interventions.equivalence import number
+from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.presentations.presentation import NONE, Presentation
+from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import pattern
 from unslant.replies.reading import VERDICTS, Extracted
@@ -49,6 +60,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
         >>> read_open("25 * 6 = 150. Answer: 150 kilos", "150")
         ('ok', frozenset({0}))
     """
+    # The last one: worked solutions are full of numbers, and end in the answer.
     parts = _BEFORE_NUMBER.split(reply := shortened(reply))
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
     text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")
@@ -78,3 +90,68 @@ def stated_confidence(reply: str) -> float | None:
     elif number > 1:
         number /= 100
     return number if 0 <= number <= 1 else None
+
+
+def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(labels) or len(set(labels)) < len(labels):
+        raise ValueError("empty or repeated")
+    return labels
+
+
+class _Line(TableRow):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    question: str = Field("", description="a text")
+    options: tuple[str, ...] = Field((), description="a list of texts")
+    labels: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field((), description="a list of different texts")
+    kind: Literal["choice", "judging"] = Field("choice", description="choice or judging")
+    reply: str | None = Field(description="a text, or null where none came")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedReply:
+    """One line of the file.
+
+    Attributes:
+        data: the line as it stands.
+        reply: the reply; None where none came.
+        labels: every label that is an answer, as shown; the verdicts for judging.
+        read: what the patterns read; of status ``error`` where no reply came.
+    """
+
+    data: dict[str, Any]
+    reply: str | None
+    labels: tuple[str, ...]
+    read: Extracted
+
+
+def read_replies(path: str | Path) -> Iterator[RecordedReply]:
+    """Read the answers in recorded replies.
+
+    Args:
+        path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,
+            ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` goes before it) and ``kind``, ``choice`` (by
+            default) or ``judging``; other fields are left alone.
+
+    Raises:
+        InputError: naming file, line and field.
+    """
+    for record in whole_records(Path(path)):
+        data, name = dict(record.data), "labels_shown" if "labels_shown" in record.data else "labels"
+        line = checked(_Line, {**data, "labels": data.get(name, ())}, record.place)
+        labels = line.labels or (VERDICTS if line.kind == "judging" else labels_for(ALPHABETS["A"], len(line.options)))
+        if line.kind == "judging" and set(labels) != set(VERDICTS):
+            raise InputError.at(record.place, f"judging replies answer with {', '.join(VERDICTS)}", field=name)
+        if not labels:
+            raise InputError.at(record.place, "is empty; give the options, or the labels", field="options")
+        if len(labels) < len(line.options):
+            reason = f"holds {len(labels)} for {len(line.options)} options; give one for each"
+            raise InputError.at(record.place, reason, field=name)
+        if line.reply is None:
+            read = Extracted("error", rule="no reply")
+        elif line.kind == "judging":
+            labels, read = VERDICTS, extract_verdict(line.reply)
+        else:
+            read = extract_labels(line.reply, labels, line.options)
+        yield RecordedReply(data, line.reply, labels, read)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from unslant.replies.cues import words
+from unslant.replies.grammar import pattern
 
 COMMON = frozenset(words("common"))
 """Words that say nothing of an option when met outside an answer."""
@@ -19,15 +20,16 @@ _TOKEN = re.compile(
     rf"(?<![\d.])\.\d+|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
     r"|[^\w\s.,;:?'\"(){}\[\]$\\⟦⟧]"
 )
-_SUFFIX = re.compile(r"(?:'s|ings?|ed|es|s|e)$")
-_SAME = {"&": "and", "×": "*", "·": "*"}
-_LETTERS = re.compile(r"[aA]\W{0,3}(?:and|or|\w)?\W{0,3}(?:\w\b|\Z)")
-_ARTICLES = ("a", "an", "the")
-_CLOSING = re.compile(
-    r"(?:[.!?;]{0,3}(?:[\"']|\s?[)\]}>])[\"')\]}>]{0,2})?(?:[.!?;]{1,3}(?=[,;]| and\b)|\s{1,2}(?=[,;])|\n ?(?=and\b))?"
+_SUFFIX = pattern("{inflection}$", 0)
+_SAME = {"&": words("plain_and")[0], "×": "*", "·": "*"}
+_LETTERS = pattern(r"[aA]\W{0,3}(?:{and_or}|\w)?\W{0,3}(?:\w\b|\Z)", 0)
+_CLOSING = pattern(
+    r"(?:[.!?;]{0,3}(?:[\"']|\s?[)\]}>])[\"')\]}>]{0,2})?"
+    r"(?:[.!?;]{1,3}(?=[,;]| {plain_and}\b)|\s{1,2}(?=[,;])|\n ?(?={plain_and}\b))?",
+    0,
 )
-_EMPTY = re.compile(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|and\b|\Z))")
-_GOES_ON = re.compile(r"[\"')\]}]{0,2} ?(?:[,;]| and\b|[)\]}])")
+_EMPTY = pattern(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|{plain_and}\b|\Z))", 0)
+_GOES_ON = pattern(r"[\"')\]}]{0,2} ?(?:[,;]| {plain_and}\b|[)\]}])", 0)
 
 
 class Token(NamedTuple):
@@ -55,7 +57,11 @@ def tokens(text: str) -> list[Token]:
         else:
             stem = _SAME.get(exact) or _stem(exact)
         # "A" is a label or a vitamin, unless it comes first; "a and b" are letters.
-        article = exact in _ARTICLES and (match.group() != "A" or not sequence) and not _LETTERS.match(text, start)
+        article = (
+            exact in words("article_word")
+            and (match.group() != "A" or not sequence)
+            and not _LETTERS.match(text, start)
+        )
         stop = sequence and re.search(r"[.:;)\n]", text[sequence[-1].end : start])
         sequence.append(Token(start, end, exact, stem, article, bool(stop)))
     return sequence
@@ -100,6 +106,7 @@ class OptionTexts:
         self._stems = [_kept(sequence) for sequence in self.tokens]
         self._joined = [f" {' '.join(stems)} " for stems in self._stems]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
+        # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
         for option, stems in enumerate(self._stems):
             node = self._trie

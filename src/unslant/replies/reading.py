@@ -8,30 +8,27 @@ conceded ("while B may seem right, ...") or reported ("at first I thought B").
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from unslant.questions.question import JudgingQuestion
 from unslant.replies.collapse import Collapser
-from unslant.replies.grammar import BEGIN_OF_LINE, RETRACTED, pattern
-from unslant.replies.mentions import (
-    AMBIGUOUS,
+from unslant.replies.cues import words
+from unslant.replies.grammar import (
     ANY,
-    BARE,
-    BOTH,
-    CONFLICT,
-    LABEL,
-    MASKED,
+    BEGIN_OF_LINE,
     ONE,
-    TEXT,
-    WORD,
-    WRONG,
+    REFUSAL,
+    RETRACTED,
+    Kind,
     characters,
     kind_of,
     mention,
     mentions,
     option_of,
     options_of,
+    pattern,
 )
 
 VERDICTS = JudgingQuestion.VERDICTS
@@ -60,6 +57,27 @@ class Unreadable(Exception):
     """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options."""
 
 
+Outcome = tuple[frozenset[int], str] | None
+"""The options (or verdicts) chosen and the name of the rule; None if the rule does not apply."""
+Text = TypeVar("Text")
+
+
+def by_first_rule(
+    rules: Iterable[Callable[[Text], Outcome]], text: Text, labels: Sequence[str], reply: str
+) -> Extracted:
+    """The answer that the first rule which applies reads in a text; labels by place. Where none does, the cleaned reply
+    may be a refusal: only then, for many replies apologise and answer."""
+    try:
+        outcome = next((outcome for rule in rules if (outcome := rule(text)) is not None), None)
+    except Unreadable as why:
+        return Extracted("unparsed", rule=str(why))
+    if outcome is not None:
+        chosen, rule = outcome
+        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
+    refused = REFUSAL.search(reply) is not None
+    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no answer found")
+
+
 class Mask(NamedTuple):
     """Mentions that a reply does not assert.
 
@@ -72,7 +90,7 @@ class Mask(NamedTuple):
 
     reason: str
     pattern: re.Pattern[str]
-    kind: int = MASKED
+    kind: int = Kind.MASKED
     which: str = ONE
 
     def apply(self, text: str) -> str:
@@ -95,12 +113,15 @@ CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
 REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? {but}\b|\Z)")
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 _BE = {"be_verb": r"(?:{be_word}\b ?)"}
+# The order matters: a mask sees only what those before it left. "None of" comes first, as its options would else read
+# as a list that is called right. What is supposed, asked or reported goes before "called wrong": "if B were wrong"
+# calls nothing wrong. Called wrong goes before denied: only the former counts towards "every option is wrong".
 MASKS = (
     Mask('the options that "none of" is said of: "none of A, B and C"', NONE_STATED),
     Mask(
         'a line about an option that ends in "incorrect"',
         pattern(MARKED_LINE + r"(?:{marked_incorrect}|[.:;-] (?:{this_is} )?{judged_wrong})[ .!]*$", BEGIN_OF_LINE),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         "supposed and not said; a choice that somebody is forced to make is one",
@@ -119,7 +140,7 @@ MASKS = (
             r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S)) ?(?:{option_adverb} )?"
             r"{said}|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
         ),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         'called wrong: "B is wrong", "C cannot be right", "D: incorrect"',
@@ -130,11 +151,11 @@ MASKS = (
             r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
             parts=_BE,
         ),
-        WRONG,
+        Kind.WRONG,
     ),
     Mask(
         'said not to be meant: "not B", "rather than A or C"',
-        pattern(r"(?:n't|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
+        pattern(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
     ),
     Mask(
         'alternatives among which no choice is made: "A or B"',
@@ -148,7 +169,7 @@ MASKS = (
     Mask(
         'labels of whose options something is denied: "B is not prime"',
         pattern(r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)", parts=_BE),
-        which=characters(LABEL, BARE),
+        which=characters(Kind.LABEL, Kind.BARE),
     ),
     Mask(
         'texts of options of which something is denied: "Paris is not in Norway"',
@@ -157,7 +178,7 @@ MASKS = (
             r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
             parts=_BE,
         ),
-        which=characters(TEXT, WORD),
+        which=characters(Kind.TEXT, Kind.WORD),
     ),
 )
 """In the order in which they are applied."""
@@ -200,7 +221,7 @@ class Reading:
         self.labels = collapser.labels
         self.options = collapser.options
         self.n = len(collapser.labels)
-        collapsed = _SO_TOO.sub(r"\1 and \3 are\2", _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
+        collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
         self.plain = _QUOTATION.sub(_unquoted, collapsed)
         self.text = masked(self.plain)
 
@@ -220,10 +241,12 @@ class Reading:
             every = self._saying(_ALL_TEXT)
             return every or frozenset(range(self.n))
         kinds, chosen = set(map(kind_of, named)), options_of(named)
-        by_label = options_of(one for one in named if kind_of(one) in (LABEL, BARE, BOTH, AMBIGUOUS))
-        if CONFLICT in kinds:
+        by_label = options_of(
+            one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
+        )
+        if Kind.CONFLICT in kinds:
             raise Unreadable("label and text of different options")
-        if (AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
+        if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
             raise Unreadable("label or text")
         return chosen
 
@@ -246,7 +269,7 @@ class Reading:
     def listed(self) -> frozenset[int]:
         """Options that open a line under their label."""
         opened = (self.opening(line) for line in self.text.split("\n"))
-        return options_of(one for one in opened if one and kind_of(one) in (LABEL, BOTH, CONFLICT))
+        return options_of(one for one in opened if one and kind_of(one) in (Kind.LABEL, Kind.BOTH, Kind.CONFLICT))
 
     def set_apart(self, chosen: frozenset[int]) -> bool:
         """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line stands
@@ -272,4 +295,5 @@ class Reading:
 
     def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
         """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""
+        # Else replies cut off at a token limit would count for the first option: a bias of the reader, not the model.
         return chosen == {0} and len(self.text) > 100 and not self.complete()

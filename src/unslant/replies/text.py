@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from unslant.replies.cues import words
 from unslant.replies.grammar import pattern
 
 LIMIT = 16_000
@@ -53,30 +54,35 @@ _LATEX = (
     (re.compile(r"\\(?=[%#&_{}])"), ""),
 )
 _BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
-_TAG = re.compile(r"<(final_?answer|answer|final|choice|verdict|label)>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
-_NEXT_TAG = re.compile(r"</(final_?answer|answer|final|choice)>\s{0,5}(?:,|and)?\s{0,5}<\1>", re.IGNORECASE)
-_KEY = (
-    r"(?:(?:final|correct|my|chosen|selected|best)?[_ ]?(?:answers?|choices?|options?|labels?|letters?|selections?)"
-    r"|answer_\w{1,12}|selected|chosen|verdict|prediction|result|judge?ment|conclusion)"
+_TAG = pattern(r"<({answer_tag}|{verdict_tag})>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
+_NEXT_TAG = pattern(r"</({answer_tag})>\s{0,5}(?:,|{plain_and})?\s{0,5}<\1>")
+_KEY = "(?:{answer_key_head}?[_ ]?{answer_key_noun}|{answer_key})"
+_JSON_FIELD = pattern(
+    rf"""["']{_KEY}["']"""
+    r"""\s{0,5}:\s{0,5}"""
+    r"""(?P<value>\[[^\[\]{}]{0,2000}\]|\{[^{}:]{0,400}\}|[^\n{}]{0,400}?)"""
+    r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
-_JSON_FIELD = re.compile(
-    rf"""["']{_KEY}["']\s{{0,5}}:\s{{0,5}}(?P<value>\[[^\[\]{{}}]{{0,2000}}\]|\{{[^{{}}:]{{0,400}}\}}|[^\n{{}}]{{0,400}}?)"""
-    r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))""",
-    re.IGNORECASE,
-)
+_ANSWER_KEY = pattern(_KEY)
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
 _NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
 
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
+_RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
+"""What such marks are read as."""
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _CELL = re.compile(r"(?<!\|)\|(?!\|)")
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
+_ABBREVIATION = pattern(r"\b{abbreviation}\.", 0)
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
 def clean(reply: str) -> str:
     """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
+    # Thinking goes first: it holds answers that are considered and dropped. The cut comes before what takes more than
+    # one pass, and again after what makes texts longer. JSON is read before Markdown is undone, which would change its
+    # values.
     text = plain(_json_as_lines(shortened(_last_turn(without_thinking(reply)))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
@@ -91,7 +97,7 @@ def option_text(option: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    text = re.sub(r"\b(?:(i)\.\s?(e)|(e)\.\s?(g)|(vs|etc|approx))\.", lambda m: "".join(filter(None, m.groups())), text)
+    text = _ABBREVIATION.sub(lambda match: re.sub(r"[.\s]", "", match.group()), text)
     return re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
 
 
@@ -99,7 +105,7 @@ def plain(text: str) -> str:
     """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
     if not text.isascii():
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
-        # Private characters stand for mentions (:mod:`mentions`), and half ones cannot be written to a file.
+        # Private characters stand for mentions (:mod:`grammar`), and half ones cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = _LINE_BREAK.sub("\n", text)
     for command, replacement in _LATEX[:2]:
@@ -178,7 +184,7 @@ def _json_lines(record: dict[str, Any]) -> Iterator[str]:
     for key, value in record.items():
         if isinstance(value, dict):
             yield from _json_lines(value)
-        elif re.fullmatch(_KEY, key, re.IGNORECASE):
+        elif _ANSWER_KEY.fullmatch(key):
             values = value if isinstance(value, list) else [value]
             yield (
                 f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}"
@@ -198,10 +204,10 @@ def _without_markdown(text: str) -> str:
     text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
     text = _without_emphasis(text)
     text = _BULLET.sub("", text)
-    text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} ({'incorrect' if m[2] == ' ' else 'correct'})", text)
+    text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} {_WRONG if m[2] == ' ' else _RIGHT}", text)
     text = _MARKED_LINE.sub(r"\1\3 \2", text)
-    text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", " (correct) ", text)
-    return re.sub(rf"[{_WRONG_MARK}]\ufe0f?", " (incorrect) ", text)
+    text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", f" {_RIGHT} ", text)
+    return re.sub(rf"[{_WRONG_MARK}]\ufe0f?", f" {_WRONG} ", text)
 
 
 def _without_emphasis(text: str) -> str:

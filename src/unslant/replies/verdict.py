@@ -16,15 +16,35 @@ from __future__ import annotations
 
 import re
 
-from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, RETRACTED, pattern
-from unslant.replies.mentions import BARE, LABEL, WORD, characters, mention, mentions, option_of, options_of
-from unslant.replies.reading import CONCEDED, QUESTION, REPORTED, VERDICTS, Extracted, Unreadable
+from unslant.replies.grammar import (
+    BEGIN_OF_LINE,
+    RETRACTED,
+    Kind,
+    characters,
+    mention,
+    mentions,
+    option_of,
+    options_of,
+    pattern,
+)
+from unslant.replies.reading import (
+    CONCEDED,
+    QUESTION,
+    REPORTED,
+    VERDICTS,
+    Extracted,
+    Outcome,
+    Unreadable,
+    by_first_rule,
+)
 from unslant.replies.text import FIELD, before_next_question, clean
 
 TRUE, FALSE, UNKNOWN = range(3)
 """As ordered in :data:`VERDICTS`."""
-SAID, YES_NO, GROUNDS = LABEL, BARE, WORD
+SAID, YES_NO, GROUNDS = Kind.LABEL, Kind.BARE, Kind.WORD
 """How a verdict is given: by its word; by yes or no; by what the premises do to the statement."""
+# Longer phrases come before the words in them: "cannot be determined to be true" is Unknown though it ends in "true",
+# "not true" is False, and "whether it is true" says nothing.
 _PHRASES: tuple[tuple[int | None, int, str], ...] = (
     (UNKNOWN, GROUNDS, "{unknown_either}"),
     (UNKNOWN, SAID, "{unknown}"),
@@ -125,16 +145,7 @@ def extract_verdict(reply: str) -> Extracted:
     for mask in _MASKS:
         collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
     collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
-    try:
-        outcome = next((outcome for rule in RULES if (outcome := rule(collapsed)) is not None), None)
-    except Unreadable as why:
-        return Extracted("unparsed", rule=str(why))
-    if outcome is not None:
-        verdict, rule = outcome
-        return Extracted("ok", frozenset({VERDICTS[verdict]}), rule)
-    if REFUSAL.search(text):
-        return Extracted("refused", rule="refusal")
-    return Extracted("unparsed", rule="no answer found")
+    return by_first_rule(RULES, collapsed, VERDICTS, text)
 
 
 def collapse_verdicts(text: str) -> str:
@@ -147,10 +158,6 @@ def collapse_verdicts(text: str) -> str:
     return _PHRASE.sub(collapsed, text)
 
 
-Outcome = tuple[int, str] | None
-"""A verdict and the name of the rule; None if the rule does not apply."""
-
-
 def explicit(text: str) -> Outcome:
     """The last verdict that is said to be the answer."""
     claims = sorted((m.start("said"), rule, m) for rule, pattern in _ANSWERS for m in pattern.finditer(text))
@@ -160,7 +167,7 @@ def explicit(text: str) -> Outcome:
     _, rule, last = claims[-1]
     if len(marked) > 1 or _SECOND.match(text, last.end()):
         raise Unreadable("contradiction")
-    return option_of(last["said"]), rule
+    return options_of(last["said"]), rule
 
 
 def last_line(text: str) -> Outcome:
@@ -175,7 +182,7 @@ def last_line(text: str) -> Outcome:
             return None
     if match["twice"] and option_of(match["twice"]) != option_of(match["said"]):
         raise Unreadable("contradiction")
-    return option_of(match["said"]), "last line"
+    return options_of(match["said"]), "last line"
 
 
 def _before(text: str) -> frozenset[int]:
@@ -188,7 +195,7 @@ def _before(text: str) -> frozenset[int]:
 def conclusion(text: str) -> Outcome:
     """The last verdict that is drawn as a conclusion."""
     last = max(_CONCLUDED.finditer(text), key=re.Match.start, default=None)
-    return (option_of(last[last.lastgroup or 0]), "conclusion") if last else None
+    return (options_of(last[last.lastgroup or 0]), "conclusion") if last else None
 
 
 def stated(text: str) -> Outcome:
@@ -202,7 +209,7 @@ def stated(text: str) -> Outcome:
         if len(verdicts) > 1:
             raise Unreadable("contradiction")
         by_grounds = verdicts == {UNKNOWN} and mention(UNKNOWN, SAID) not in text
-        return (next(iter(verdicts)), "statement") if verdicts and not (by_grounds and len(text) > _LONG) else None
+        return (verdicts, "statement") if verdicts and not (by_grounds and len(text) > _LONG) else None
     last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
     verdicts |= {option_of(last["said"])} if last else set()
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
@@ -213,7 +220,7 @@ def stated(text: str) -> Outcome:
     open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
     if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
         raise Unreadable("contradiction")
-    return verdict, "opening"
+    return frozenset({verdict}), "opening"
 
 
 def reason(text: str) -> Outcome:
@@ -221,7 +228,7 @@ def reason(text: str) -> Outcome:
     verdicts = options_of(mentions(text, SAID, GROUNDS))
     if len(verdicts) != 1 or len(text) > (_LONG if verdicts == {UNKNOWN} else _SHORT):
         return None
-    return next(iter(verdicts)), "reason"
+    return verdicts, "reason"
 
 
 RULES = (explicit, last_line, conclusion, stated, reason)

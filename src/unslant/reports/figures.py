@@ -13,12 +13,11 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from unslant.extras import needed
-from unslant.files import make_folder, write_atomically
 from unslant.reports.escape import drawable, file_name, one_line, tex, tex_needs
 from unslant.reports.figure import Chart
 from unslant.reports.numbers import count
 from unslant.reports.style import PAPER, PLOT, Style, specification
-from unslant.writing import write_all
+from unslant.writing import make_folder, write_all, write_atomically
 
 PNG_SCALE = 4.0
 FORMATS = (".pdf", ".svg", ".png")

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unslant.files import write_atomically
 from unslant.reports.figure import Chart, Table
 from unslant.reports.panels import Describes, Page, Panel
-from unslant.writing import write_all
+from unslant.writing import write_all, write_atomically
 
 Item = TypeVar("Item", Panel, Chart, Table)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from unslant.arrays import json_number
-from unslant.files import dump_json, make_folder, write_atomically
+from unslant.files import dump_json
 from unslant.metrics import Estimate
 from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex_needs
 from unslant.reports.figure import Table, shared_n
 from unslant.reports.figures import caption, made_by
 from unslant.reports.numbers import RANGE, Cell, How, has_interval, number
-from unslant.writing import write_all
+from unslant.writing import make_folder, write_all, write_atomically
 
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
 """Columns of longer texts are set in lines."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -15,10 +17,11 @@ from numpy.typing import NDArray
 
 from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
-from unslant.files import opened_parquet, parquet_batches, parse_json, read_parquet, write_atomically
+from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
 from unslant.questions.question import Question
+from unslant.questions.question_set import canonical_line, question_of
 from unslant.responses.run import Run
-from unslant.responses.texts import pack, unpack
+from unslant.writing import write_atomically
 
 NO_ANSWER = ("unparsed", "refused")
 """Statuses of replies that came and are no answer."""
@@ -52,37 +55,31 @@ def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: 
     Raises:
         OutputError: if the file cannot be written.
     """
-    table = table.replace_schema_metadata(_described(run, table.num_rows, pack(questions) if questions else b""))
-
-    def write(file: IO[bytes]) -> None:
-        release_memory()
-        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-        release_memory()
-
-    if isinstance(path, str | Path):
-        write_atomically(path, write)
-    else:
-        write(path)
+    write_batches([table], table.num_rows, run, pack(questions) if questions else b"", table.schema, path)
 
 
 def write_batches(
-    batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: Path
+    batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: str | Path | IO[bytes]
 ) -> None:
     """As :func:`write_table`, from tables of ``schema`` that come one by one, ``rows`` in all, each a row group.
 
     Args:
-        packed: the questions, as :func:`unslant.responses.texts.pack` gives them; may be empty.
+        packed: the questions, as :func:`unslant.responses.checks.pack` gives them; may be empty.
     """
 
     def write(file: IO[bytes]) -> None:
         described = schema.with_metadata(_described(run, rows, packed))
+        release_memory()
         with pq.ParquetWriter(file, described, compression="zstd", write_page_checksum=True) as writer:
             for batch in batches:
                 writer.write_table(batch)
                 del batch
                 release_memory()
 
-    write_atomically(path, write)
+    if isinstance(path, str | Path):
+        write_atomically(path, write)
+    else:
+        write(path)
 
 
 def _described(run: Run, rows: int, packed: bytes) -> dict[bytes, bytes]:
@@ -94,14 +91,14 @@ def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
     """What :func:`write_table` wrote, with its columns as they are.
 
     Raises:
-        InputError: if there is no such file, it is no Parquet, or damaged.
+        InputError: if there is no such file, it is not Parquet, or damaged.
     """
     table = read_parquet(path)
     run, packed = _about(table.schema.metadata or {}, table.num_rows, path)
     try:
         return table, run, unpack(packed) if packed else ()
     except ValueError as error:
-        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
 
 
 def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run, bytes]:
@@ -115,7 +112,7 @@ def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run,
         parse_json(written.decode())  # refuses what no JSON of ours has: keys twice, deep nesting, endless numbers
         run = Run.parse(written)
     except ValueError as error:
-        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
     return run, packed
 
 
@@ -125,7 +122,7 @@ class TableFile:
     Attributes:
         rows: how many it has.
         run: how it came to be.
-        packed: its questions, see :func:`unslant.responses.texts.unpack`.
+        packed: its questions, see :func:`unslant.responses.checks.unpack`.
 
     Raises:
         InputError: as :func:`read_table`.
@@ -236,7 +233,9 @@ def _check_rows(table: pa.Table) -> None:
     labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label", values=True)
     logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "is not one number a label")
     right = logprobs.values <= MOST_POSITIVE  # false for nan
-    logprobs.require(right, f"holds what is no natural-log probability: {_one(logprobs.values, ~right)}", values=True)
+    logprobs.require(
+        right, f"holds a value that is not a natural-log probability: {_one(logprobs.values, ~right)}", values=True
+    )
     if "bounds" in table.column_names:
         bounds = _Lists(table, "bounds")
         inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
@@ -295,3 +294,46 @@ def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
         row = _first(wrong)
         found, question_id = table["n_options"][row], table["question_id"][row]
         raise _Bad(row, "n_options", f"is {found}, but question {str(question_id)!r} has {expected[row]} options")
+
+
+# The texts of the questions, packed to travel in the metadata of a table
+
+
+def pack(questions: Iterable[Question]) -> bytes:
+    """Canonical JSON lines, compressed, as ASCII: readers of Parquet in other languages refuse metadata that is not
+    text. The same questions give the same bytes."""
+    return _packed("\n".join(canonical_line(question) for question in questions))
+
+
+def joined(packed: Iterable[bytes]) -> bytes:
+    """Several sets of packed questions as one, with the bytes that :func:`pack` gives all of them.
+
+    Raises:
+        ValueError: see :func:`unpack`.
+    """
+    lines = "\n".join(filter(None, map(_unpacked, packed)))
+    return _packed(lines) if lines else b""
+
+
+def _packed(lines: str) -> bytes:
+    return base64.b64encode(zlib.compress(lines.encode(), 9))
+
+
+def unpack(packed: bytes) -> tuple[Question, ...]:
+    """The inverse of :func:`pack`.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    return tuple(question_of(parse_json(line)) for line in _unpacked(packed).split("\n") if line)
+
+
+def _unpacked(packed: bytes) -> str:
+    try:
+        stream = zlib.decompressobj()
+        content = stream.decompress(base64.b64decode(packed, validate=True), MAX_BYTES) if packed else b""
+    except zlib.error as error:
+        raise ValueError(f"its questions cannot be unpacked: {error}") from None
+    if packed and not stream.eof:
+        raise ValueError("its questions cannot be unpacked: they are cut short, or too long")
+    return content.decode()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+import operator
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
 from typing import Annotated, Any, Self, cast
 
 from pydantic import Field
@@ -20,10 +22,14 @@ class Totals:
     __slots__ = ()
 
     def __sub__(self, earlier: Self) -> Self:
-        return type(self)(*(a if isinstance(a, str) else a - b for a, b in self._pairs(earlier)))
+        return self._combined(earlier, operator.sub)
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(a or b if isinstance(a, str) else a + b for a, b in self._pairs(other)))
+        return self._combined(other, operator.add)
+
+    def _combined(self, other: Self, combine: Callable[[Any, Any], Any]) -> Self:
+        pairs = zip(astuple(cast(Any, self)), astuple(cast(Any, other)), strict=True)
+        return type(self)(*(a or b if isinstance(a, str) else combine(a, b) for a, b in pairs))
 
     def become(self, other: Self) -> None:
         """Count what the other does."""
@@ -31,10 +37,7 @@ class Totals:
             setattr(self, f.name, getattr(other, f.name))
 
     def copy(self) -> Self:
-        return type(self)(*(value for value, _ in self._pairs(self)))
-
-    def _pairs(self, other: Self) -> list[tuple[Any, Any]]:
-        return [(getattr(self, f.name), getattr(other, f.name)) for f in fields(cast(Any, self))]
+        return type(self)(*astuple(cast(Any, self)))
 
 
 @dataclass(slots=True)

@@ -248,6 +248,7 @@ class Run(Record):
         counts: what the unbiased evaluator composed.
         polished: instruction -> its rewritten form.
         until, adaptive, logged, lm_eval, shard: set for runs of these kinds.
+        notes: what else a reader should know, in words.
         provenance: everything needed to make the result again.
 
     Example:
@@ -289,6 +290,7 @@ class Run(Record):
     logged: LogFacts | None = None
     lm_eval: Harness | None = None
     shard: ShardHeader | None = None
+    notes: tuple[str, ...] = ()
     provenance: Provenance = field(default_factory=Provenance)
 
     @property

@@ -34,20 +34,9 @@ def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class Response:
-    """One row: what one presentation of one question got back.
+    """One row: what one presentation of one question got back. Its fields are the columns, see :data:`MEANINGS`.
 
-    Attributes:
-        kind, run, item: see :class:`~unslant.presentations.Presentation`.
-        labels: every label that is an answer, from the top; contents: the content code under each.
-        answers: content codes that are right here.
-        logprobs: natural log, one per label; ``None`` when answered in words.
-        chosen: content codes answered: in words, or by the most probable label (the first of tied ones); ``None``
-            where there is no answer.
-        raw: the reply in full; ``None`` when scored.
-        repeat: sample number where a reply is sampled more than once.
-        text_ranks: rank of each option by text; empty if not known.
-        suggested: content codes of the answer that the prompt suggests, if any.
-        bounds: places of the labels of which ``logprobs`` has only an upper bound.
+    Of a scored row without ``chosen``, that is the most probable label's content (the first of tied ones).
     """
 
     question_id: str

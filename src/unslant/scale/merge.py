@@ -14,17 +14,16 @@ import pyarrow as pa
 
 from unslant.errors import InputError, without_options
 from unslant.files import exists
-from unslant.responses.checks import TableFile, write_batches
+from unslant.responses.checks import TableFile, joined, write_batches
 from unslant.responses.run import Run, ShardHeader
 from unslant.responses.table import SCHEMA
-from unslant.responses.texts import joined
 from unslant.scale.plan import Plan
 from unslant.store.identity import FINGERPRINT, same_identity
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as are held."""
 _NAMES = frozenset({"model", "adapter", "base_url"})
-"""Entries of an identity that say where a model lies, which may be another folder on every machine."""
+"""Entries of an identity that say where a model is, which may differ from machine to machine: weights are compared."""
 
 
 @dataclass
@@ -39,22 +38,14 @@ class _File:
         table = TableFile(path)
         shard = table.run.shard
         if shard is None:
-            raise InputError.at(path, "is no shard: it was not made with --shard")
+            raise InputError.at(path, "is not a shard: it was not made with --shard")
         if shard.index > shard.of or sum(length for _, length in shard.runs) != table.rows:
-            raise InputError.at(path, "is no whole shard: rows are missing; score it again")
+            raise InputError.at(path, "is incomplete: rows are missing; rerun this shard")
         return cls(table, shard)
-
-    @property
-    def path(self) -> Path:
-        return self.table.path
-
-    @property
-    def run(self) -> Run:
-        return self.table.run
 
     @cached_property
     def plan(self) -> Plan:
-        return Plan.read(self.shard.plan, self.shard.digest, self.path)
+        return Plan.read(self.shard.plan, self.shard.digest, self.table.path)
 
     @cached_property
     def rows(self) -> Generator[pa.Table, None, None]:
@@ -65,19 +56,19 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
     """Write the table of a whole run from those of all its shards, in any order.
 
     Rows are copied some at a time, so memory does not grow with them. Costs are summed; of facts that each machine
-    measured for itself (agreement in half precision, platform, day), all are told.
+    measured for itself (agreement in half precision, platform, day), all are listed.
 
     Returns:
         Rows written.
 
     Raises:
-        InputError: in one line, if a file is no whole shard; if two differ in plan or model, or are the same shard; or
-            if shards are missing, with the command that scores them.
+        InputError: in one line, if a file is not a whole shard; if two differ in plan or model, or are the same shard;
+            or if shards are missing, with the command that scores them.
         OutputError: if the table cannot be written.
     """
     merged = Path(merged)
     if exists(merged) and _is_shard(merged):
-        raise InputError.at(merged, "is a shard, and would be lost; name the table to be written before the shards")
+        raise InputError.at(merged, "is a shard and would be overwritten; give the output file first")
     files = [_File.of(Path(path)) for path in shards]
     if not files:
         raise InputError("no shards: name the table to be written first, then the tables of all shards")
@@ -91,7 +82,7 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
         packed = joined(file.table.packed for file in files)
     except ValueError as error:
         raise InputError(f"one of the shards is damaged: {error}") from None
-    run = Run.merge([file.run for file in files], first.run)
+    run = Run.merge([file.table.run for file in files], first.table.run)
     write_batches(_in_groups(_in_order(files)), total, run, packed, SCHEMA, merged)
     return total
 
@@ -99,12 +90,12 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
 def _is_shard(path: Path) -> bool:
     try:
         return TableFile(path).run.shard is not None
-    except InputError:  # whatever else it is may be written over
+    except InputError:  # anything else may be overwritten, as by every other command
         return False
 
 
 def _check_same(one: _File, other: _File) -> None:
-    both = f"{one.path} and {other.path}"
+    both = f"{one.table.path} and {other.table.path}"
     if one.shard.of != other.shard.of:
         raise InputError(
             f"{both} are shard {one.shard.index}/{one.shard.of} and shard {other.shard.index}/{other.shard.of}: give "
@@ -112,7 +103,7 @@ def _check_same(one: _File, other: _File) -> None:
         )
     if unlike := one.plan.differs_from(other.plan):
         raise InputError(f"{both} do not belong together: their {unlike} differ")
-    if other.table.rows and (unlike := _models_differ(one.run, other.run)):  # nobody was asked for an empty shard
+    if other.table.rows and (unlike := _models_differ(one.table.run, other.table.run)):  # an empty shard asked none
         raise InputError(f"{both} do not belong together: they are of different models ({unlike})")
 
 
@@ -120,12 +111,12 @@ def _models_differ(one: Run, other: Run) -> str:
     """What differs in two models' identities; empty if nothing but their names and places."""
     first, second = (run.identity or {"model": run.model} for run in (one, other))
     if first.get("weights") and second.get("weights"):
-        first, second = ({key: own[key] for key in own if key not in _NAMES} for own in (first, second))
+        first, second = ({key: one[key] for key in one if key not in _NAMES} for one in (first, second))
     if same_identity(first, second) and _digests(one) == _digests(other):
         return ""
     unlike = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
-    told = [f"{key} {_short(first.get(key))} and {_short(second.get(key))}" for key in unlike if key != FINGERPRINT]
-    return ", ".join(told) or "their scores of fixed prompts"
+    values = [f"{key} {_short(first.get(key))} and {_short(second.get(key))}" for key in unlike if key != FINGERPRINT]
+    return ", ".join(values) or "their scores of fixed prompts"
 
 
 def _digests(run: Run) -> list[str]:
@@ -140,34 +131,34 @@ def _check_complete(files: Sequence[_File]) -> None:
     """All shards are there once, and their rows are all rows of the plan."""
     for one, other in pairwise(files):
         if one.shard.index == other.shard.index:
-            raise InputError(f"{one.path} and {other.path} are both shard {one.shard.index}/{one.shard.of}: give one")
-    of, there = files[0].shard.of, {file.shard.index for file in files}
-    if missing := [k for k in range(1, of + 1) if k not in there]:
+            both = f"{one.table.path} and {other.table.path}"
+            raise InputError(f"{both} are both shard {one.shard.index}/{one.shard.of}: give one")
+    of, given = files[0].shard.of, {file.shard.index for file in files}
+    if missing := [k for k in range(1, of + 1) if k not in given]:
+        first = ", ".join(map(str, missing[:20])) + ", ..." * (len(missing) > 20)
         raise InputError(
-            f"{len(missing):,} of {of:,} shards missing: {_listed(missing)}; score each as here the first: "
+            f"{len(missing):,} of {of:,} shards missing: {first}; score each as here the first: "
             f"{_command(files[0], missing[0])}"
         )
     expected = 0
     for start, length, file in _runs(files):
         if start != expected:
-            raise InputError.at(file.path, f"does not fit the others: its rows begin at {start:,}, not {expected:,}")
+            raise InputError.at(
+                file.table.path, f"does not fit the others: its rows begin at {start:,}, not {expected:,}"
+            )
         expected += length
     if expected != files[0].plan.rows:
         raise InputError(f"the shards have {expected:,} rows, but the plan {files[0].plan.rows:,}; score them again")
 
 
-def _listed(numbers: Sequence[int], most: int = 20) -> str:
-    return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
-
-
 def _command(file: _File, index: int) -> str:
     """What to type for another shard of the run."""
     shard = f"{index}/{file.shard.of}"
-    words = file.run.provenance.command
+    words, path = file.table.run.provenance.command, file.table.path
     if not words:
         return f"the same call with shard={shard!r}"
-    own, times = re.subn(rf"(?<!\d){file.shard.index}(?!\d)", str(index), file.path.stem)
-    name = file.path.with_stem(own if times == 1 else f"shard-{index}")
+    stem, times = re.subn(rf"(?<!\d){file.shard.index}(?!\d)", str(index), path.stem)
+    name = path.with_stem(stem if times == 1 else f"shard-{index}")
     words = [*without_options(words, {"--shard"}), "--shard", shard, "--responses", str(name)]
     return f"unslant {shlex.join(words)}"
 
@@ -178,19 +169,20 @@ def _runs(files: Iterable[_File]) -> list[tuple[int, int, _File]]:
 
 
 def _in_order(files: Sequence[_File]) -> Iterator[pa.Table]:
+    """All rows. Of each file at most one batch is held: the part of it that belongs to a later stretch."""
     begun: dict[int, pa.Table] = {}
     left = {file.shard.index: file.table.rows for file in files}
     for _, wanted, file in _runs(files):
-        own = file.shard.index
+        k = file.shard.index
         while wanted:
-            rows = begun.pop(own, None) or next(file.rows)
+            rows = begun.pop(k, None) or next(file.rows)
             taken = min(wanted, rows.num_rows)
             yield rows.slice(0, taken)
             if taken < rows.num_rows:
-                begun[own] = rows.slice(taken)
-            wanted, left[own] = wanted - taken, left[own] - taken
-        if not left[own]:
-            file.rows.close()  # however many shards there are, few files are open
+                begun[k] = rows.slice(taken)
+            wanted, left[k] = wanted - taken, left[k] - taken
+        if not left[k]:
+            file.rows.close()  # with thousands of shards, the system's limit on open files would be reached
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

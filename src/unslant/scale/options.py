@@ -10,7 +10,7 @@ from unslant.errors import InputError
 if TYPE_CHECKING:
     from unslant.presentations import Asked
     from unslant.questions import QuestionSet
-    from unslant.scale.shards import Share
+    from unslant.scale.plan import Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class ShardOptions:
 
     def __post_init__(self) -> None:
         if self.shard:
-            from unslant.scale.shards import Shard
+            from unslant.scale.plan import Shard
 
             Shard.parse(self.shard)
         elif self.plan:
@@ -38,16 +38,16 @@ class ShardOptions:
     def share(
         self,
         study: str,
-        found: "QuestionSet[Any]",
+        questions: "QuestionSet[Any]",
         settings: Mapping[str, Any],
         ways: Sequence[object],
         asked: "Callable[[], Iterable[Asked]]",
         progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> "Share":
-        """What this machine asks. The plan of the whole run is made anew on every machine.
+        """What this machine asks. Every machine makes the plan of the whole run.
 
         Args:
-            found: all questions of the run.
+            questions: all questions of the run.
             settings, ways: see :func:`~unslant.scale.plan.planned`.
             asked: everything that all machines ask, in order; called once.
 
@@ -55,17 +55,16 @@ class ShardOptions:
             InputError: if the plan in the file is another.
             OutputError: if the plan cannot be written.
         """
-        from unslant.scale.plan import planned
-        from unslant.scale.shards import Shard, Share, stretch
+        from unslant.scale.plan import Shard, Share, planned, stretch
 
         if not self.shard:
             return Share()
         part = Shard.parse(self.shard)
-        places = {question.id: place for place, question in enumerate(found)}
-        plan, counts = planned(study, places, found.digest, settings, ways, asked(), progress)
+        places = {question.id: place for place, question in enumerate(questions)}
+        plan, counts = planned(study, places, questions.digest, settings, ways, asked(), progress)
         if self.plan is not None:
             plan.agree(Path(self.plan))
-        mine = stretch(part, [getattr(question, "context", "") for question in found], counts)
+        mine = stretch(part, [getattr(question, "context", "") for question in questions], counts)
         presentations = sum(counts.presentations[place] for place in mine)
         presentations += counts.presentations[-1] if part.index == part.of else 0
         return Share(part, plan, places, mine, presentations)

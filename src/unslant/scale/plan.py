@@ -1,7 +1,8 @@
-"""The plan of a run: what is asked in all, as digests that every machine computes alike.
+"""The plan of a run, what is asked in all, and the share of one machine in it.
 
 Presentations, worked examples and controls are decided on the whole question set and seeded by question id, so machines
-need not talk to each other: equal plans mean that their shards belong together.
+need not talk to each other: a plan is digests that every machine computes alike, and equal plans mean that their shards
+belong together.
 """
 
 from __future__ import annotations
@@ -9,43 +10,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import attrgetter
+from itertools import accumulate
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field
 
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
-from unslant.files import dump_json, parse_json, read_text, write_atomically
+from unslant.files import dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
+from unslant.questions import QuestionSet
+from unslant.responses.run import ShardHeader
 from unslant.version import __version__
+from unslant.writing import write_atomically
 
+Item = TypeVar("Item")
 _WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
 _OPTION = attrgetter(*(f.name for f in fields(ShownOption)))
-_NUMBER = Field(ge=0, description="a whole number")
 _BETWEEN_REPORTS = 20_000
-WORDS = {
-    "unslant": "versions of unslant",
-    "study": "studies",
-    "questions": "questions",
-    "n_questions": "numbers of questions",
-    "settings": "settings",
-    "prompts": "templates",
-    "ways": "numbers of elicitations",
-    "presentations": "presentations",
-    "n_presentations": "numbers of presentations",
-    "worked_examples": "worked examples",
-}
-"""Fields of a plan as messages name them."""
 
 
 class Plan(Checked):
-    """What a run asks, whoever asks it.
+    """What a run asks, on however many machines.
 
     Attributes:
         questions, presentations, worked_examples, prompts: SHA-256 (hex): of the questions in order; of every
@@ -53,16 +47,16 @@ class Plan(Checked):
         ways: elicitations of each presentation; the table has ``ways * n_presentations`` rows.
     """
 
-    unslant: str
-    study: str
-    questions: str
-    n_questions: int = _NUMBER
-    settings: dict[str, Any] = Field(description="an object")
-    prompts: str
-    ways: int = _NUMBER
-    presentations: str
-    n_presentations: int = _NUMBER
-    worked_examples: str
+    unslant: str = Field(title="versions of unslant")
+    study: str = Field(title="studies")
+    questions: str = Field(title="questions")
+    n_questions: int = Field(title="numbers of questions", ge=0, description="a whole number")
+    settings: dict[str, Any] = Field(title="settings", description="an object")
+    prompts: str = Field(title="templates")
+    ways: int = Field(title="numbers of elicitations", ge=0, description="a whole number")
+    presentations: str = Field(title="presentations")
+    n_presentations: int = Field(title="numbers of presentations", ge=0, description="a whole number")
+    worked_examples: str = Field(title="worked examples")
 
     @property
     def rows(self) -> int:
@@ -76,46 +70,34 @@ class Plan(Checked):
 
     def differs_from(self, other: Plan) -> str:
         """What differs, in words, with the values of settings; empty if nothing does."""
-        names = [name for name in WORDS if getattr(self, name) != getattr(other, name)]
+        names = [name for name in Plan.model_fields if getattr(self, name) != getattr(other, name)]
         if "settings" in names:
             mine, theirs = self.settings, other.settings
             unlike = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
             values = ", ".join(f"{key} {mine.get(key)!r} and {theirs.get(key)!r}" for key in unlike)
             return f"settings ({values})"
-        # what is asked follows from the questions: the first that differs is the cause
-        return WORDS[names[0]] if names else ""
+        # Fields are in the order of causes, each following from those before: the first that differs is named.
+        return str(Plan.model_fields[names[0]].title) if names else ""
 
     def to_json(self, path: str | Path) -> None:
-        """Write the plan, with its digest, for people and for :meth:`agree`.
-
-        Raises:
-            OutputError: if it cannot be written.
-        """
+        """Write the plan, with its digest, for people and for :meth:`agree`; OutputError if it cannot be written."""
         write_atomically(path, dump_json(self.model_dump() | {"digest": self.digest}))
 
     @classmethod
     def from_json(cls, path: str | Path) -> Plan:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            InputError: if it is no plan, or was changed.
-        """
+        """Read what :meth:`to_json` wrote; InputError if it is not a plan, or was changed."""
         try:
-            found = parse_json(read_text(Path(path)))
+            data = parse_json(read_text(Path(path)))
         except ValueError as error:
-            raise InputError.at(path, f"is no plan: {error}") from None
-        if not isinstance(found, dict):
-            raise InputError.at(path, "is no plan: not a JSON object")
-        return cls.read({key: value for key, value in found.items() if key != "digest"}, found.get("digest"), path)
+            raise InputError.at(path, f"is not a plan: {error}") from None
+        if not isinstance(data, dict):
+            raise InputError.at(path, "is not a plan: not a JSON object")
+        return cls.read({key: value for key, value in data.items() if key != "digest"}, data.get("digest"), path)
 
     @classmethod
-    def read(cls, found: Mapping[str, Any], digest: object, path: object) -> Plan:
-        """The plan that a file holds, with its digest.
-
-        Raises:
-            InputError: naming the file, if it is none, or was changed.
-        """
-        plan = checked(cls, found, path)
+    def read(cls, data: Mapping[str, Any], digest: object, path: object) -> Plan:
+        """The plan that a file holds, with its digest; InputError, naming the file, if it is not one or was changed."""
+        plan = checked(cls, data, path)
         if plan.digest != digest:
             raise InputError.at(path, "its plan is damaged: its digest is not that of what it says; make it again")
         return plan
@@ -130,23 +112,23 @@ class Plan(Checked):
             OutputError: if it cannot be written.
         """
         if not path.exists():
-            own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-            self.to_json(own)
+            scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            self.to_json(scratch)
             try:
-                os.link(own, path)  # unlike a rename, fails where another was faster
+                os.link(scratch, path)  # a rename would replace the plan of a machine that was faster
             except FileExistsError:
                 pass
             except OSError:  # a file system without hard links
-                os.replace(own, path)
+                os.replace(scratch, path)
             finally:
-                own.unlink(missing_ok=True)
+                scratch.unlink(missing_ok=True)
         if unlike := Plan.from_json(path).differs_from(self):
             raise InputError.at(path, f"is the plan of another run: its {unlike} differ from what is asked here")
 
 
 @dataclass
 class Counts:
-    """What a pass over everything asked has found, question by question.
+    """What one pass over everything asked counts, question by question.
 
     Attributes:
         presentations: of each question, by its place in the set; last, those of all others (controls).
@@ -180,7 +162,7 @@ def planned(
     total, last = 0, tuple[Presentation, ...]()
     for question, presentation in asked:
         line = _line(presentation)
-        shown.update(line)
+        shown.update(line)  # one digest over all, in order: a list of them would be as long as the table
         if presentation.shots is not last:  # presentations of one question share theirs
             last = presentation.shots
             for shot in last:
@@ -219,3 +201,113 @@ def _plain(value: Any) -> Any:
 
 def _sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a run.
+
+    Attributes:
+        index: which one, from 1.
+        of: how many there are.
+    """
+
+    index: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """From ``3/16``; InputError if it is written otherwise, or there is no such part."""
+        numbers = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
+        if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
+            raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
+        return cls(int(numbers[1]), int(numbers[2]))
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
+
+
+@dataclass
+class Share:
+    """What one machine asks of a run: all of it, or a shard, which is everything asked of some of the questions.
+
+    Shards are stretches of the question set, so that prompts that share a beginning stay together (dealt out in turn,
+    questions on one passage would have it computed once a shard). They are about equally long by the characters that
+    they show, and a passage common to several questions is not cut. Controls come last in every table, so the last
+    shard asks them, and no other does.
+
+    Attributes:
+        questions: places in the set of the questions asked, as a range.
+        presentations: how many it asks.
+        runs: filled in while asking: first row in the whole run's table, and number, of every stretch of rows.
+    """
+
+    shard: Shard | None = None
+    plan: Plan | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
+    questions: range = range(0)
+    presentations: int = 0
+    runs: list[list[int]] = field(default_factory=list)
+
+    def cut(self, asked: Iterable[Item], question: Callable[[Any], Any] = itemgetter(0)) -> Iterator[Item]:
+        """Items that are this machine's, noting where their rows belong; ``question`` gives the question of one."""
+        if self.shard is None:
+            yield from asked
+            return
+        last, self.runs = self.shard.index == self.shard.of, []
+        for row, item in enumerate(asked):
+            place = self.places.get(question(item).id)
+            if last if place is None else place in self.questions:
+                if self.runs and sum(self.runs[-1]) == row:
+                    self.runs[-1][1] += 1
+                else:
+                    self.runs.append([row, 1])
+                yield item
+
+    def own(self, questions: QuestionSet[Any]) -> QuestionSet[Any]:
+        """The questions of the set that are this machine's."""
+        if self.shard is None:
+            return questions
+        return replace(questions, questions=questions.questions[self.questions.start : self.questions.stop])
+
+    @property
+    def header(self) -> ShardHeader | None:
+        """What the table says of it, once everything was asked; None for a whole run."""
+        if self.shard is None or self.plan is None:
+            return None
+        n = self.plan.n_presentations
+        return ShardHeader(
+            index=self.shard.index,
+            of=self.shard.of,
+            questions=len(self.questions),
+            runs=tuple((start + way * n, length) for way in range(self.plan.ways) for start, length in self.runs),
+            plan=self.plan.model_dump(),
+            digest=self.plan.digest,
+        )
+
+
+def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
+    """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.
+
+    Characters stand in for work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
+    of questions are unequal work wherever some have a passage.
+    """
+    middles = [2 * end - size for end, size in zip(accumulate(counts.characters), counts.characters, strict=True)][:-1]
+    total = 2 * sum(counts.characters[:-1])
+
+    def bound(k: int) -> int:
+        return len(middles) if k == part.of else bisect_left(middles, total * k / part.of)
+
+    def whole(k: int) -> int:
+        """The bound behind the passage that it cuts, unless that is longer than a shard."""
+        first = place = bound(k)
+        while place < bound(min(k + 1, part.of)) and _shared(contexts, place):
+            place += 1
+        return first if place == len(middles) or _shared(contexts, place) else place
+
+    return range(whole(part.index - 1), whole(part.index))
+
+
+def _shared(contexts: Sequence[str], place: int) -> bool:
+    """Whether a question has the passage of the one before."""
+    return place > 0 and bool(contexts[place]) and contexts[place] == contexts[place - 1]

@@ -8,23 +8,35 @@ a time; when an actor dies, another is started, and only what had not arrived is
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from unslant.errors import InputError, ModelError, first_line
+from unslant.errors import InputError, ModelError, UnslantError, first_line
 from unslant.extras import needed
 from unslant.models.base import Encoded
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import Address, ModelOptions
 from unslant.prompts.prompt import Prompt
-from unslant.scale.ray_pool import Pool, Unit, by_question, cut
-from unslant.scale.replica import About, Elsewhere, Part
+from unslant.scale.replica import About, Elsewhere, Part, Replica
+from unslant.store.identity import known_as
 
 _SHARE = 0.5
-"""Of an actor's part of the CPUs, what Ray is asked for: who takes all of them lets other work wait for ever."""
+"""Part of an actor's CPUs that Ray is asked for: an actor that reserves all of them blocks every other job."""
 _LEAST_ENCODED = 256
 """Prompts that are worth sending to be tokenized."""
+DEATHS = 4
+"""Actors that may die over the same question, or one after the other before they are ready."""
+_LOOK = 0.5
+"""Seconds between looks at the keyboard."""
+_PARTS = 2
+"""Units that an actor's share of the remaining work is cut into. With 1, the last units would end far apart."""
+_MEMORY = "the usual cause is memory: give fewer --ray-actors"
 _HANDED_ON = ("TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZERS_PARALLELISM", "OMP_WAIT_POLICY")
 """Variables of this process's environment that every replica gets."""
 
@@ -52,7 +64,7 @@ class RayModel(Elsewhere):
 
     @property
     def about(self) -> About:
-        """What the first replica said of itself."""
+        """What the first replica said about itself."""
         return self._pool.about
 
     @property
@@ -68,18 +80,19 @@ class RayModel(Elsewhere):
     @property
     def facts(self) -> dict[str, object]:
         """See :class:`~unslant.models.hf.model.TransformersModel`."""
-        found: dict[str, object] = self._pool.ask_one("facts", self._sample, frozenset(self._spelling))
-        return found
+        facts: dict[str, object] = self._pool.ask_one("facts", self._sample, frozenset(self._spelling))
+        return facts
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
-        units = cut(by_question(prompts, range(len(prompts))), lambda own: len(own), self._pool.size, _LEAST_ENCODED)
-        return self._pool.run(
-            units, lambda actor, unit: actor.encode.remote([prompts[i] for i in unit.members]), prompts
-        )
+        def ask(actor: Any, unit: Unit) -> Any:
+            return actor.encode.remote([prompts[i] for i in unit.members])
+
+        units = cut(by_question(prompts, range(len(prompts))), len, self._pool.size, _LEAST_ENCODED)
+        return self._pool.run(units, ask, prompts)
 
     def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
-        def distinct(own: Sequence[int]) -> int:
-            return other_costs([encoded[i] for i in own], [prompts[i].group for i in own])[1]
+        def distinct(members: Sequence[int]) -> int:
+            return other_costs([encoded[i] for i in members], [prompts[i].group for i in members])[1]
 
         def ask(actor: Any, unit: Unit) -> Any:
             return actor.score.remote([prompts[i].group for i in unit.members], [encoded[i] for i in unit.members])
@@ -96,7 +109,7 @@ def open_ray(address: Address) -> RayModel:
 
 def _connect(ray: Any, where: str) -> None:
     """Connect to a cluster, or start one on this machine, unless this process is connected."""
-    if ray.is_initialized():
+    if ray.is_initialized():  # by a user's program, or for another model of this run
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
     try:
@@ -111,11 +124,7 @@ def _connect(ray: Any, where: str) -> None:
 
 
 def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:
-    """How many actors, the resources of each, and its threads.
-
-    Raises:
-        InputError: if the cluster has fewer GPUs than that.
-    """
+    """How many actors, the resources of each, and its threads; InputError if the cluster has fewer GPUs than that."""
     there = ray.cluster_resources()
     gpus, cpus = there.get("GPU", 0.0), there.get("CPU", 1.0)
     each = options.ray_gpus
@@ -135,3 +144,211 @@ def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:
         "runtime_env": {"env_vars": {name: os.environ[name] for name in _HANDED_ON if name in os.environ}},
     }
     return size, resources, int(os.environ.get("OMP_NUM_THREADS") or max(1, int(cpus / size)))
+
+
+@dataclass(eq=False, slots=True)
+class Unit:
+    """Work for one actor.
+
+    Attributes:
+        members: positions of the prompts.
+        deaths: how many actors have died over them.
+        arrived: those of the prompts whose results are there.
+    """
+
+    members: list[int]
+    deaths: int = 0
+    arrived: set[int] = field(default_factory=set)
+
+    @property
+    def left(self) -> list[int]:
+        return [i for i in self.members if i not in self.arrived]
+
+
+class Pool:
+    """Actors with a replica each. One that dies is replaced, and the work that it had not sent is given out again.
+
+    Args:
+        ray: the module, connected to a cluster.
+        address: the model.
+        size: number of actors.
+        resources: of each, as ``ray.remote`` takes them.
+        threads: of each.
+
+    Attributes:
+        waiting: what is being waited for; empty if nothing.
+    """
+
+    def __init__(self, ray: Any, address: Address, size: int, resources: Mapping[str, Any], threads: int) -> None:
+        self._ray, self._model, self.size = ray, address.model, size
+        self._start: Callable[[], Any] = partial(ray.remote(**resources)(Replica).remote, address, threads, os.getcwd())
+        self._starting: dict[Any, Any] = {}  # what it will say about itself -> actor
+        self._idle: list[Any] = []
+        self._never_ready = 0
+        self._about: About | None = None
+        self.waiting = ""
+
+    @property
+    def about(self) -> About:
+        """What the first replica said about itself; waits for it."""
+        while self._about is None:
+            self._wait_for_actors()
+        return self._about
+
+    def ask_one(self, method: str, *arguments: Any) -> Any:
+        """What one of the actors answers, while none is at work; ModelError if every actor that is asked dies."""
+        for _ in range(DEATHS):
+            while not self._idle:
+                self._wait_for_actors()
+            try:
+                return self._ray.get(getattr(self._idle[-1], method).remote(*arguments))
+            except self._ray.exceptions.RayTaskError as error:
+                raise _cause(error) from None
+            except self._ray.exceptions.RayActorError as error:
+                self._idle.pop()
+                last = _reason(error)
+        raise ModelError(f"{self._model}: {DEATHS} actors of Ray died, one after the other ({last})")
+
+    def run(self, units: Sequence[Unit], ask: Callable[[Any, Unit], Any], prompts: Sequence[Prompt]) -> Iterator[Part]:
+        """Do all of the work; yields results as they arrive, with positions among all prompts.
+
+        Args:
+            ask: begins a unit on an actor; returns the stream of its parts.
+            prompts: all of them.
+
+        Raises:
+            ModelError: if a prompt cannot be scored, or one question ends actor after actor.
+        """
+        work = deque(units)
+        running: dict[Any, tuple[Any, Unit]] = {}
+        try:
+            while work or running:
+                self._fill(len(running))  # also in place of those that have died
+                while work and self._idle:
+                    actor, unit = self._idle.pop(), work.popleft()
+                    running[ask(actor, unit)] = actor, unit
+                for stream in self._ready(running):
+                    actor, unit = running[stream]
+                    try:
+                        part: Part = self._ray.get(next(stream))
+                    except StopIteration:
+                        del running[stream]
+                        self._idle.append(actor)
+                    except self._ray.exceptions.RayTaskError as error:
+                        raise _cause(error) from None
+                    except self._ray.exceptions.RayActorError as error:
+                        del running[stream]
+                        work.extend(self._after_death(unit, prompts, _reason(error)))
+                    else:
+                        part.results = [(unit.members[i], result) for i, result in part.results]
+                        unit.arrived.update(i for i, _ in part.results)
+                        yield part
+        finally:
+            for actor, _ in running.values():  # stopped early: nothing reads what they would still send
+                self._ray.kill(actor)
+            self.waiting = ""
+
+    def _fill(self, running: int = 0) -> None:
+        """Start as many actors as are missing."""
+        for _ in range(self.size - len(self._idle) - len(self._starting) - running):
+            actor = self._start()
+            self._starting[actor.about.remote()] = actor
+
+    def _wait_for_actors(self) -> None:
+        self._fill()
+        self.waiting = "waiting for Ray to start the model"
+        self._ready({})
+        self.waiting = ""
+
+    def _ready(self, running: Mapping[Any, Any]) -> list[Any]:
+        """Streams that have something, after a moment's wait; actors that have started are idle from now on."""
+        ready, _ = self._ray.wait([*running, *self._starting], timeout=_LOOK)
+        for answer in ready:
+            if answer in self._starting:
+                self._welcome(answer, self._starting.pop(answer))
+        return [stream for stream in ready if stream in running]
+
+    def _welcome(self, answer: Any, actor: Any) -> None:
+        """An actor has loaded its replica, or died over it.
+
+        Raises:
+            ModelError: if the model cannot be loaded, or is not the one that the other replicas are.
+        """
+        try:
+            about: About = self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:
+            raise _cause(error) from None
+        except self._ray.exceptions.RayActorError as error:
+            self._never_ready += 1
+            if self._never_ready < DEATHS:  # a machine may be short of memory for a moment
+                return
+            raise ModelError(
+                f"{self._model}: {DEATHS} actors of Ray died while they loaded it ({_reason(error)}); {_MEMORY}"
+            ) from None
+        if self._about is None:
+            self._about = about
+            for text in about.warned:
+                warnings.warn(text, stacklevel=2)
+        ours = self._about.identity
+        if known_as(about.identity, [json.dumps(ours)]) != ours:
+            differ = sorted(key for key in {**ours, **about.identity} if ours.get(key) != about.identity.get(key))
+            raise ModelError(
+                f"{self._model}: the machines of the cluster do not load the same model; {', '.join(differ)} differ"
+            )
+        self._never_ready = 0
+        self._idle.append(actor)
+
+    def _after_death(self, unit: Unit, prompts: Sequence[Prompt], reason: str) -> list[Unit]:
+        """What has not arrived, question by question: a unit of one that kills its actor then holds no other.
+
+        Raises:
+            ModelError: if a question has killed :data:`DEATHS` actors.
+        """
+        deaths, questions = unit.deaths + 1, by_question(prompts, unit.left)
+        if len(questions) == 1 and deaths >= DEATHS:
+            first = prompts[unit.left[0]]
+            raise ModelError(
+                f"{f'question {first.group!r}' if first.group else 'a prompt'}: {deaths} actors of Ray died over it, "
+                f"one after the other ({reason}); {_MEMORY}, or leave the question out"
+            )
+        self.waiting = f"an actor of Ray died ({reason}) and is replaced"
+        return [Unit(members, deaths) for members in questions]
+
+
+def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[int]]:
+    """Positions of the prompts of each group; a prompt without a group is one of its own."""
+    groups: dict[str | int, list[int]] = {}
+    for i in members:
+        groups.setdefault(prompts[i].group or i, []).append(i)
+    return list(groups.values())
+
+
+def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], actors: int, least: int) -> list[Unit]:
+    """Units of whole questions, in their order, each a part of what is then left, so that they get smaller.
+
+    Args:
+        weight: work that a question is.
+        least: work of a unit, but for the last one.
+    """
+    weights = list(map(weight, questions))
+    left, units, size = sum(weights), list[Unit](), 0
+    for members, work in zip(questions, weights, strict=True):
+        if not units or size >= max(least, (left + size) / (_PARTS * actors)):
+            units.append(Unit([]))
+            size = 0
+        units[-1].members += members
+        size, left = size + work, left - work
+    return units
+
+
+def _cause(error: Any) -> UnslantError:
+    """What was raised in an actor."""
+    cause = error.cause
+    return cause if isinstance(cause, UnslantError) else ModelError(f"in an actor of Ray: {first_line(cause)}")
+
+
+def _reason(error: Exception) -> str:
+    """Why an actor died, in a few words of Ray's."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if "cause" in line), lines[-1] if lines else "")
+    return cause.partition(". ")[0] or type(error).__name__

@@ -1,4 +1,4 @@
-"""A model whose weights are in other processes: what runs in those, and what is alike of them in this one."""
+"""A model whose weights are in other processes: what runs in those, and what their models share in this one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unslant.prompts.prompt import Prompt
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a replica says of itself; see :class:`~unslant.models.hf.model.TransformersModel`."""
+    """What a replica says about itself; see :class:`~unslant.models.hf.model.TransformersModel`."""
 
     name: str
     identity: dict[str, str]
@@ -33,7 +33,7 @@ class About:
 
 @dataclass(slots=True)
 class Part:
-    """Some of what a unit brings.
+    """Some of the results of a unit of work.
 
     Attributes:
         results: token ids or log-probabilities of prompts, by position in the unit.
@@ -67,7 +67,7 @@ class Replica:
             with warnings.catch_warnings(record=True) as warned:
                 self._model = open_local(address)
             self._warned = tuple(str(warning.message) for warning in warned)
-        except UnslantError as error:  # told when it is asked: of what is raised here, Ray keeps the text
+        except UnslantError as error:  # raised by ``about``: of an error in a constructor, Ray keeps the text only
             self._failed = error
 
     def about(self) -> About:
@@ -84,15 +84,15 @@ class Replica:
 
     def encode(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         """Token ids of the prompts."""
-        found = self._model.encode(prompts)
         groups = {prompt.group for prompt in prompts}
-        yield Part(list(enumerate(found)), spelling=frozenset(self._model.encoder.spelling & groups))
+        encoded = list(enumerate(self._model.encode(prompts)))
+        yield Part(encoded, spelling=frozenset(self._model.encoder.spelling & groups))
 
     def score(self, groups: Sequence[str], encoded: Sequence[Encoded]) -> Iterator[Part]:
         """Log-probabilities of the candidates, a forward pass at a time.
 
         Args:
-            groups: of the prompts, whose texts are not needed any more.
+            groups: of the prompts; their texts, which are most of what would be sent, are not needed any more.
         """
         prompts = [Prompt("", (), group=group) for group in groups]
         passes, before = _Passes(), self._model.cost.copy()
@@ -104,13 +104,13 @@ class Replica:
 
 
 class _Passes:
-    """A journal that holds what the last forward passes brought."""
+    """A journal that holds the results of the last forward passes."""
 
     def __init__(self) -> None:
         self.results: list[tuple[int, Any]] = []
 
     def state(self, stretch: str) -> bytes:
-        return b""
+        return b""  # nothing to resume from: a unit whose replica died is scored again
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         self.results += [(one.index, one.logprobs) for one in results]
@@ -127,7 +127,7 @@ class Elsewhere(ABC):
     @property
     @abstractmethod
     def about(self) -> About:
-        """What the replicas say of themselves."""
+        """What the replicas say about themselves."""
 
     @property
     def name(self) -> str:
@@ -149,17 +149,13 @@ class Elsewhere(ABC):
         return self.about.parameters
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
-        """Token ids of the prompts.
-
-        Raises:
-            ModelError: naming the group of a prompt that is too long.
-        """
+        """Token ids of the prompts; ModelError naming the group of a prompt that is too long."""
         started = time.perf_counter()
-        found: dict[int, Encoded] = {}
+        by_position: dict[int, Encoded] = {}
         for part in self._encoding(prompts):
-            found.update(part.results)
+            by_position.update(part.results)
             self._spelling |= part.spelling
-        encoded = [found[i] for i in range(len(prompts))]
+        encoded = [by_position[i] for i in range(len(prompts))]
         self._sample += spread(encoded, PROMPTS - len(self._sample))
         self.cost.seconds += time.perf_counter() - started
         return encoded

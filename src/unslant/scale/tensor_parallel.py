@@ -1,8 +1,11 @@
 """A local model whose layers are cut across the GPUs of a machine, which compute every pass together.
 
 The cutting is transformers' tensor parallelism, which takes one process for each GPU. All of them are handed the same
-calls, and run the same code on the same prompts, in step; the first one answers. What the parts have to tell each other
-goes through torch: NCCL between GPUs, else gloo.
+calls, and run the same code on the same prompts, in step; the first one answers. The parts exchange tensors through
+torch: NCCL between GPUs, else gloo.
+
+The processes are started with ``-c`` and not by ``multiprocessing``, which would import the user's script again in each
+of them, and run it where it has no ``__main__`` guard.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from unslant.scale.replica import About, Elsewhere, Part, Replica
 _PATIENCE = timedelta(hours=2)
 """How long one process waits for another: they load at different speeds. One that has died is noticed at once."""
 _LAST_WORDS = 5
-"""Seconds that the first part has to tell what all have come upon."""
+"""Seconds that the first part has to report an error that all parts meet."""
 
 
 class TensorParallelModel(Elsewhere):
@@ -49,7 +52,7 @@ class TensorParallelModel(Elsewhere):
 
     Raises:
         InputError: if the machine has fewer GPUs than parts.
-        ModelError: if the model cannot be loaded, or cut into so many parts.
+        ModelError: if the model cannot be loaded, or cut into that number of parts.
     """
 
     def __init__(self, address: Address) -> None:
@@ -75,7 +78,7 @@ class TensorParallelModel(Elsewhere):
 
     @property
     def about(self) -> About:
-        """What the first part said of itself."""
+        """What the first part said about itself."""
         return self._about
 
     @property
@@ -86,8 +89,8 @@ class TensorParallelModel(Elsewhere):
     @property
     def facts(self) -> dict[str, object]:
         """See :class:`~unslant.models.hf.model.TransformersModel`; how half precision agrees is not measured."""
-        found: dict[str, object] = self._parts.ask("facts", self._sample, frozenset(self._spelling), of=1)
-        return found
+        facts: dict[str, object] = self._parts.ask("facts", self._sample, frozenset(self._spelling), of=1)
+        return facts
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         return self._parts.stream("encode", prompts, of=1)
@@ -102,7 +105,7 @@ def open_tensor_parallel(address: Address) -> TensorParallelModel:
 
 
 def _check_divides(name: str, config: Any, size: int) -> None:
-    """That transformers can cut such a model into so many parts; its own error would come late, and say little.
+    """Check that transformers can cut such a model into ``size`` parts; its own error would come late, and say little.
 
     Raises:
         ModelError: if it cannot; the message says which numbers do.
@@ -134,19 +137,19 @@ class _Parts:
         meeting = os.environ | {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self._words: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in range(size)]  # noqa: SIM115
         self._processes = [
-            subprocess.Popen(  # -P: no file of the folder it runs in stands in for a library's
+            subprocess.Popen(  # -P: a torch.py in the working folder is not taken for the library
                 [sys.executable, "-P", "-c", f"from {__name__} import be_a_part; be_a_part()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL if rank else subprocess.PIPE,
                 stderr=self._words[rank],
                 env=meeting | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                start_new_session=True,  # to stop the command is this process's business
+                start_new_session=True,  # Ctrl-C reaches this process only, which ends the parts in order
             )
             for rank in range(size)
         ]
         for rank in range(size):
             threading.Thread(target=self._watch, args=(rank,), daemon=True).start()
-        self._tell(size, address)
+        self._send(size, address)
 
     def ask(self, method: str, *arguments: Any, of: int | None = None) -> Any:
         """What the first part answers.
@@ -157,19 +160,19 @@ class _Parts:
         Raises:
             ModelError: if a process has ended.
         """
-        self._tell(of, method, *arguments)
+        self._send(of, method, *arguments)
         return self._answer()
 
     def stream(self, method: str, *arguments: Any, of: int | None = None) -> Iterator[Part]:
-        """What comes of a call, piece by piece; no piece is made before it is wanted."""
-        self._tell(of, method, *arguments)
+        """The results of a call, piece by piece; each is computed when it is asked for."""
+        self._send(of, method, *arguments)
         while (part := self.ask("next", of=of)) is not None:
             yield part
 
-    def _tell(self, of: int | None, *call: Any) -> None:
+    def _send(self, of: int | None, *call: Any) -> None:
         written = pickle.dumps(call)
         for process in self._processes[:of]:
-            with suppress(OSError, ValueError):  # it has ended, which the answer tells
+            with suppress(OSError, ValueError):  # it has ended: the answer will say so
                 process.stdin.write(written)  # type: ignore[union-attr]
                 process.stdin.flush()  # type: ignore[union-attr]
 
@@ -180,7 +183,7 @@ class _Parts:
             answer = pickle.load(self._processes[0].stdout)  # type: ignore[arg-type]
         except (EOFError, pickle.UnpicklingError):
             raise self._failure() from None
-        except BaseException:  # stopped while it waited: what is asked next would be answered with this
+        except BaseException:  # stopped while it waited: the next call would get this answer
             self.end()
             raise
         if isinstance(answer, UnslantError):
@@ -220,9 +223,9 @@ class _Parts:
 
 
 def be_a_part() -> None:
-    """What the processes do: every call, until the one that started them is gone."""
+    """The main loop of a part: every call, until the process that started it is gone."""
     rank, answers = int(os.environ["RANK"]), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever libraries print is no answer
+    os.dup2(2, 1)  # what libraries print must not get between the answers
     calls: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
     model, running = _part(calls.get()[0], rank), iter(())
@@ -235,7 +238,7 @@ def be_a_part() -> None:
             answer = next(running, None) if method == "next" else getattr(model, method)(*arguments)
         except UnslantError as error:
             answer = error
-        if rank and isinstance(answer, UnslantError):  # the first part tells the same, or waits for this one
+        if rank and isinstance(answer, UnslantError):  # the first part reports the same, or waits for this one
             time.sleep(_LAST_WORDS)
             print(answer, file=sys.stderr, flush=True)
             os._exit(1)

@@ -1,4 +1,4 @@
-"""The file behind the run store: SQLite with a write-ahead log, never half written whenever a process is killed.
+"""The file behind the run store: SQLite with a write-ahead log, whole at whichever moment a process is killed.
 
 SQLite can be made to lose what it holds by what is done around it (https://sqlite.org/howtocorrupt.html). What is done
 about each entry of that list is in ``docs/reliability.md``; most of it is in this module and in
@@ -15,7 +15,9 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from unslant.errors import UnslantError
 from unslant.store import place, tables
@@ -28,7 +30,7 @@ _LOG_BYTES = 4 << 20
 
 
 class StoreError(UnslantError):
-    """The run store cannot be read or written. Whatever was written before is still there."""
+    """The run store cannot be read or written. What was written before is still there."""
 
 
 class DamagedError(StoreError):
@@ -53,7 +55,7 @@ class Database:
         read_only: open an existing file without writing to it.
 
     Raises:
-        StoreError: if the file cannot be opened safely, is no run store, or was written by another version.
+        StoreError: if the file cannot be opened safely, is not a run store, or was written by another version.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -141,34 +143,31 @@ class Database:
         """
         run = self.connection.execute
         wanted = "delete" if self._network else "wal"
-        if self._mode() != wanted:
+        if self._setting("journal_mode") != wanted:
             try:
                 run(f"PRAGMA journal_mode = {wanted}")
             except sqlite3.OperationalError:
                 if self._network:
                     raise
         run("PRAGMA locking_mode = NORMAL")
-        if self._mode() == "wal":
+        if self._setting("journal_mode") == "wal":
             # A power cut may undo the last moments, which are then scored again, but never damages the file.
             run("PRAGMA synchronous = NORMAL")
         if self._network:
             _warn_of_network(self.path, self._network)
 
-    def _mode(self) -> str:
-        return str(self.connection.execute("PRAGMA journal_mode").fetchone()[0])
-
-    def _number(self, name: str) -> int:
-        return int(self.connection.execute(f"PRAGMA {name}").fetchone()[0])
+    def _setting(self, name: str) -> Any:
+        return self.connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     def _is_empty(self) -> bool:
-        return self._number("user_version") == 0 and self._number("page_count") < 2
+        return bool(self._setting("user_version") == 0 and self._setting("page_count") < 2)
 
     def _check_version(self, read_only: bool) -> None:
         if self._is_empty() and read_only:
             raise StoreError(NOTHING.format(self.path))
         if not self._is_empty():
-            ours, version = self._number("application_id") == tables.APPLICATION, self._number("user_version")
-            if (version != tables.VERSION) if ours else tables.is_older(self.connection):
+            ours, version = self._setting("application_id") == tables.APPLICATION, self._setting("user_version")
+            if (version != tables.VERSION) if ours else tables.has_our_tables(self.connection):
                 raise DamagedError(f"{self.path}: {_OTHER_VERSION.format(version, tables.VERSION)}, or {_ELSEWHERE}")
             if not ours:
                 raise StoreError(f"{self.path}: is the database of another program; {_ELSEWHERE}")
@@ -188,9 +187,11 @@ class Database:
         """
         with self._lock, self._explained():
             connection = self.connection
+            # Not BEGIN, which takes the write lock at the first write: if another process has written since the first
+            # read, that fails at once, without waiting.
             connection.execute("BEGIN IMMEDIATE")
             try:
-                if self._log is None and self._mode() == "wal":
+                if self._log is None and self._setting("journal_mode") == "wal":
                     self._log = file_id(sibling(self.path, "-wal"))
                 self._check_files()
                 yield connection
@@ -204,7 +205,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """What the block reads is the store at one moment, whatever other processes write meanwhile."""
+        """What the block reads is the store at one moment: other processes may write meanwhile."""
         with self._lock, self._explained():
             connection = self.connection
             connection.execute("BEGIN")
@@ -236,7 +237,7 @@ class Database:
         with suppress(FileNotFoundError):
             if self._log and sibling(self.path, "-wal").stat().st_size >= self._checkpoint_from:
                 busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                # Somebody reads what is older, and may do so for long: not after every write again.
+                # A reader still needs the log, perhaps for long: do not try again after every write.
                 self._checkpoint_from = 2 * self._checkpoint_from if busy else _LOG_BYTES
 
     def close(self) -> None:
@@ -248,15 +249,16 @@ class Database:
                 connection.close()
 
     def abandon(self) -> None:
-        """In a process forked from the one that opened it: neither use nor close what is the other's.
+        """In a process forked from the one that opened it: neither use nor close the parent's connection.
 
-        SQLite takes the locks of a connection for its process's own, so a connection opened here would have none.
+        POSIX locks are not inherited, but SQLite's note of them is: this connection would write without any lock, and
+        so would another to the same file. And SQLite allows no use of a connection in a forked child, not even closing.
         """
         self._lock = threading.RLock()
         if self._file is not None:
             _INHERITED.add(self._file)
         if self._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # or its end would close it
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never collected, for that would close it
             self._connection, self._closed = None, _FORKED
 
     @contextmanager
@@ -283,7 +285,7 @@ _WHOLE = (
 _UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
-_INHERITED: set[FileId] = set()
+_INHERITED: set[FileId] = set()  # files that were open when this process was forked
 _OPENING = threading.RLock()
 _HELD: list[threading.RLock] = []
 
@@ -301,7 +303,7 @@ def is_open(file: FileId | None) -> bool:
 
 
 def _before_fork() -> None:
-    """No thread is inside SQLite while the process is forked: the child would wait for it for ever."""
+    """No thread is inside SQLite while the process forks: the child has its locked mutexes, but not the thread."""
     global _HELD
     _HELD = [_OPENING, *(database._lock for database in _OPEN)]
     for lock in _HELD:
@@ -337,6 +339,7 @@ _SETTINGS = (
 
 
 def _connected(uri: str) -> sqlite3.Connection:
+    # isolation_level: Python begins no transactions of its own. check_same_thread: our lock keeps threads apart.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
     return connection
@@ -352,28 +355,24 @@ def _make_folder(path: Path) -> None:
 def _create(path: Path) -> None:
     """Make a missing file, for its owner alone.
 
-    A file that is there is never opened but by SQLite: closing it would drop every lock that this process has on it.
+    An existing file is opened by SQLite only: closing another descriptor would drop this process's locks on it.
     """
-    with suppress(OSError):  # what cannot be made, SQLite cannot open either, and says so
+    with suppress(OSError):  # SQLite cannot open it either then, and says why
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-_WARNED: set[Path] = set()
-
-
+@cache
 def _warn_of_network(path: Path, kind: str) -> None:
-    if path not in _WARNED:
-        _WARNED.add(path)
-        warnings.warn(
-            f"{path} is on a network file system ({kind}), whose locks may not reach other machines: use it from one "
-            "machine at a time, or give a file on a local disk with --store PATH",
-            stacklevel=2,
-        )
+    warnings.warn(
+        f"{path} is on a network file system ({kind}), whose locks may not reach other machines: use it from one "
+        "machine at a time, or give a file on a local disk with --store PATH",
+        stacklevel=2,
+    )
 
 
 NOTHING = "{}: there is no run store here; nothing has been recorded yet"
 _ELSEWHERE = "give another file with --store PATH, or run without one (--no-store)"
-_KEPT = "what was scored so far is kept, and the same command goes on from there"
+_KEPT = "what was scored so far is kept, and the same command resumes from there"
 _FORKED = (
     "was open when this process was forked; open it after forking, or start processes by spawn, forkserver or "
     "subprocess"

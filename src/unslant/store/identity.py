@@ -1,7 +1,8 @@
 """Identities of models: equal, or equal but for the last bits of their fingerprints.
 
-A fingerprint is a few numbers that a model gave. Their last bits may be others in another process (the number of
-threads, the processor, a GPU's order of summing), so a fingerprint carries how far they may be off.
+A fingerprint is a few scores of fixed prompts. Their last bits may differ in another process (the number of threads,
+the processor, a GPU's order of summing), so a fingerprint carries how far they may be off. Rounded scores instead would
+differ wherever two fall on either side of a boundary.
 """
 
 from __future__ import annotations

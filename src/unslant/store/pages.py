@@ -53,7 +53,7 @@ class _Pages:
         self.usable = PAGE - (head[20] if head.startswith(_MAGIC) and head[20] <= 64 else 0)
 
     def page(self, number: int) -> bytes:
-        """A page; zeros for what the file does not have, or the disk does not give."""
+        """A page; zeros where the file is too short or the disk cannot read."""
         with suppress(OSError):
             return read_at(self.file, PAGE, (number - 1) * PAGE).ljust(PAGE, b"\0")
         return bytes(PAGE)
@@ -78,7 +78,7 @@ class _Pages:
             rowid, at = _varint(page, at)
         values = list(_values(self._payload(page, at, size, kind)))
         if len(values) not in _WIDTHS:
-            raise ValueError("of no table")
+            raise ValueError("of none of our tables")
         return values if values[0] is not None else [rowid, *values[1:]]  # an INTEGER PRIMARY KEY is the row's number
 
     def _payload(self, page: bytes, at: int, size: int, kind: int) -> bytes:
@@ -104,12 +104,12 @@ class _Pages:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of up to nine bytes, and where it ends."""
-    found = 0
+    number = 0
     for i in range(at, at + 8):
-        found = found << 7 | data[i] & 0x7F
+        number = number << 7 | data[i] & 0x7F
         if data[i] < 0x80:
-            return found, i + 1
-    return found << 8 | data[at + 8], at + 9
+            return number, i + 1
+    return number << 8 | data[at + 8], at + 9
 
 
 def _values(record: bytes) -> Iterator[Any]:

@@ -1,4 +1,7 @@
-"""Where a store's file is: one name for each file, and whether the locks of its file system can be relied on."""
+"""Where a store's file is: one name for each file, and whether the locks of its file system can be relied on.
+
+SQLite finds a file's log by the file's name, so a file with two names would have two logs, and lose what is in one.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ FileId = tuple[int, int]
 def file_id(path: str | Path) -> FileId | None:
     """Device and number of a file, the same under all its names; None if there is none. It is not opened."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def sibling(path: Path, end: str) -> Path:
@@ -35,21 +38,20 @@ def sibling(path: Path, end: str) -> Path:
 
 
 def other_names(path: Path) -> str | None:
-    """Why a file has more than one name, each of which would have a log of its own; None if it has one.
+    """What is wrong with a file that has more than one name; None if it has one.
 
     Symbolic links do not count: they are resolved before a store is opened.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "is not a file"
-    links = found.st_nlink
-    if links > 1:
+    if status.st_nlink > 1:
         same = [name for name in os.listdir(path.parent) if file_id(path.parent / name) == file_id(path)]
-        named = "".join(f", one of them {name}" for name in same if name != path.name)
-        return f"has {links} names (hard links){named}; remove all but one, or make copies of it"
+        others = "".join(f", one of them {name}" for name in same if name != path.name)
+        return f"has {status.st_nlink} names (hard links){others}; remove all but one, or make copies of it"
     if _mount(path)[0] == path:
         return "is mounted as a single file, which has a log of its own in each place; mount its folder"
     return None
@@ -66,11 +68,11 @@ def network(path: Path) -> str | None:
 
 def _mount(path: Path) -> tuple[Path, str]:
     """The last mount that a path is under, and its type; an unknown one where the system does not list them."""
-    found = Path("/"), ""
+    mount = Path("/"), ""
     for point, kind in _mounts():
-        if path.is_relative_to(point) and len(point.parts) >= len(found[0].parts):
-            found = point, kind
-    return found
+        if path.is_relative_to(point) and len(point.parts) >= len(mount[0].parts):  # a later one hides an earlier
+            mount = point, kind
+    return mount
 
 
 def _mounts() -> Iterator[tuple[Path, str]]:

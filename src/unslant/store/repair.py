@@ -17,35 +17,31 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unslant.store import pages
-from unslant.store.database import (
-    DamagedError,
-    Database,
-    StoreError,
-    is_open,
-    opening,
-)
+from unslant.store.database import DamagedError, Database, StoreError, is_open, opening
 from unslant.store.place import JOURNALS, file_id, sibling
 from unslant.store.runs import run_id
-from unslant.store.scores import planned_bits
+from unslant.store.scores import planned_bits, result_row
 from unslant.store.tables import (
     APPLICATION,
     PAGE,
     TABLES,
-    checksum,
-    columns,
     definitions,
     expected_definitions,
+    insert,
     is_whole,
-    result_checksum,
+    select,
+    signed,
     vouch,
 )
+from unslant.writing import sync_folder
 
 _RESULTS = ("scores", "replies")
 _AT_ONCE = 10_000
@@ -55,14 +51,14 @@ _LOCKED = 0x40000000, 512
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair found.
+    """The result of a repair.
 
     Attributes:
         damage: what was damaged; empty if nothing was, and nothing was changed.
         kept: the damaged file, under its new name.
         saved: rows in the new file, by table.
         scores, replies: that are known to be lost, and are asked for again.
-        calls: whose records are lost; their scores and replies are found again one by one.
+        calls: whose records are lost; their scores and replies are looked up again one by one.
         runs: ids of the runs that lost some of this, to be run again.
         forgotten: ids of runs whose record is lost: they are recorded again when their command is typed again.
     """
@@ -115,7 +111,7 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     if definitions(connection) != expected_definitions():
         yield "the definitions of its tables"
     for table in TABLES:
-        wrong = sum(not is_whole(table, row) for row in connection.execute(f"SELECT {columns(table)} FROM {table}"))
+        wrong = sum(not is_whole(table, row) for row in select(connection, table))
         if wrong:
             yield f"{wrong:,} rows of {table} do not fit their checksums"
     known = _counts(connection)
@@ -128,10 +124,10 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _counts(connection: sqlite3.Connection) -> Counter[int]:
     """Scores and replies by pass."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for table in _RESULTS:
-        found.update(dict(connection.execute(f"SELECT pass, count(*) FROM {table} GROUP BY pass").fetchall()))
-    return found
+        counts.update(dict(connection.execute(f"SELECT pass, count(*) FROM {table} GROUP BY pass").fetchall()))
+    return counts
 
 
 @contextmanager
@@ -162,8 +158,8 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     _remove(new)
     try:
         with closing(Database(new)) as database:
-            found = _salvage(database, file)
-            if not found["saved"] and not _is_store(file):
+            salvaged = _salvage(database, file)
+            if not salvaged["saved"] and not _is_store(file):
                 raise StoreError(
                     f"{path}: nothing in it is of a run store; it is left as it is. Move it away, and the next command "
                     "makes a new one, or give another file with --store PATH"
@@ -178,8 +174,8 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
             old.rename(sibling(kept, end))
         old.unlink(missing_ok=True)
     os.replace(new, path)
-    _sync_folder(path.parent)
-    return Repaired(damage, kept, **found)
+    sync_folder(path.parent)
+    return Repaired(damage, kept, **salvaged)
 
 
 def _is_store(file: int) -> bool:
@@ -223,51 +219,35 @@ def _remove(path: Path) -> None:
         name.unlink(missing_ok=True)
 
 
-def _sync_folder(path: Path) -> None:
-    with suppress(OSError):  # Windows opens no folders
-        folder = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 def _salvage(database: Database, file: int) -> dict[str, Any]:
     """Fill a new store with every whole row; returns what :class:`Repaired` says of it."""
-    found = (row for row in map(_acceptable, pages.rows(file)) if row is not None)
-    while some := list(islice(found, _AT_ONCE)):
+    rows = filter(None, map(_acceptable, pages.rows(file)))
+    while some := list(islice(rows, _AT_ONCE)):
         with database.transaction() as connection:
-            for table, values in some:
-                marks = ", ".join("?" * len(values))
-                connection.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values)
+            for table, group in groupby(some, itemgetter(0)):
+                insert(connection, table, map(itemgetter(1), group))
     with database.transaction() as connection:
         lost = _settle_passes(connection)
         touched, forgotten = _settle_runs(connection, lost["passes"])
         saved = Counter({table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES})
-    return {
-        "saved": +saved,
-        "scores": lost["scores"],
-        "replies": lost["replies"],
-        "calls": lost["calls"],
-        "runs": touched,
-        "forgotten": forgotten,
-    }
+    del lost["passes"]
+    return lost | {"saved": +saved, "runs": touched, "forgotten": forgotten}
 
 
-def _acceptable(found: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
+def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
     """The row itself; of a damaged run what its id vouches for, which is enough to run it again."""
-    table, values = found
+    table, values = read
     if table != "runs" or is_whole(table, values):
-        return found
+        return read
     name, command, folder = values[:3]
     if not (isinstance(command, str) and isinstance(folder, str) and run_id(folder, command) == name):
         return None
     row = (name, command, folder, "", "", "", "failed", "its record was damaged", "", 0, 0.0, 0.0, "", None)
-    return table, (*row, checksum(table, *row))
+    return table, signed(table, *row)
 
 
 def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Have every call ask again for what it has lost; returns what that is, and the calls."""
+    """Have every call ask again for what it has lost; returns how much that is, and the calls' numbers (``passes``)."""
     counts = _counts(connection)
     known = {number: some for number, *some in connection.execute("SELECT id, kind, done FROM passes")}
     lost: dict[str, Any] = {"scores": 0, "replies": 0, "passes": set(), "calls": 0}
@@ -289,11 +269,8 @@ def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def _set_apart(connection: sqlite3.Connection, table: str, number: int) -> None:
     """Keep what belonged to a call without a record under a number that no other call gets."""
-    found = connection.execute(f"SELECT {columns(table)} FROM {table} WHERE pass = ?", (number,)).fetchall()
-    apart = -1 - number
-    for _, position, prompt, blob, _ in found:
-        row = (apart, position, prompt, blob, result_checksum(table, apart, position, prompt, blob))
-        connection.execute(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?, ?, ?)", row)
+    rows = select(connection, table, "pass = ?", number).fetchall()
+    insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
     connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
 
 

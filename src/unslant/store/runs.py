@@ -19,26 +19,26 @@ from unslant.errors import InputError
 from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError
 from unslant.store.scores import damaged, digest
-from unslant.store.tables import TABLES, checksum, columns, is_whole, vouch
+from unslant.store.tables import TABLES, columns, insert, is_whole, select, signed, vouch
 
 _REPAIR = "unslant runs repair"
 
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
 LEASE = 60.0
-"""Seconds without one after which a run counts as interrupted, on whatever host it was."""
+"""Seconds without one after which a run counts as interrupted, on any host."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """One command that was run; the same command run again in the same folder is the same run.
 
     Attributes:
         id: eight letters; the first few are enough to name it.
         command: the arguments, without the program's name.
         status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``interrupted`` (no sign of
-            life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command to mend
-            it).
+            life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command that
+            repairs it).
         where: process and host of its last start.
         done, total: prompts with a score or a reply, and prompts asked for so far.
         score: the number that its result begins with, with its name; empty before it is done.
@@ -70,11 +70,7 @@ class Runs:
         self._database = database
 
     def start(self, command: Sequence[str], folder: Path, model: str) -> str:
-        """Note that a command has begun (again); returns the run's id.
-
-        Raises:
-            StoreError: if the store cannot be written.
-        """
+        """Note that a command has begun (again); returns the run's id; StoreError if the store cannot be written."""
         words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = run_id(str(folder), words)
         now = time.time()
@@ -95,7 +91,7 @@ class Runs:
         return run
 
     def note_questions(self, run: str, name: str, digest: str) -> None:
-        """Say what the run is asked."""
+        """Record what the run is asked."""
         self._note(run, {"questions": name, "questions_digest": digest})
 
     def keep_alive(self, run: str) -> Callable[[], None]:
@@ -121,7 +117,7 @@ class Runs:
         self._note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
 
     def note_score(self, run: str, score: str) -> None:
-        """Say what the run has found."""
+        """Record the number that its result begins with."""
         self._note(run, {"score": score})
 
     def _note(self, run: str, values: Mapping[str, object], where: str = "TRUE", *rest: object) -> None:
@@ -140,11 +136,10 @@ class Runs:
     def keep_responses(self, run: str, parquet: bytes) -> None:
         """Keep the run's table of responses, as the bytes of a Parquet file, and what it was made of."""
         with self._database.transaction() as connection:
-            row = (run, parquet, checksum("responses", run, parquet))
-            connection.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", row)
+            insert(connection, "responses", [signed("responses", run, parquet)], "REPLACE")
             self._change(connection, run, {"made_of": _made_of(connection, run)}, "TRUE")
 
-    def responses(self, run: Run) -> bytes:
+    def responses(self, run: RecordedRun) -> bytes:
         """The table of responses of a finished run, as the bytes of a Parquet file.
 
         Raises:
@@ -153,12 +148,11 @@ class Runs:
         """
         with self._database.reading() as connection:
             row = connection.execute("SELECT made_of FROM runs WHERE id = ?", (run.id,)).fetchone()
-            if row is None:  # it was found by looking at every run, and not by its id
+            if row is None:  # ``get`` found it in a scan of the table; the index that leads from an id is damaged
                 raise damaged(self._database, f"the record of run {run.id} is")
             (made_of,) = row
             same = made_of == _made_of(connection, run.id)
-            query = f"SELECT {columns('responses')} FROM responses WHERE run = ?"
-            found = connection.execute(query, (run.id,)).fetchone()
+            table = select(connection, "responses", "run = ?", run.id).fetchone()
         finish = f"finish it with: unslant runs resume {run.id}"
         if made_of is None and run.status == "done":
             raise InputError(f"run {run.id} made no single table of responses; repeat its command with --out FOLDER")
@@ -172,32 +166,28 @@ class Runs:
                 f"run {run.id} was started again ({run.status}, {run.done:,} of {run.total:,} prompts scored); the "
                 f"responses that are kept were made before, by another model or of other questions; {finish}"
             )
-        if found is None or not is_whole("responses", found):
+        if table is None or not is_whole("responses", table):
             raise StoreError(
                 f"{self._database.path}: the responses of run {run.id} are damaged; make them again from its scores "
                 f"with: unslant runs resume {run.id}"
             )
-        return bytes(found[1])
+        return bytes(table[1])
 
-    def all(self) -> list[Run]:
+    def all(self) -> list[RecordedRun]:
         """Every run, the one last heard of first."""
         with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {columns('runs')} FROM runs ORDER BY updated DESC, id").fetchall()
+            rows = select(connection, "runs", "TRUE ORDER BY updated DESC, id").fetchall()
             return [self._run(connection, row) for row in rows]
 
-    def get(self, name: str) -> Run:
-        """The run whose id is, or begins with, ``name``.
-
-        Raises:
-            InputError: if there is none, or more than one.
-        """
-        found = [run for run in self.all() if run.id.startswith(name)] if name else []
-        if len(found) == 1:
-            return found[0]
-        what = f"several runs begin with {name!r}" if found else f"no run {name!r} in {self._database.path}"
+    def get(self, name: str) -> RecordedRun:
+        """The run whose id is, or begins with, ``name``; InputError if there is none, or more than one."""
+        matches = [run for run in self.all() if run.id.startswith(name)] if name else []
+        if len(matches) == 1:
+            return matches[0]
+        what = f"several runs begin with {name!r}" if matches else f"no run {name!r} in {self._database.path}"
         raise InputError(f"{what}: see unslant runs list")
 
-    def remove(self, run: Run) -> int:
+    def remove(self, run: RecordedRun) -> int:
         """Forget a run, with every score and reply that no other run has asked for; returns how many of these."""
         deleted = 0
         with self._database.transaction() as connection:
@@ -224,7 +214,7 @@ class Runs:
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("VACUUM")
 
-    def _run(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Run:
+    def _run(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> RecordedRun:
         values = dict(zip(TABLES["runs"], row, strict=False))
         passes = connection.execute(
             f"SELECT {columns('passes', 'passes.')} FROM passes JOIN run_passes ON pass = id WHERE run = ? AND current "
@@ -239,10 +229,11 @@ class Runs:
             values |= {"status": "damaged", "message": _REPAIR}
             passes = []
         elif values["status"] == "running" and abs(time.time() - values["updated"]) > LEASE:
-            values["status"] = "interrupted"  # also where the clock was set back: a run at work is soon heard of again
+            # Its process may be on another machine, or its number taken by another program: only signs of life count.
+            values["status"] = "interrupted"  # also where the clock was set back: a run at work soon gives another sign
         values["command"] = tuple(json.loads(values["command"]))
         identities = dict.fromkeys(identity for _, _, _, identity, *_ in passes)
-        return Run(
+        return RecordedRun(
             **values,
             done=sum(some[5] for some in passes),
             total=sum(some[4] for some in passes),
@@ -250,6 +241,7 @@ class Runs:
         )
 
 
+# A run that was taken over belongs to the process that did: the one that had it before must not end it.
 _MINE = "host = ? AND process = ?"
 
 
@@ -259,7 +251,7 @@ def _me() -> tuple[str, int]:
 
 def _row_is_whole(connection: sqlite3.Connection, run: str) -> bool:
     """Whether a run, if there is one, is as it was recorded: what is damaged is never vouched for."""
-    row = connection.execute(f"SELECT {columns('runs')} FROM runs WHERE id = ?", (run,)).fetchone()
+    row = select(connection, "runs", "id = ?", run).fetchone()
     return row is None or is_whole("runs", row)
 
 

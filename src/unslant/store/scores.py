@@ -1,9 +1,11 @@
-"""Scores in the store, and what they share with replies (:mod:`unslant.store.replies`).
+"""What the store keeps of a prompt, and of the calls that ask for them.
 
 One call of ``score`` or ``generate`` is a *pass*. Which prompts are run together decides the last bits of every score,
-so a pass is known by its model and its whole list of prompts: going on with it after a crash runs the same batches as
-before, and its scores come out bit for bit as if nothing had happened. Prompts that another pass of the same model has
-scored are taken over when a pass begins, and belong to it from then on.
+so a pass is known by its model and its whole list of prompts: resumed after a crash, it runs the same batches as
+before, and its scores are bit for bit those of a run without the crash. Prompts that another pass of the same model has
+scored are taken over when a pass begins, and belong to it from then on: looked up later, they would change its batches.
+Replies have no such ties. No reply depends on what else is asked with it, so a call takes over, when it begins or
+resumes, what any other call has got.
 
 Every row carries a checksum, and what is read is checked: a damaged row is an error that names the command to repair it
 (:mod:`unslant.store.repair`), never a score.
@@ -15,8 +17,8 @@ import json
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -26,20 +28,16 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, are_logprobs
 from unslant.errors import ModelError
 from unslant.store.database import Database, StoreError
-from unslant.store.replies import KeptReply
-from unslant.store.tables import checksum, columns, is_whole, result_checksum, vouch
+from unslant.store.tables import TABLES, insert, is_whole, result_checksum, select, signed, vouch
 
-KEY_BYTES = 16
-_LOOKED_UP = 500  # keys in one query
-_PASS_COLUMNS = columns("passes")
+_KEY_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The scores of one prompt, which of them are only upper bounds, and the model and system that the reply named."""
+    """The scores of one prompt, which of them are only upper bounds, and the model and system that the server named."""
 
     table: ClassVar = "scores"
-    column: ClassVar = "logprobs"
     independent: ClassVar = False
 
     logprobs: Floats
@@ -47,13 +45,17 @@ class Kept:
     by: tuple[str, str] = ("", "")
 
     def to_bytes(self) -> bytes:
-        """Eight bytes a score. If there is more to say, JSON follows, and last its length in two bytes."""
+        """Eight bytes a score; then, where there is more, JSON, and its length in two bytes.
+
+        Nearly every row has scores alone, and a store holds millions. The rest is padded so that the length of the
+        whole, not a multiple of 8, says that it is there.
+        """
         blob = np.ascontiguousarray(self.logprobs, dtype="<f8").tobytes()
         more = ({"bounds": self.bounds} if self.bounds else {}) | ({"by": self.by} if any(self.by) else {})
         if not more:
             return blob
         text = json.dumps(more).encode()
-        text += b" " * ((len(text) + 2) % 8 == 0)  # so that the whole is no multiple of 8
+        text += b" " * ((len(text) + 2) % 8 == 0)
         return blob + text + len(text).to_bytes(2, "little")
 
     @classmethod
@@ -65,17 +67,46 @@ class Kept:
         return cls(logprobs, tuple(more.get("bounds", ())), tuple(more.get("by", ("", ""))))
 
 
-# Both say what they are kept in (``table``, ``column``); ``independent``: what else the call asked does not matter.
+@dataclass(frozen=True)
+class KeptReply:
+    """The reply to one prompt.
+
+    Attributes:
+        declined: the provider says that the model declined.
+        tokens: of the prompt, of the reply, and those of the latter that were reasoning; None where unknown.
+        by: the model and the system that the reply named.
+    """
+
+    table: ClassVar = "replies"
+    independent: ClassVar = True
+
+    text: str
+    declined: bool = False
+    tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+    by: tuple[str, str] = ("", "")
+
+    def to_bytes(self) -> bytes:
+        """JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> KeptReply:
+        """What :meth:`to_bytes` wrote."""
+        data = json.loads(blob)
+        return cls(data["text"], data["declined"], tuple(data["tokens"]), tuple(data["by"]))
+
+
+# ``table`` is where they are kept; ``independent``: what else the call asked makes no difference to them.
 Result = TypeVar("Result", Kept, KeptReply)
 
 
 def digest(*parts: bytes) -> bytes:
-    """A key of ``KEY_BYTES`` bytes; the parts are told apart."""
-    found = blake2b(digest_size=KEY_BYTES)
+    """A key of 16 bytes. Parts go in with their lengths: (ab, c) has another digest than (a, bc)."""
+    key = blake2b(digest_size=_KEY_BYTES)
     for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.digest()
+        key.update(len(part).to_bytes(8, "little"))
+        key.update(part)
+    return key.digest()
 
 
 def damaged(database: Database, what: str) -> StoreError:
@@ -96,6 +127,7 @@ class Pass(Generic[Result]):
         keys: of its prompts, in order.
         planned: positions that it scores itself, ascending; the others were taken over when it began.
         cost: counts of what it has scored itself, by name, at the moment of the last reading.
+        done: results known at that moment, those taken over among them.
     """
 
     database: Database
@@ -105,25 +137,21 @@ class Pass(Generic[Result]):
     keys: Sequence[bytes]
     planned: Ints
     cost: dict[str, Any]
+    done: int = 0
 
     def stored(self) -> dict[int, Result]:
-        """What is known so far, by position. Reads ``cost`` at the same moment.
-
-        Raises:
-            StoreError: if any of it is damaged.
-        """
-        found, wrong, kind = {}, 0, self.kind
+        """What is known so far, by position. Reads ``cost`` and ``done`` too; StoreError if any is damaged."""
+        results, wrong, table = {}, 0, self.kind.table
         with self.database.snapshot() as connection:
-            self._read_cost(connection)
-            query = f"SELECT {columns(kind.table)} FROM {kind.table} WHERE pass = ?"
-            for row in connection.execute(query, (self.id,)):
-                if is_whole(kind.table, row) and self._asked(*row[1:3]):
-                    found[row[1]] = kind.from_bytes(row[3])
+            self._read_progress(connection)
+            for row in select(connection, table, "pass = ?", self.id):
+                if is_whole(table, row) and self._asked(*row[1:3]):
+                    results[row[1]] = self.kind.from_bytes(row[3])
                 else:
                     wrong += 1
         if wrong:
-            raise damaged(self.database, f"{wrong:,} of {len(found) + wrong:,} stored {kind.table} are")
-        return found
+            raise damaged(self.database, f"{wrong:,} of {len(results) + wrong:,} stored {table} are")
+        return results
 
     def _asked(self, position: int, prompt: bytes) -> bool:
         return 0 <= position < len(self.keys) and prompt == self.keys[position]
@@ -131,20 +159,18 @@ class Pass(Generic[Result]):
     def state(self, stretch: str) -> bytes:
         """What was last written of this stretch; empty if nothing was, or it is damaged (which costs time only).
 
-        Reads ``cost`` at the same moment.
+        Reads ``cost`` and ``done`` at the same moment.
         """
         with self.database.snapshot() as connection:
-            self._read_cost(connection)
-            row = connection.execute(
-                f"SELECT {columns('states')} FROM states WHERE pass = ? AND stretch = ?", (self.id, stretch)
-            ).fetchone()
+            self._read_progress(connection)
+            row = select(connection, "states", "pass = ? AND stretch = ?", self.id, stretch).fetchone()
         return bytes(row[3]) if row and is_whole("states", row) else b""
 
-    def _read_cost(self, connection: sqlite3.Connection) -> None:
-        row = _checked_pass(self.database, connection, "id", self.id)
+    def _read_progress(self, connection: sqlite3.Connection) -> None:
+        row = pass_row(self.database, connection, "id", self.id)
         if not row:
             raise damaged(self.database, "the record of a call is")
-        self.cost = json.loads(row["cost"])
+        self.cost, self.done = json.loads(row["cost"]), row["done"]
 
     def write(
         self,
@@ -155,102 +181,60 @@ class Pass(Generic[Result]):
     ) -> None:
         """Keep ``rows``, and in the same moment how far the pass has come with them.
 
-        Of two processes at work on the same pass, the one that is ahead says how far it is.
-
         Args:
             done: results known with these rows, those taken over among them.
-            states: by stretch: its step, and what the engine needs to go on after it.
+            states: by stretch: its step, and what the engine needs to continue after it.
 
         Raises:
             StoreError: if the store cannot be written; then none of it is kept.
-            ModelError: if one of the scores is no log-probability.
+            ModelError: if one of the scores is not a log-probability.
         """
         with self.database.transaction() as connection:
-            if _checked_pass(self.database, connection, "id", self.id).get("key") != self.key:
+            before = pass_row(self.database, connection, "id", self.id)
+            if before.get("key") != self.key:
                 raise StoreError(
                     f"{self.database.path}: the run was deleted by another command while it was at work; run it again"
                 )
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {self.kind.table} VALUES (?, ?, ?, ?, ?)",
-                (_row(self.id, position, self.keys[position], kept) for position, kept in rows),
-            )
+            # A process that works on the same pass may have written some of them: the scores are the same.
+            insert(connection, self.kind.table, (self._row(position, kept) for position, kept in rows))
+            # Of two processes on the same pass, the one that is behind must not set it back.
             updated = connection.execute(
                 "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
                 (done, json.dumps(dict(cost)), self.id, done),
             )
             if updated.rowcount:
                 vouch(connection, "passes", "id = ?", self.id)
-            for stretch, (step, state) in states.items():
+            # A state of a finished pass would stay for ever, where another process finished it.
+            for stretch, (step, state) in states.items() if before["done"] < len(self.keys) else ():
                 connection.execute(
                     "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                     "SET step = excluded.step, state = excluded.state, checksum = excluded.checksum "
                     "WHERE excluded.step > step",
-                    (self.id, stretch, step, state, checksum("states", self.id, stretch, step, state)),
+                    signed("states", self.id, stretch, step, state),
                 )
             if done == len(self.keys):
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
 
-
-def open_pass(
-    database: Database, kind: type[Result], identity: Mapping[str, str], keys: Sequence[bytes], run: str = ""
-) -> Pass[Result]:
-    """The pass of this model over these prompts, begun now or earlier.
-
-    Args:
-        kind: what is kept of a prompt.
-        keys: of the prompts, in order, made with the model's identity in them.
-        run: the run it belongs to.
-
-    Raises:
-        StoreError: if the store cannot be written.
-    """
-    key = digest(*keys)
-    found = _find(database, kind, key, keys)
-    known = {} if found and not kind.independent else _lookup(database, kind, keys)
-    with database.transaction() as connection:
-        found = found or _find(database, kind, key, keys)  # another process may have begun it in between
-        if found is None:
-            planned = np.array([prompt not in known for prompt in keys], dtype=bool)
-            bits = planned_bits(planned) if known else None
-            known_already = len(keys) - int(planned.sum())
-            values = (None, key, kind.table, identity_text(identity), len(keys), known_already, bits, "{}", 0)
-            number = connection.execute(f"INSERT INTO passes VALUES ({', '.join('?' * 9)})", values).lastrowid or 0
-            vouch(connection, "passes", "id = ?", number)
-            found = Pass(database, kind, number, key, keys, np.flatnonzero(planned), {})
-        elif not kind.independent:
-            known = {}
-        connection.executemany(
-            f"INSERT OR IGNORE INTO {kind.table} VALUES (?, ?, ?, ?, ?)",
-            (
-                (found.id, i, prompt, known[prompt], result_checksum(kind.table, found.id, i, prompt, known[prompt]))
-                for i, prompt in enumerate(keys)
-                if prompt in known
-            ),
-        )
-        if run:
-            check = checksum("run_passes", run, found.id, 1)
-            connection.execute("INSERT OR REPLACE INTO run_passes VALUES (?, ?, 1, ?)", (run, found.id, check))
-    return found
+    def _row(self, position: int, kept: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
+        if isinstance(kept, Kept) and not are_logprobs(kept.logprobs):
+            scores = kept.logprobs.tolist()
+            raise ModelError(f"prompt {position + 1} was given {scores}: not log-probabilities, so not stored")
+        return result_row(kept.table, self.id, position, self.keys[position], kept.to_bytes())
 
 
-def _find(database: Database, kind: type[Result], key: bytes, keys: Sequence[bytes]) -> Pass[Result] | None:
-    with database.reading() as connection:
-        row = _checked_pass(database, connection, "key", key)
-    if not row:
-        return None
-    return Pass(
-        database, kind, row["id"], key, keys, planned_positions(row["planned"], len(keys)), json.loads(row["cost"])
-    )
+def result_row(
+    table: str, number: int, position: int, prompt: bytes, blob: bytes
+) -> tuple[int, int, bytes, bytes, int]:
+    """A row of ``scores`` or ``replies``, with its checksum."""
+    return number, position, prompt, blob, result_checksum(table, number, position, prompt, blob)
 
 
-def _checked_pass(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
-    query = f"SELECT {_PASS_COLUMNS} FROM passes WHERE {column} = ?"
-    row = connection.execute(query, (value,)).fetchone()
-    if row is None:
-        return {}
-    if not is_whole("passes", row):
+def pass_row(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
+    """The record of a pass, by column; empty if there is none; StoreError if it is damaged."""
+    row = select(connection, "passes", f"{column} = ?", value).fetchone()
+    if row is not None and not is_whole("passes", row):
         raise damaged(database, "the record of a call is")
-    return dict(zip(_PASS_COLUMNS.split(", "), row, strict=True))
+    return dict(zip(TABLES["passes"], row, strict=False)) if row else {}
 
 
 def planned_positions(bits: bytes | None, total: int) -> Ints:
@@ -263,76 +247,3 @@ def planned_positions(bits: bytes | None, total: int) -> Ints:
 def planned_bits(planned: Bools) -> bytes:
     """The column ``planned`` for positions that are true."""
     return zlib.compress(np.packbits(planned).tobytes())
-
-
-def identity_text(identity: Mapping[str, str]) -> str:
-    """An identity as the store holds it."""
-    return json.dumps(dict(identity), sort_keys=True)
-
-
-def identities(database: Database) -> list[str]:
-    """Every identity in the store, as JSON, the one last met first."""
-    with database.reading() as connection:
-        rows = connection.execute(f"SELECT {_PASS_COLUMNS} FROM passes ORDER BY id DESC").fetchall()
-    return list(dict.fromkeys(row[3] for row in rows if is_whole("passes", row)))
-
-
-def forget(database: Database, identity: Mapping[str, str]) -> None:
-    """Drop every score and reply of a model; see :meth:`unslant.store.Store.forget`."""
-    with database.transaction() as connection:
-        query = f"SELECT {_PASS_COLUMNS} FROM passes WHERE identity = ?"
-        for row in connection.execute(query, (identity_text(identity),)).fetchall():
-            number = row[0]
-            if not is_whole("passes", row):
-                raise damaged(database, "the record of a call is")
-            for table in ("scores", "replies", "states"):
-                connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
-            connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", (number,))
-            vouch(connection, "passes", "id = ?", number)
-
-
-def drop(database: Database, keys: Sequence[bytes]) -> None:
-    """Drop the scores of some prompts; see :meth:`unslant.store.Store.drop`."""
-    with database.transaction() as connection:
-        passes: set[int] = set()
-        for some in _pieces(sorted(set(keys)), _LOOKED_UP):
-            where = f"FROM scores WHERE prompt IN ({','.join('?' * len(some))})"
-            passes.update(number for (number,) in connection.execute(f"SELECT DISTINCT pass {where}", some))
-            connection.execute(f"DELETE {where}", some)
-        for number in passes:
-            connection.execute(
-                "UPDATE passes SET done = (SELECT count(*) FROM scores WHERE pass = ?) WHERE id = ?", (number, number)
-            )
-            vouch(connection, "passes", "id = ?", number)
-
-
-def _lookup(database: Database, kind: type[Kept] | type[KeptReply], keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """What any pass has kept of these prompts; of several, the oldest."""
-    found: dict[bytes, bytes] = {}
-    with database.reading() as connection:
-        if connection.execute(f"SELECT 1 FROM {kind.table} LIMIT 1").fetchone() is None:
-            return found
-        for some in _pieces(sorted(set(keys)), _LOOKED_UP):
-            marks = ",".join("?" * len(some))
-            rows = connection.execute(
-                f"SELECT {columns(kind.table)} FROM {kind.table} WHERE prompt IN ({marks}) ORDER BY pass, position",
-                some,
-            )
-            for row in rows:
-                if not is_whole(kind.table, row):
-                    raise damaged(database, f"one of the stored {kind.table} is")
-                found.setdefault(row[2], row[3])
-    return found
-
-
-def _pieces(keys: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    for start in range(0, len(keys), size):
-        yield keys[start : start + size]
-
-
-def _row(number: int, position: int, prompt: bytes, kept: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
-    if isinstance(kept, Kept) and not are_logprobs(kept.logprobs):
-        found = kept.logprobs.tolist()
-        raise ModelError(f"prompt {position + 1} was given {found}: not log-probabilities, so not stored")
-    blob = kept.to_bytes()
-    return number, position, prompt, blob, result_checksum(kept.table, number, position, prompt, blob)

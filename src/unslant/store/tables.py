@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import zlib
+from collections.abc import Iterable, Sequence
 
 VERSION = 5
 """Of the tables. It is part of every checksum, so rows of another version are never read as rows of this one."""
 APPLICATION = 0x756E736C
-"""SQLite's ``application_id`` of a store: what tells it from the database of another program."""
+"""SQLite's ``application_id`` of a store, by which it differs from the database of another program."""
 PAGE = 4096
 """Bytes of a page, set rather than left to how SQLite was built: a repair must know it when the header is damaged."""
-
-TABLES: dict[str, tuple[str, ...]] = {
-    "passes": ("id", "key", "kind", "identity", "total", "done", "planned", "cost"),
-    "scores": ("pass", "position", "prompt", "logprobs"),
-    "replies": ("pass", "position", "prompt", "reply"),
-    "states": ("pass", "stretch", "step", "state"),
-    "runs": (
-        "id", "command", "folder", "model", "questions", "questions_digest", "status", "message", "host", "process",
-        "started", "updated", "score", "made_of",
-    ),
-    "responses": ("run", "parquet"),
-    "run_passes": ("run", "pass", "current"),
-}  # fmt: skip
-"""Columns by table; the last one, ``checksum``, is left out. Keys come first, as they do in the file."""
 
 SCHEMA = """
 CREATE TABLE passes (
@@ -95,25 +83,33 @@ CREATE TABLE run_passes (
 ) WITHOUT ROWID;
 """
 
+TABLES = {
+    table: tuple(re.findall(r"^    ([a-z_]+) (?!checksum)", body.partition("checksum")[0], re.M))
+    for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", SCHEMA, re.S)
+}
+"""Columns by table, without ``checksum``, which is the last. Keys come first, as they do in the file."""
+
 _SEEDS = {table: zlib.crc32(f"unslant {VERSION} {table}".encode()) for table in TABLES}
 
 
 def checksum(table: str, *values: object) -> int:
     """CRC-32 of a row: which table and version it is of, and its columns in order.
 
+    SQLite checks no content of its own: a flipped bit in a score would be read as another score.
     Numbers count by their value, since SQLite keeps 2.0 as 2.
     """
-    found = _SEEDS[table]
+    crc = _SEEDS[table]
     for value in values:
         if isinstance(value, int | float):
             value = float(value)
         data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
-        found = zlib.crc32(data, zlib.crc32(len(data).to_bytes(8, "little"), found))
-    return found
+        # With its length before it, so that moving a byte from one column to the next changes the sum.
+        crc = zlib.crc32(data, zlib.crc32(len(data).to_bytes(8, "little"), crc))
+    return crc
 
 
 def result_checksum(table: str, number: int, position: int, prompt: bytes, blob: bytes) -> int:
-    """:func:`checksum` for the millions: of a row of ``scores`` or ``replies``."""
+    """:func:`checksum` of a row of ``scores`` or ``replies``, in one call: there are millions of them."""
     return zlib.crc32(b"%d %d %b%b" % (number, position, prompt, blob), _SEEDS[table])
 
 
@@ -137,17 +133,35 @@ def columns(table: str, prefix: str = "") -> str:
     return ", ".join(prefix + column for column in (*TABLES[table], "checksum"))
 
 
+def select(connection: sqlite3.Connection, table: str, where: str = "TRUE", *values: object) -> sqlite3.Cursor:
+    """Rows with their checksums, for :func:`is_whole`; nothing is believed before that."""
+    return connection.execute(f"SELECT {columns(table)} FROM {table} WHERE {where}", values)
+
+
+def insert(
+    connection: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], conflict: str = "IGNORE"
+) -> None:
+    """Write rows, each with its checksum last; ``conflict``: what to do where there is one with their key."""
+    marks = ", ".join("?" * (len(TABLES[table]) + 1))
+    connection.executemany(f"INSERT OR {conflict} INTO {table} VALUES ({marks})", rows)
+
+
+def signed(table: str, *values: object) -> tuple[object, ...]:
+    """A row with its checksum."""
+    return (*values, checksum(table, *values))
+
+
 def vouch(connection: sqlite3.Connection, table: str, where: str, *values: object) -> None:
-    """Write the checksum of some rows over what they hold now; not for scores and replies, which never change."""
-    found = ", ".join(TABLES[table])
-    connection.execute(
-        f"UPDATE {table} SET checksum = row_checksum('{table}', {found}) WHERE {where}",
-        values,
-    )
+    """Write the checksum of some rows over what they hold now; not for scores and replies, which never change.
+
+    The caller has checked the rows: a checksum over a damaged row would make it whole for ever.
+    """
+    names = ", ".join(TABLES[table])
+    connection.execute(f"UPDATE {table} SET checksum = row_checksum('{table}', {names}) WHERE {where}", values)
 
 
-def is_older(connection: sqlite3.Connection) -> bool:
-    """Whether a file is a store from before stores said so."""
+def has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Whether a file without our ``application_id`` is a store all the same: its header may be damaged."""
     return {"passes", "run_passes"} <= {name for _, name, *_ in definitions(connection)}
 
 

@@ -1,56 +1,42 @@
-"""The studies by name, and how to read their recorded results; imported lazily."""
+"""The table of studies: a row makes a command, a function of :mod:`unslant.study`, and the reader of its files."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 
 if TYPE_CHECKING:
+    from unslant.experiment.study import Study
     from unslant.reports import Describes
 
-
-class Study(NamedTuple):
-    """One study.
-
-    Attributes:
-        home: its package, whose module ``command`` has a function for each command.
-        commands: ``unslant NAME`` for those of :data:`TOP`, ``unslant study NAME`` for the others.
-        result: the class of its result, where that can be made from a table of responses.
-    """
-
-    home: str
-    commands: tuple[str, ...]
-    result: str = ""
-
-    def homes(self) -> dict[str, str]:
-        """Name of each command -> ``module:function``."""
-        return {name: f"{self.home}.command:{name.replace('-', '_')}" for name in self.commands}
-
-
 STUDIES = {
-    "audit": Study("unslant.auditing", ("audit",), "unslant.auditing.result:AuditResult"),
-    "leaderboard": Study("unslant.studies.leaderboard", ("leaderboard",)),
-    "base-rate": Study("unslant.studies.base_rate", ("base-rate",), "unslant.studies.base_rate.result:BaseRateResult"),
-    "unbiased": Study(
-        "unslant.studies.unbiased", ("unbiased", "unbiased-compare"), "unslant.studies.unbiased.result:UnbiasedResult"
-    ),
-    "contamination": Study("unslant.studies.unbiased.contamination", ("contamination",)),
-    "debias": Study("unslant.studies.debias", ("debias",)),
-    "probe": Study("unslant.studies.unbiased.probe", ("probe",)),
-    "instruction-boundary": Study(
-        "unslant.studies.instruction_boundary",
-        ("instruction-boundary",),
-        "unslant.studies.instruction_boundary.result:BoundaryStudy",
-    ),
-    "annotation": Study("unslant.studies.unbiased.annotation", ("annotation-sheet", "annotation-agreement")),
+    "audit": "unslant.auditing.study:Audit",
+    "leaderboard": "unslant.studies.leaderboard.study:LeaderboardStudy",
+    "base-rate": "unslant.studies.base_rate.study:BaseRate",
+    "unbiased": "unslant.studies.unbiased.study:Unbiased",
+    "contamination": "unslant.studies.unbiased.contamination.study:Contamination",
+    "debias": "unslant.studies.debias.study:DebiasStudy",
+    "probe": "unslant.studies.unbiased.probe.study:Probe",
+    "instruction-boundary": "unslant.studies.instruction_boundary.study:InstructionBoundary",
 }
-"""Studies by name, as in the metadata of their responses."""
+"""Name -> ``module:class`` of every :class:`~unslant.experiment.study.Study`, imported when it is used."""
 TOP = ("audit", "leaderboard")
-"""Studies that are commands of their own."""
+"""Studies that are commands of their own; the others are called by ``unslant study NAME``."""
+BY_HAND = {
+    "annotation-sheet": "unslant.studies.unbiased.annotation.command:annotation_sheet",
+    "annotation-agreement": "unslant.studies.unbiased.annotation.command:annotation_agreement",
+}
+"""Commands of ``unslant study`` that ask no model."""
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
+
+
+def study_named(name: str) -> type[Study[Any]]:
+    """The study of this name."""
+    study: type[Study[Any]] = _named(STUDIES[name])
+    return study
 
 
 def read_result(path: str | Path) -> Describes:
@@ -63,17 +49,14 @@ def read_result(path: str | Path) -> Describes:
         training: Describes = _named(TRAINING).read(path)
         return training
     from unslant.experiment.recorded import responses_in
-    from unslant.responses.importers.logged import placed
+    from unslant.experiment.result import RecordedResult
 
-    responses = responses_in(path)
-    name = responses.run.study
-    study = STUDIES.get(name)
-    if study is None or not study.result:
-        known = ", ".join(name for name, study in STUDIES.items() if study.result)
+    name = responses_in(path).run.study
+    kind = study_named(name).result if name in STUDIES else None
+    if kind is None or not issubclass(kind, RecordedResult):
+        known = ", ".join(name for name in STUDIES if issubclass(study_named(name).result, RecordedResult))
         raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
-    with placed(path):
-        result: Describes = _named(study.result).of(responses)
-    return result
+    return kind.from_parquet(path)
 
 
 def _named(home: str) -> Any:

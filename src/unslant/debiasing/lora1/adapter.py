@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.lora1 import TrainSettings
 from unslant.errors import ModelError
 from unslant.extras import needed
 from unslant.models.hf.loading import with_adapter
@@ -25,18 +25,18 @@ def attention_projections(model: Any) -> list[str]:
     Raises:
         ModelError: if there are none.
     """
-    found = {
+    projections = {
         f"{name.rpartition('.')[2]}.{child}"
         for name, module in model.named_modules()
         if "Attention" in type(module).__name__
         for child, layer in module.named_children()
         if isinstance(layer, torch.nn.Linear | Conv1D)
     }
-    if not found:
+    if not projections:
         raise ModelError(
             f"{type(model).__name__}: no attention projections found; name the modules to adapt with --targets"
         )
-    return sorted(found)
+    return sorted(projections)
 
 
 class Adapted:
@@ -88,11 +88,7 @@ class Adapted:
 
     @classmethod
     def load(cls, model: TransformersModel, folder: str | Path) -> Adapted:
-        """An adapter from its folder.
-
-        Raises:
-            ModelError: if it cannot be loaded onto this model.
-        """
+        """An adapter from its folder; ModelError if it cannot be loaded onto this model."""
         needed("peft", "LoRA-1")
         return cls(model, lambda module: with_adapter(module, str(folder))[0].eval())
 

@@ -1,4 +1,4 @@
-"""Monitoring a training run on held-out questions, and detecting collapse."""
+"""The log of a training run on held-out questions, and the detection of a collapse; reading it needs no torch."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from unslant.arrays import Jsonable
-from unslant.debiasing.asker import Asker, ask_orders
-from unslant.debiasing.lora1.settings import TrainSettings
-from unslant.metrics import credit, pbm
-from unslant.presentations import orders_for
-from unslant.questions import Question
 
 ENTROPY_RISE = 0.15
 """Rise of normalised entropy from which a fall in accuracy counts as collapse."""
 UNIFORM = 0.95
-"""Normalised entropy above which answers carry no information, whatever the accuracy."""
+"""Normalised entropy above which answers carry no information, at any accuracy."""
 _STANDARD_ERRORS = 3.0
 
 
@@ -51,13 +44,9 @@ class Epoch(Jsonable):
 
     @classmethod
     def from_dict(cls, values: object) -> Epoch:
-        """The inverse of :meth:`to_dict`.
-
-        Raises:
-            ValueError: naming the value that is missing, unknown or no number.
-        """
+        """The inverse of :meth:`to_dict`; ValueError naming the value that is missing, unknown or not a number."""
         if not isinstance(values, Mapping):
-            raise ValueError("is no object")
+            raise ValueError("not a JSON object")
         counts = ("epoch", "n", "accuracy_n")
         read: dict[str, Any] = {}
         for field in fields(cls):
@@ -69,36 +58,8 @@ class Epoch(Jsonable):
                 raise ValueError(f"{field.name} is {value!r}, not a number")
             read[field.name] = math.nan if value is None else value
         if unknown := sorted(set(values) - set(read)):
-            raise ValueError(f"{unknown[0]!r} is no part of it")
+            raise ValueError(f"{unknown[0]!r} is not part of it")
         return cls(**read)
-
-
-def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
-    """Measure the model as it is now, in the same orders every epoch."""
-    import torch
-
-    from unslant.debiasing.lora1.loss import loss, order_entropy
-
-    asker.forget()
-    asked = [question for question in questions if len(question.movable) > 1]
-    rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
-    biases, entropies, accuracies, losses = [], [], [], []
-    for question, own in zip(asked, rows, strict=True):
-        probs = np.clip(own, 1e-30, 1.0)
-        logprobs = torch.from_numpy(np.log(probs))
-        biases.append(float(pbm(probs)))
-        entropies.append(float(order_entropy(logprobs)) / len(probs) / math.log(len(question.options)))
-        losses.append(float(loss(logprobs, settings.entropy_weight)))
-        if question.answers:
-            accuracies.append(float(credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()))
-    spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies)) if len(accuracies) > 1 else math.nan
-    return Epoch(
-        epoch, len(asked), _mean(biases), _mean(entropies), _mean(accuracies), len(accuracies), spread, _mean(losses)
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
 
 
 def collapsed(log: Sequence[Epoch]) -> str:
@@ -114,10 +75,8 @@ def collapsed(log: Sequence[Epoch]) -> str:
             f"{first.accuracy:.2f} to {last.accuracy:.2f}"
         )
     elif last.entropy > UNIFORM and rise > 0.05:
-        reason = (
-            f"entropy is {last.entropy:.2f} of its maximum ({first.entropy:.2f} before training), answers are close to "
-            "uniform"
-        )
+        before = f"{first.entropy:.2f} before training"
+        reason = f"entropy is {last.entropy:.2f} of its maximum ({before}), answers are close to uniform"
     else:
         return ""
     return (

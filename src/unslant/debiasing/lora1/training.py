@@ -1,29 +1,75 @@
-"""The training loop of LoRA-1: label-free, through the prefix-tree pass, resumable after every epoch."""
+"""LoRA-1 as a method, and its training: label-free, through the prefix-tree pass, resumable after every epoch."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing.asker import Asker
+from unslant.debiasing.asker import Asker, ask_orders
+from unslant.debiasing.base import Method, OrderDebiaser
+from unslant.debiasing.lora1 import TrainSettings
 from unslant.debiasing.lora1.adapter import Adapted
-from unslant.debiasing.lora1.checkpoint import TrainingState
-from unslant.debiasing.lora1.loss import content_logprobs, loss
-from unslant.debiasing.lora1.progress import Epoch, collapsed, evaluate
-from unslant.debiasing.lora1.settings import TrainSettings
-from unslant.debiasing.model_pass import label_pass, loaded_model
+from unslant.debiasing.lora1.progress import Epoch, collapsed
+from unslant.debiasing.model_pass import ModelPass, label_pass, loaded_model
 from unslant.errors import InputError
-from unslant.files import dump_json, write_atomically
-from unslant.presentations import orders_for, present, question_rng
+from unslant.extras import needed
+from unslant.files import dump_json, exists
+from unslant.metrics import credit, pbm
+from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions import Question
-from unslant.writing import write_all, write_folder
+from unslant.questions.question_set import canonical_line
+from unslant.writing import make_folder, write_all, write_atomically, write_folder
+
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 0.2, 64
+
+
+@dataclass(frozen=True)
+class Lora1(TrainSettings, Method):
+    """A rank-1 adapter trained to answer alike in every order. No labels; one presentation per question once trained.
+
+    Args:
+        adapter: folder of a trained adapter; if empty, one is trained on the questions to fit on (a fifth of them, at
+            most 64, are held out to monitor the training).
+    """
+
+    adapter: str = ""
+    name = "lora-1"
+    needs_model = held_out = True
+
+    @property
+    def needs_fit(self) -> bool:
+        return not self.adapter
+
+    def check_installed(self) -> None:
+        needed("peft", "LoRA-1")
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
+        """See :func:`train`."""
+        if self.adapter:
+            return OrderDebiaser(asker, restore=Adapted.load(loaded_model(asker, "LoRA-1"), self.adapter).close)
+        trained = train(asker, *split(questions, self.seed), self)
+        return OrderDebiaser(
+            asker, fit_notes=(trained.collapse,) * bool(trained.collapse), restore=trained.adapted.close
+        )
+
+
+def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], list[Question]]:
+    """Questions to train on, and questions to monitor the training with; independent of the order of the file."""
+    shuffled = sorted(questions, key=lambda question: question.id)
+    question_rng("", seed, "lora1-held-out").shuffle(shuffled)
+    held_out = min(_MOST_HELD_OUT, int(_HELD_OUT_SHARE * len(shuffled)))
+    return shuffled[held_out:], shuffled[:held_out]
 
 
 @dataclass(frozen=True)
@@ -69,7 +115,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = TrainingState(out, settings, asker, usable) if out else None
+    checkpoint = _Checkpoint(out, settings, asker, usable) if out else None
     adapted = Adapted.new(model, settings)
     try:
         optimizer = torch.optim.AdamW(
@@ -77,9 +123,9 @@ def train(
         )
         adapted.train_mode(False)
         if checkpoint and checkpoint.saved:
-            adapted.load_state(checkpoint.saved.adapter)
-            optimizer.load_state_dict(checkpoint.saved.optimizer)
-            log = list(checkpoint.saved.log)
+            adapted.load_state(checkpoint.saved["adapter"])
+            optimizer.load_state_dict(checkpoint.saved["optimizer"])
+            log = [Epoch.from_dict(entry) for entry in checkpoint.saved["log"]]
         else:
             log = [evaluate(asker, held_out, settings, epoch=0)]
         for epoch in range(len(log), settings.epochs + 1):
@@ -144,3 +190,123 @@ def question_loss(
     orders = orders_for(question, str(settings.orders), settings.seed + 1_000_003 * epoch)
     shown = [present(question, order, asker.alphabet) for order in orders]
     return loss(content_logprobs(label_pass(asker, shown, "LoRA-1", tree=tree), shown), settings.entropy_weight)
+
+
+def content_logprobs(scored: ModelPass, shown: Sequence[Presentation]) -> Tensor:
+    """(K, n) log-probability of each option under each order, over the labels shown only."""
+    positions = [np.argsort(presentation.contents).tolist() for presentation in shown]
+    rows = [torch.log_softmax(row, dim=0)[places] for row, places in zip(scored.logprobs, positions, strict=True)]
+    return torch.stack(rows)
+
+
+def log_bias(logprobs: Tensor) -> Tensor:
+    """B_log = sum over orders of the mean over options of (log P[k,i] - log mean_k P[k,i])^2 (P1 eq. 9, with eq. 1).
+
+    Args:
+        logprobs: (K, n) natural-log probabilities; rows sum to 1 in probability.
+    """
+    mean = torch.logsumexp(logprobs, dim=0) - math.log(logprobs.shape[0])
+    return (logprobs - mean).square().mean(dim=1).sum()
+
+
+def order_entropy(logprobs: Tensor) -> Tensor:
+    """H = - sum over orders and options of P log P (P1 eq. 10), in nats."""
+    return -(logprobs.exp() * logprobs).sum()
+
+
+def loss(logprobs: Tensor, entropy_weight: float) -> Tensor:
+    """B_log + lambda H (P1 eq. 8)."""
+    return log_bias(logprobs) + entropy_weight * order_entropy(logprobs)
+
+
+def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
+    """Measure the model as it is now, in the same orders every epoch."""
+    asker.forget()
+    asked = [question for question in questions if len(question.movable) > 1]
+    rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
+    biases, entropies, accuracies, losses = [], [], [], []
+    for question, raw in zip(asked, rows, strict=True):
+        probs = np.clip(raw, 1e-30, 1.0)
+        logprobs = torch.from_numpy(np.log(probs))
+        biases.append(float(pbm(probs)))
+        entropies.append(float(order_entropy(logprobs)) / len(probs) / math.log(len(question.options)))
+        losses.append(float(loss(logprobs, settings.entropy_weight)))
+        if question.answers:
+            accuracies.append(float(credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()))
+    spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies)) if len(accuracies) > 1 else math.nan
+    return Epoch(
+        epoch, len(asked), _mean(biases), _mean(entropies), _mean(accuracies), len(accuracies), spread, _mean(losses)
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+class _Checkpoint:
+    """``checkpoint.pt`` in the folder of a run, replaced as a whole after every epoch.
+
+    Attributes:
+        saved: the state found there; ``None`` if no epoch is finished.
+
+    Raises:
+        InputError: if the folder cannot be made, or holds a run in which a gradient could differ: other settings,
+            questions, labels or template, or another model.
+    """
+
+    def __init__(self, out: Path, settings: TrainSettings, asker: Asker, questions: Sequence[Question]) -> None:
+        self.path = out / "checkpoint.pt"
+        self.settings = settings
+        self.made_with = _made_with(asker, questions)
+        make_folder(out)
+        self.saved = self._load() if exists(self.path) else None
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            data: dict[str, Any] = torch.load(self.path, weights_only=True, map_location="cpu")
+            other = self.settings.differences(TrainSettings(**data["settings"]))
+            epochs = len([Epoch.from_dict(entry) for entry in data["log"]]) - 1
+            made_with = data["made_with"]
+            other += [name for name, value in self.made_with.items() if made_with.get(name) != value]
+        except Exception as error:  # other files fail in many ways
+            raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
+        if other:
+            raise InputError.at(
+                self.path, f"was trained with another {', '.join(other)}; use the same, or another --out"
+            )
+        if epochs > self.settings.epochs:
+            raise InputError.at(self.path, f"has {epochs} epochs already; use another --out for fewer")
+        return data
+
+    def save(self, adapter: dict[str, Any], optimizer: dict[str, Any], log: Sequence[Epoch]) -> None:
+        """Write the state; a crash leaves the old file or the new one."""
+        data = {
+            "settings": asdict(self.settings),
+            "made_with": self.made_with,
+            "adapter": adapter,
+            "optimizer": optimizer,
+            "log": [asdict(entry) for entry in log],
+        }
+        write_atomically(self.path, lambda file: torch.save(data, file))
+
+
+def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
+    """What a gradient depends on besides the settings, by the name that messages use."""
+    identity = asker.model.identity if asker.model else {}
+    elicitation: Any = asker.elicitation
+    writer = getattr(elicitation, "writer", None)
+    return {
+        "model": _digest([identity.get(key, "") for key in ("class", "weights", "config", "adapter config", "code")]),
+        "tokenizer": identity.get("tokenizer", ""),
+        "dtype": identity.get("dtype", ""),
+        "labels": ",".join(asker.alphabet),
+        "template": _digest([repr(writer.template.model_dump(exclude={"name"}))] if writer else []),
+        "chat": str(getattr(writer, "chat", "")),
+        "elicitation": repr(replace(elicitation, writer=None) if writer else elicitation),
+        "to_end": str(getattr(writer, "to_end", "")),
+        "set of questions": _digest(sorted(canonical_line(question) for question in questions)),
+    }
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

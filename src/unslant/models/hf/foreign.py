@@ -25,6 +25,12 @@ _LIBRARIES = (
     *(f"transformers.{name}" for name in ("activations", "cache", "generation", "integrations", "mask", "model", "py")),
     *("peft.tuners", "peft.peft_model", "accelerate.hooks", "torch.nn", "torch.functional", "torch._tensor"),
 )
+_COMPILED = ("__compiled_fn", "__resume_at")
+"""Names under which ``torch.compile`` puts what it made of a library's function next to that function. On a GPU
+unslant's own attention is compiled so; a function of somebody else that is compiled stays under its own name."""
+_BEFORE = ("__init__", "__setstate__")
+"""Methods that act before a model is scored, so that another one makes no other model: ``torch.compile`` exchanges
+those of all modules when it is first used."""
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
 
@@ -70,7 +76,8 @@ class Scan:
 
     def _library(self, name: str, values: Mapping[str, Any], used: bool) -> None:
         """The functions and classes of a Python module; the names of those that the model surely uses are digested."""
-        for key, value in list(values.items()):
+        values = {key: value for key, value in list(values.items()) if not key.startswith(_COMPILED)}
+        for key, value in values.items():
             if isinstance(value, FunctionType):
                 self._function(value, f"{name}.{key}")
             elif isinstance(value, type) and value.__module__ == name and id(value) not in self._seen:
@@ -88,7 +95,7 @@ class Scan:
             function = getattr(value, "__func__", getattr(value, "fget", value))
             if isinstance(function, FunctionType | functools.partial | MethodType):
                 self._function(function, f"{owner}.{key}")
-            if note and isinstance(function, FunctionType | BuiltinFunctionType):
+            if note and key not in _BEFORE and isinstance(function, FunctionType | BuiltinFunctionType):
                 self._names.update(f"{owner}.{key}={function.__module__}.{function.__qualname__}\n".encode())
 
     def _function(self, value: Any, where: str, depth: int = 0) -> None:

@@ -14,7 +14,8 @@ from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, read_logs
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
-from unslant.replies import Extracted, needs_judge
+from unslant.replies import Extracted
+from unslant.replies.judge import needs_judge
 from unslant.responses import Response
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense
 from unslant.studies.instruction_boundary.metrics import JUDGED

@@ -13,7 +13,7 @@ from inspect_ai.util import registry_info
 from unslant.errors import InputError
 from unslant.plugins.inspect_ai.orders_scorer import choice_in_orders
 from unslant.presentations import ALPHABETS, Presentation, present
-from unslant.presentations.order_sets import orders_for
+from unslant.presentations.orders import orders_for
 from unslant.questions import Question, load_questions
 from unslant.questions.pinned import find_pinned
 from unslant.responses.importers.inspect_log import SHOWN, target_places

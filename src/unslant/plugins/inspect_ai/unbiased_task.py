@@ -28,7 +28,7 @@ from unslant.studies.unbiased.metrics import correct
 from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
-from unslant.studies.unbiased.study import read_reply, recorded
+from unslant.studies.unbiased.study import read_reply
 
 SCORER = "unbiased_answer"
 
@@ -63,7 +63,7 @@ def unbiased(
     found, writer = settings.sampled(whole), settings.writer()
     planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
     asked = GenerateOptions(max_tokens=max_tokens).filled()
-    run = replace(run_of("unbiased", found, recorded(settings), ""), counts=planned.counts())
+    run = replace(run_of("unbiased", found, settings.recorded(), ""), counts=planned.counts())
     return Task(
         name="unbiased",
         dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from unslant.experiment import options as o
 from unslant.flags import Flag
@@ -36,12 +36,12 @@ def lm_eval(
     """
     from unslant.auditing.comparison import AuditComparison
     from unslant.errors import InputError
-    from unslant.experiment.outputs import check_file, check_outputs
-    from unslant.experiment.recording import Recording, run_models
-    from unslant.files import write_atomically
+    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
+    from unslant.experiment.recording import recording
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
+    from unslant.writing import write_atomically
 
     check_outputs(outputs)
     check_file(samples)
@@ -52,14 +52,20 @@ def lm_eval(
         raise InputError("--samples is for one model")
     for name in model:
         check_local(name, models)
-    found = load(tasks, settings)
+    loaded = load(tasks, settings)
     lines: list[str] = []
-
-    def ask(record: Recording, name: str, how: o.ModelOptions) -> Any:
-        run = TaskRun(record.loader(partial(open_model, name, how), found.questions), found, settings, record.progress)
-        if samples is not None:
-            lines.extend(run.sample_lines())
-        return run.result
-
-    also = [lambda _: write_atomically(samples, "".join(f"{line}\n" for line in lines))] if samples else []
-    run_models(model, options_of_each(model, models), ask, outputs, store, AuditComparison.of, also)
+    results = []
+    with recording(store, outputs.quiet) as record:
+        for name, own in zip(model, options_of_each(model, models), strict=True):
+            run = TaskRun(
+                record.loader(partial(open_model, name, own), loaded.questions), loaded, settings, record.progress
+            )
+            results.append(run.result)
+            if samples is not None:
+                lines.extend(run.sample_lines())
+        if len(results) == 1:
+            record.keep(results[0].responses)
+        result = results[0] if len(results) == 1 else AuditComparison.of(results)
+        record.note_score(result)
+    also = [lambda: write_atomically(samples, "".join(f"{line}\n" for line in lines))] if samples else []
+    write_outputs(result, outputs, *also, record.check_kept)

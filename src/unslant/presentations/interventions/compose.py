@@ -22,8 +22,8 @@ from unslant.presentations.interventions.matrix import (
 )
 from unslant.presentations.interventions.pool import Pool
 from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.orders import question_rng
 from unslant.presentations.presentation import Asked, Presentation
-from unslant.presentations.seeds import question_rng
 from unslant.questions.question import MathQuestion, Question
 
 VANILLA, BOAT, ONLY = "vanilla", "boat", "only"

@@ -7,6 +7,7 @@ import operator
 import random
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from unslant.presentations.interventions.choice import judging_item
@@ -58,14 +59,7 @@ def answer_jitter(question: MathQuestion, rng: random.Random) -> Question:
     smaller = min(rng.randrange(N_OPTIONS), len(below))
     values = sorted([*rng.sample(below, smaller), value, *rng.sample(above, N_OPTIONS - 1 - smaller)])
     options = tuple(question.answer if v == value else _like(v, question.answer) for v in values)
-    return Question(
-        question.id,
-        question.stem,
-        options,
-        frozenset({values.index(value)}),
-        subject=question.subject,
-        source=question.source,
-    )
+    return _with_options(question, options, frozenset({values.index(value)}))
 
 
 def question_jitter(question: MathQuestion, rng: random.Random) -> Question:
@@ -74,21 +68,19 @@ def question_jitter(question: MathQuestion, rng: random.Random) -> Question:
     True and false are equally likely. A false item changes the number put forward, or, where the worked solution
     shows that this changes the answer, a number in the question while its old answer is put forward.
     """
-    as_choice = Question(
-        question.id, question.stem, ("0", "1"), frozenset({0}), subject=question.subject, source=question.source
-    )
+    as_choice = _with_options(question, ("0", "1"), frozenset({0}))
     if rng.random() < 0.5:
         return judging_item(as_choice, question.answer, True)
     if rng.random() < 0.5:
         changed = _changed_stem(question, rng)
         if changed is not None:
-            return judging_item(
-                Question(question.id, changed, ("0", "1"), frozenset(), "", question.subject, question.source),
-                question.answer,
-                False,
-            )
+            return judging_item(replace(as_choice, stem=changed), question.answer, False)
     below, above = _near(_value(question))
     return judging_item(as_choice, _like(rng.choice(below + above), question.answer), False)
+
+
+def _with_options(question: MathQuestion, options: tuple[str, ...], answers: frozenset[int]) -> Question:
+    return Question(question.id, question.stem, options, answers, subject=question.subject, source=question.source)
 
 
 def _value(question: MathQuestion) -> Decimal:

@@ -2,6 +2,6 @@
 
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.logged import Log, Logged
-from unslant.responses.importers.registry import IMPORTERS, Head, Importer, load_logs
+from unslant.responses.importers.registry import IMPORTERS, Head, Importer, importers, load_logs
 
-__all__ = ["IMPORTERS", "Head", "Importer", "Log", "Logged", "joined", "load_logs"]
+__all__ = ["IMPORTERS", "Head", "Importer", "Log", "Logged", "importers", "joined", "load_logs"]

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.registry import Head, Importer
 
 
 def recognises(head: Head) -> bool:
     return {"adapter_spec", "request_states"} <= head.names
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages = []
     dropped: Counter[str] = Counter()
     separate: dict[tuple[str, int], list[tuple[Mapping[str, Any], str]]] = {}
@@ -106,3 +106,6 @@ def _score(request: Mapping[str, Any], option: str) -> float:
         if text.strip() == option.strip():
             return total
     return float("nan")
+
+
+IMPORTER = Importer("scenario_state.json of HELM", recognises, read)

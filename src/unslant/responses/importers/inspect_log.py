@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, stated, understood
+from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
 """Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
@@ -38,7 +36,8 @@ def recognises(head: Head) -> bool:
     return {"header.json", "_journal/start.json"} & head.names != set() or {"eval", "samples", "status"} <= head.names
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
@@ -60,15 +59,15 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
                              "from the pages as sent.")  # fmt: skip
     asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
     if missing := asked - len(log.samples or []):
-        dropped["samples that the log names and lacks"] += max(0, missing)
+        dropped["samples that the log names but does not hold"] += max(0, missing)
     if log.status != "success":
         notes.append(f"The run did not end well (status {log.status}).")
     if not pages:
         raise InputError.at(path, "holds no multiple-choice samples")
-    about = {"inspect": log.eval.packages.get("inspect_ai", "")} | {
-        f"task argument {key}": str(value) for key, value in log.eval.task_args.items() if value is not None
-    }
-    about = {key: value for key, value in about.items() if value}
+    about = stated(
+        {"inspect": log.eval.packages.get("inspect_ai")}
+        | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
+    )
     return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
 
 
@@ -80,8 +79,8 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
     answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
     shown, reply = choices, None if failed else sample.output.completion
-    if told := _as_sent(sample, labels):
-        page, reply = told
+    if sent := _as_sent(sample, labels):
+        page, reply = sent
         shown = options_on_page(page, labels)
         if sorted(shown) != sorted(text.strip() for text in choices):
             raise InputError.at(
@@ -105,7 +104,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         repeat=sample.epoch - 1,
     )
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
-    return _scored(found, tokens), told is not None
+    return _scored(found, tokens), sent is not None
 
 
 def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | None:
@@ -174,9 +173,10 @@ def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozens
     return frozenset(labels.index(name.upper()) for name in named)
 
 
-def _prompt(sample: Any) -> str:
-    return "\n".join(message.text for message in sample.messages if message.role == "user")
-
-
 def _question(sample: Any) -> str:
-    return sample.input if isinstance(sample.input, str) else question_on_page(_prompt(sample))
+    if isinstance(sample.input, str):
+        return sample.input
+    return question_on_page("\n".join(message.text for message in sample.messages if message.role == "user"))
+
+
+IMPORTER = Importer("a log of inspect (.eval or .json)", recognises, read)

@@ -13,8 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
-from unslant.responses.importers.logged import FILE, Log, Logged, Order
-from unslant.responses.importers.told_once import ToldOnce
+from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
 from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
@@ -25,7 +24,7 @@ OTHER_LABELS = "labels-other"
 def joined(logs: Sequence[Log], name: str = "") -> Responses:
     """One table of the logs of one model.
 
-    A question's options are numbered as in the order given, else as on its first page; the others are told by their
+    A question's options are numbered as in the order given, else as on its first page; the others are known by their
     texts. A page that comes again is a repeat. Labels in reversed or shifted sequence are presentations of their own.
     Replies are read by the scores of their labels where every answer has them, else by their words.
 
@@ -34,9 +33,9 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             that their options contradict.
     """
     for log in logs:
-        told = ToldOnce()
+        consistency = Consistency()
         for page in () if log.checked else log.pages:
-            told.check(page)
+            consistency.check(page)
     logs = same_questions(logs)
     several = len({log.task for log in logs}) > 1
     by_id: dict[str, list[tuple[Logged, str]]] = {}
@@ -52,14 +51,14 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     rows: list[Response] = []
     questions = []
     orders = Counter[int]()
-    again = _Again()
+    again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
     for pages in by_id.values():
         pages.sort(key=lambda one: one[0].repeat)
         known = _Question([page for page, _ in pages], elicitation)
         seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
         rows += [known.row(page, seen, task) for page, task in pages]
-        again.count([page for page, _ in pages], known)
+        again += _again([page for page, _ in pages], known)
         orders[len({order for kind, _, order in seen if kind == "order"})] += 1
         others = sum(n for (kind, *_), n in seen.items() if kind == OTHER_LABELS)
         dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
@@ -72,7 +71,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
         orders={str(k): n for k, n in sorted(orders.items())},
         dropped={reason: n for reason, n in dropped.items() if n},
-        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *again.notes),
+        notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
         **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
     )
     run = Run(
@@ -88,7 +87,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
-    """What all logs tell of their runs, each value once."""
+    """What all logs state of their runs, each value once."""
     found: dict[str, dict[str, None]] = {}
     for log in logs:
         for key, value in log.about.items():
@@ -117,29 +116,21 @@ def _read_otherwise(pages: Sequence[Logged]) -> dict[str, Hits]:
     return {f"right_by_{name}": found for name, found in counts.items() if counts["first_tokens"][1] and found[1]}
 
 
-class _Again:
-    """Pages that came before, with no sample number that tells them apart."""
+def _again(pages: Sequence[Logged], known: _Question) -> Iterator[bool]:
+    """Pages that came before, with no sample number that tells them apart: whether each was answered otherwise."""
+    first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
+    for page in pages:
+        before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
+        if before is not page:
+            scored = before.logprobs is not None and page.logprobs is not None
+            same = np.array_equal(before.logprobs, page.logprobs) if scored else before.chosen == page.chosen  # type: ignore[arg-type]
+            yield not (same and (before.logprobs is None) == (page.logprobs is None))
 
-    def __init__(self) -> None:
-        self.pages = self.otherwise = 0
 
-    def count(self, pages: Sequence[Logged], known: _Question) -> None:
-        first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
-        for page in pages:
-            before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
-            if before is not page:
-                self.pages += 1
-                same = np.array_equal(before.logprobs, page.logprobs) if page.logprobs is not None else False  # type: ignore[arg-type]
-                self.otherwise += not (same if page.logprobs is not None else before.chosen == page.chosen)
-
-    @property
-    def notes(self) -> list[str]:
-        if not self.pages:
-            return []
-        return [
-            f"Pages with the question, order, labels and sample number of an earlier one: {self.pages:,}, "
-            f"{self.otherwise:,} of them answered otherwise. They count as repeats; are rows there twice?"
-        ]
+def _note(again: Sequence[bool]) -> list[str]:
+    what = "Pages with the question, order, labels and sample number of an earlier one"
+    counts = f"{len(again):,}, {sum(again):,} of them answered otherwise"
+    return [f"{what}: {counts}. They count as repeats; are rows there twice?"] if again else []
 
 
 _Said = tuple[str, tuple[str, ...]]
@@ -150,7 +141,7 @@ def same_questions(logs: Sequence[Log]) -> list[Log]:
     """The logs under ids that are the same for the same question, and for no other.
 
     The ids of a log are kept where most that an earlier log has too stand for the same question there. Others (row
-    numbers of another task, shard or shuffled file) say nothing: questions are then told by their texts, and a new one
+    numbers of another task, shard or shuffled file) say nothing: questions are then known by their texts, and a new one
     whose id is taken gets the task before it.
     """
     known: dict[str, _Said] = {}
@@ -232,7 +223,7 @@ class _Question:
         return tuple(found)
 
     def _numbered_otherwise(self, page: Logged) -> bool:
-        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled anew."""
+        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled again."""
         own, shown = [text.strip() for text in self.options], [text.strip() for text in page.options]
         return bool(own) and sorted(own) == sorted(shown) and shown != [own[i] for i in page.order or ()]
 

@@ -12,15 +12,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unslant.errors import InputError
-from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
-from unslant.responses.importers.registry import Head
+from unslant.questions.formats import whole_records
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    in_results,
+    is_mean,
+    options_on_page,
+    question_on_page,
+    shown_options,
+    stated,
+    understood,
+)
+from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
@@ -34,11 +40,10 @@ def recognises(head: Head) -> bool:
     return details or (head.names >= _FIRST and bool({"full_prompt", "example"} & head.names))
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages, kinds, hits, name = [], set(), [], ""
-    for number, record in enumerate(iter_records(path)):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for number, record in enumerate(whole_records(path)):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
             made = _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
@@ -60,8 +65,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         "dtype": general.get("model_dtype") or config.get("dtype"),
         "chat template overridden": config.get("override_chat_template"),
     }
-    told = {key: str(value) for key, value in about.items() if value not in (None, "", "?")}
-    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=told)]
+    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=stated(about))]
 
 
 def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -97,16 +101,13 @@ def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]
         at = len(path.parts) - 1 - path.parts[::-1].index("details")
         inside = [part for part in path.parts[at + 1 : -1] if not _TIME.fullmatch(part)]
         folders.append(Path(*path.parts[:at], "results", *inside))
-    for folder in folders:
-        for beside in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
-            with understood(beside, "results file of lighteval"):
-                found = parse_json(read_text(beside))
-                own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
-                numbers = [float(hit) for hit in hits if isinstance(hit, int | float)]
-                same = numbers and abs(np.mean(numbers) - own.get("acc", np.nan)) < 1e-9
-                if (time or same) and isinstance(found.get("config_general"), Mapping):
-                    return dict(found["config_general"])
-    return {}
+
+    def same_run(found: Any) -> Mapping[str, Any] | None:
+        own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
+        same = time or is_mean(own.get("acc"), hits)
+        return dict(found["config_general"]) if same and isinstance(found.get("config_general"), Mapping) else None
+
+    return in_results(folders, time, "lighteval", same_run) or {}
 
 
 def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, Logged]:
@@ -143,3 +144,6 @@ def _answered(
         made = Logged.of_scores(scores, labels=labels, options=options, **common)
         return "labels" if letters else "texts", made
     return "words", Logged.of_reply(reply, labels=labels, options=options, **common)
+
+
+IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read)

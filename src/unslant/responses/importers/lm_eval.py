@@ -19,13 +19,21 @@ from typing import Any
 import numpy as np
 
 from unslant.errors import InputError
-from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
-from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page, shown_options
-from unslant.responses.importers.registry import Head
+from unslant.questions.formats import whole_records
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    in_results,
+    is_mean,
+    options_on_page,
+    question_on_page,
+    shown_options,
+    stated,
+    understood,
+)
+from unslant.responses.importers.registry import Head, Importer
 
 _IDS = ("id", "question_id", "qid", "idx", "ind")
 _QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", "Question", "input")
@@ -59,16 +67,15 @@ class _Page:
         return self.hit is None or scores is None or (int(np.argmax(scores)) in answers) == self.hit
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages: list[_Page] = []
     numbers: list[str] = []
     documents: dict[str, set[str]] = {}
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
     hashes, hits = hashlib.sha256(), []
-    for record in iter_records(path):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    for record in whole_records(path):
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
             kept = filters.setdefault(number, record.data.get("filter"))
@@ -108,7 +115,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
     about = _about(results, task) | ({"filter": str(kept)} if (kept := next(iter(filters.values()))) else {})
     asked = results.get("n-samples", {}).get(task, {}).get("effective")
     if isinstance(asked, int) and asked > len(filters):
-        dropped["documents that the results count and the file lacks"] += asked - len(filters)
+        dropped["documents of the results that are missing in the file"] += asked - len(filters)
     if "chat template" in about:
         notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
     shown = tuple(one.page for one in pages)
@@ -130,19 +137,17 @@ def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[s
     """
     named = _FILE.match(path.stem)
     task, time = named.groups() if named else (path.stem, None)
-    for beside in sorted(path.parent.glob(f"results_{time}.json" if time else "results*.json")):
-        with understood(beside, "results file of lm-eval"):
-            found = parse_json(read_text(beside))
-            if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
-                continue
-            if time or task in found["configs"]:
-                return found, task
-            for name, hashed in found.get("task_hashes", {}).items():
-                mean = found["results"].get(name, {}).get("acc,none")
-                numbers = [hit for hit in hits if isinstance(hit, int | float)]
-                if hashed == digest and numbers and mean is not None and abs(np.mean(numbers) - mean) < 1e-9:
-                    return found, name
-    return {}, task
+
+    def same_run(found: Any) -> tuple[Mapping[str, Any], str] | None:
+        if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
+            return None
+        if time or task in found["configs"]:
+            return found, task
+        hashed = (name for name, own in found.get("task_hashes", {}).items() if own == digest)
+        name = next((name for name in hashed if is_mean(found["results"].get(name, {}).get("acc,none"), hits)), None)
+        return None if name is None else (found, name)
+
+    return in_results([path.parent], time, "lm-eval", same_run) or ({}, task)
 
 
 def document_id(doc: Mapping[str, Any], number: int) -> str:
@@ -162,7 +167,7 @@ def document_subject(doc: Mapping[str, Any]) -> str:
 
 def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
     config = results.get("config", {})
-    found = {
+    facts = {
         "lm-eval": results.get("lm_eval_version"),
         "worked examples": results.get("n-shot", {}).get(task),
         "chat template": results.get("chat_template_sha"),
@@ -171,7 +176,7 @@ def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
         "dtype": config.get("model_dtype"),
         "limit": config.get("limit"),
     }
-    return {key: str(value) for key, value in found.items() if value not in (None, "", "N/A", "null")}
+    return stated(facts)
 
 
 def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_Page]:
@@ -197,7 +202,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
         right = _by_text(str(data["target"]), labels, options)
         right = _by_index(str(data["target"]), len(options)) if right is None else right
         if right is None:
-            raise ValueError(f"target {data['target']!r} is no option")
+            raise ValueError(f"target {data['target']!r} is not one of the options")
         pages = [
             Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
             for i, reply in enumerate(answers[0])
@@ -233,7 +238,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
     answers_of = [found for found in (several, index, text) if found is not None]
     if not answers_of:
-        raise ValueError(f"target {data['target']!r} is no option")
+        raise ValueError(f"target {data['target']!r} is not one of the options")
     page = Logged.of_scores(scores, labels=labels, answers=answers_of[0], options=options, **common)
     return [_Page("labels" if letters else "texts", page, answers_of[0 if several else -1], hit)]
 
@@ -298,3 +303,6 @@ def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> froz
         for part in parts
     ]  # fmt: skip
     return frozenset(places) if places and min(places) >= 0 else None
+
+
+IMPORTER = Importer("samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", recognises, read)

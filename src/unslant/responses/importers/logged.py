@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
-from unslant.files import check_plain
+from unslant.files import check_plain, parse_json, read_text
+from unslant.presentations.labels import ALPHABETS
 from unslant.replies import extract_labels
 
 Order = tuple[int, ...]
+Found = TypeVar("Found")
 FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that tell which file it was."""
 ROUNDING = 1e-4
@@ -34,7 +39,7 @@ def placed(place: object) -> Iterator[None]:
 
 @contextmanager
 def understood(place: object, what: str) -> Iterator[None]:
-    """Whatever does not have the shape that a format gives it is an error that names the place.
+    """Anything that does not have the shape of its format is an error that names the place.
 
     Raises:
         InputError: instead of what looking for a key, an item or a number raised.
@@ -43,7 +48,31 @@ def understood(place: object, what: str) -> Iterator[None]:
         with placed(place):
             yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
-        raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
+        raise InputError.at(place, f"is not a {what}: {type(error).__name__}: {first_line(error)}") from None
+
+
+def in_results(
+    folders: Sequence[Path], time: str | None, harness: str, pick: Callable[[Any], Found | None]
+) -> Found | None:
+    """What ``pick`` finds in the first results file of a harness where it finds something: that of a time, or all that
+    lie in the folders."""
+    for folder in folders:
+        for path in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
+            with understood(path, f"results file of {harness}"):
+                if (found := pick(parse_json(read_text(path)))) is not None:
+                    return found
+    return None
+
+
+def is_mean(mean: object, hits: Sequence[object]) -> bool:
+    """Whether a logged accuracy is that of these hits, by which a run is known whose files say no time."""
+    numbers = [hit for hit in hits if isinstance(hit, int | float)]
+    return bool(numbers and isinstance(mean, int | float) and abs(np.mean(numbers) - mean) < 1e-9)
+
+
+def stated(facts: Mapping[str, object]) -> dict[str, str]:
+    """The facts of a run that a log states, as texts."""
+    return {key: str(value) for key, value in facts.items() if value not in (None, "", "N/A", "null", "?")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +167,10 @@ class Log:
     Attributes:
         harness: that wrote it.
         scores: what was scored: ``labels``, ``texts`` of options (which were not shown together) or ``words``.
-        dropped: rows that are no page, or one that stands there twice, by reason.
+        dropped: rows that are not a page, or a second time, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: what a reader should know, in sentences.
-        checked: its pages were compared with each other as they were read (:class:`ToldOnce`).
+        checked: its pages were compared with each other as they were read (:class:`Consistency`).
     """
 
     model: str
@@ -158,3 +187,112 @@ class Log:
         check_plain([self.model, self.task])
         if not self.pages:
             raise ValueError("it holds no page with its options")
+
+
+# A log says the same of a question wherever it states a thing twice
+
+
+class Consistency:
+    """Check the pages of one log, one by one, against those before.
+
+    An id is of one question with the same options. By order, an option of the question file has one text on every
+    page, and the right one is always the same. (Another log may number options otherwise: its file was shuffled again.)
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, Logged] = {}
+        self._texts: dict[tuple[str, int], tuple[str, Logged]] = {}
+        self._right: dict[str, tuple[frozenset[int], Logged]] = {}
+
+    def check(self, page: Logged) -> None:
+        """Raises InputError, naming both places, and how each of two columns that contradict each other is read."""
+        first = self._first.setdefault(page.id, page)
+        for index, text in zip(page.order or (), page.options, strict=False):
+            before, other = self._texts.setdefault((page.id, index), (text.strip(), page))
+            if before != text.strip():
+                raise InputError.at(page.place, _contradiction(page, other, index, text, before))
+        if first is page:
+            self._note_right(page)
+            return
+        own, known = page.question.strip(), first.question.strip()
+        if own != known and own and known:
+            raise InputError.at(
+                page.place,
+                f"question {page.id!r} asks {own[:60]!r} here, and {known[:60]!r} before ({first.place}); give each "
+                "question an id of its own",
+            )
+        if page.options and first.options and page.options != first.options:
+            new = {text.strip() for text in page.options} - {text.strip() for text in first.options}
+            if new:
+                shows = f"question {page.id!r} shows {min(new)!r} here, which it does not before ({first.place})"
+                raise InputError.at(page.place, f"{shows}; give each question an id of its own")
+        self._note_right(page)
+
+    def _note_right(self, page: Logged) -> None:
+        if page.order is None:
+            return
+        right = frozenset(page.order[k] for k in page.answers)
+        known, other = self._right.setdefault(page.id, (right, page))
+        if right != known:
+            raise InputError.at(
+                page.place,
+                f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(known)} in "
+                f"{other.place} (counted from 0 in the question file). An answer is the label or place as shown; if it "
+                "is that of the question file, turn it by order, or leave order out (--field order=)",
+            )
+
+
+def _contradiction(page: Logged, other: Logged, index: int, text: str, before: str) -> str:
+    by_order, by_options = "another option there", "the options as listed"
+    if other.options == page.options:
+        by_order, by_options = "the same options in another order", "one order"
+    return (
+        f"order {_listed(page.order)} and options contradict those of {other.place}, order {_listed(other.order)}: "
+        f"option {index} of question {page.id!r} would be {text!r} here and {before!r} there. By order, these rows "
+        f"show {by_order}; by options, they show {by_options}. Options are listed as shown, from the top, and order "
+        "has the index in the question file of each. If order is wrong, leave it out (--field order=); if options are "
+        "not as shown, leave those out (--field options=)"
+    )
+
+
+def _listed(numbers: Iterable[int] | None) -> str:
+    found = numbers if isinstance(numbers, tuple) else sorted(numbers or ())
+    return ", ".join(map(str, found)) or "none"
+
+
+# The question and its options as the text of a prompt has them
+
+_LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
+_CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
+
+
+def options_on_page(text: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty where there is none, or not one a label."""
+    return tuple(found["text"] for found in _last_run(text, labels))
+
+
+def question_on_page(text: str) -> str:
+    """The paragraph before the options, or the last one where there are none, without ``Question:`` and ``Answer:``."""
+    run = _last_run(text, ())
+    before = (text[: run[0].start()] if run else text).strip()
+    return _CUES.sub("", before.rpartition("\n\n")[2].strip()).strip()
+
+
+def shown_options(known: Sequence[str], page: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """Option texts from the top of a page; as a record lists them, unless the page has them in another order."""
+    found = options_on_page(page, labels)
+    same = sorted(text.strip() for text in known) == sorted(found)
+    return found if same or not known else tuple(map(str, known))
+
+
+def _last_run(text: str, labels: Sequence[str]) -> list[re.Match[str]]:
+    runs: list[list[re.Match[str]]] = []
+    for found in _LINE.finditer(text):
+        label = found["label"]
+        alphabet = ALPHABETS["A"] if label.isalpha() else ALPHABETS["1"]
+        if label == alphabet[0]:
+            runs.append([])
+        if runs and len(runs[-1]) < len(alphabet) and label == alphabet[len(runs[-1])]:
+            runs[-1].append(found)
+    wanted = [run for run in runs if len(run) > 1 and (not labels or [one["label"] for one in run] == list(labels))]
+    return wanted[-1] if wanted else []

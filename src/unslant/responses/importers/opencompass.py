@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_text import options_on_page, question_on_page
-from unslant.responses.importers.registry import Head
+from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, understood
+from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
 _NOTE = "Perplexities are of whole prompts: only which answer has the least is read, as a choice."
@@ -30,7 +28,8 @@ def recognises(head: Head) -> bool:
     return isinstance(first, Mapping) and "prediction" in first and bool({"origin_prompt", "prompt"} & set(first))
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log]:
+    path = head.path
     pages: list[Logged] = []
     kinds: dict[str, None] = {}
     for number, row in parse_json(read_text(path)).items():
@@ -97,3 +96,6 @@ def _check_chosen(key: str, said: Any, labels: tuple[str, ...], best: int, what:
 
 def _text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else "\n".join(str(part.get("prompt", "")) for part in prompt)
+
+
+IMPORTER = Importer("predictions of OpenCompass", recognises, read)

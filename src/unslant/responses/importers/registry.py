@@ -1,4 +1,4 @@
-"""Which importer reads a file, told by its content."""
+"""Which importer reads a file, known by its content."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import csv
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, first_line
+from unslant.extras import load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, parse_json, read_bytes, read_parquet
 from unslant.questions.formats import format_of
 from unslant.responses.importers.joining import joined
@@ -22,7 +22,7 @@ from unslant.responses.table import Responses
 
 @dataclass(frozen=True)
 class Head:
-    """What a file is told by.
+    """By what a format is known.
 
     Attributes:
         names: columns of a table, keys of the first JSON object (of a file that is one object: its own), or members of
@@ -67,7 +67,7 @@ class Head:
             try:
                 found = parse_json(decoded(content, path))
             except ValueError as error:
-                raise InputError.at(path, f"is no JSON: {error}") from None
+                raise InputError.at(path, f"is not valid JSON: {error}") from None
         first = found[0] if isinstance(found, list) and found else found
         return cls(path, frozenset(first), first) if isinstance(first, dict) else cls(path, frozenset(), {})
 
@@ -78,20 +78,13 @@ class Importer:
 
     Attributes:
         what: its name for people.
-        module: has ``recognises(head)``, whether a file is of this format, and ``read(path, fields)``, its
-            :class:`Log` s (one for each model), or a table of responses as it is.
+        recognises: whether a file is of this format.
+        read: its :class:`Log` s (one for each model), or a table of responses as it is.
     """
 
     what: str
-    module: str
-
-    def recognises(self, head: Head) -> bool:
-        return bool(import_module(self.module).recognises(head))
-
-    def read(self, path: Path, fields: Mapping[str, str]) -> list[Log] | Responses:
-        with understood(path, f"file of this format ({self.what})"):
-            found: list[Log] | Responses = import_module(self.module).read(path, fields)
-        return found
+    recognises: Callable[[Head], bool]
+    read: Callable[[Head], list[Log] | Responses]
 
 
 def _members(content: bytes, path: Path) -> frozenset[str]:
@@ -102,27 +95,46 @@ def _members(content: bytes, path: Path) -> frozenset[str]:
                 raise InputError.at(path, f"unpacks to more than {MAX_BYTES >> 20:,} MiB; log fewer samples a file")
             return frozenset(archive.namelist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise InputError.at(path, f"is no zip that can be read: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a readable zip: {first_line(error)}") from None
 
 
-_HERE = "unslant.responses.importers"
-IMPORTERS: dict[str, Importer] = {
-    "unslant": Importer("a table that unslant wrote", f"{_HERE}.own_table"),
-    "lm-eval": Importer(
-        "samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", f"{_HERE}.lm_eval"
-    ),
-    "inspect": Importer("a log of inspect (.eval or .json)", f"{_HERE}.inspect_log"),
-    "lighteval": Importer(
-        "details_*.parquet of lighteval, also of the first Open LLM Leaderboard", f"{_HERE}.lighteval"
-    ),
-    "opencompass": Importer("predictions of OpenCompass", f"{_HERE}.opencompass"),
-    "helm": Importer("scenario_state.json of HELM", f"{_HERE}.helm"),
-    "label-scores": Importer(
-        "published label scores: columns lp_A, lp_B, ..., or label and logprob", f"{_HERE}.label_scores"
-    ),
-    "generic": Importer("a row per page: id, answer, labels, order, logprobs or chosen or reply", f"{_HERE}.generic"),
+GROUP = "unslant.importers"
+"""Entry points by which other packages add formats; their rows are like ours."""
+_HERE, _TABLE = "unslant.responses.importers", "table"
+IMPORTERS: dict[str, str] = {
+    "lm-eval": f"{_HERE}.lm_eval:IMPORTER",
+    "inspect": f"{_HERE}.inspect_log:IMPORTER",
+    "lighteval": f"{_HERE}.lighteval:IMPORTER",
+    "opencompass": f"{_HERE}.opencompass:IMPORTER",
+    "helm": f"{_HERE}.helm:IMPORTER",
+    _TABLE: f"{_HERE}.tables:IMPORTER",
 }
-"""Name -> format, tried in turn. A new one is a file and a row."""
+"""Name -> ``module:object`` of an :class:`Importer`. A new format is a file and a row."""
+
+
+def importers() -> Iterator[Importer]:
+    """Every format, in the order in which they are tried: ours, those of other packages, and last any table, which
+    would take many a log for a table of pages. They are imported one by one, so that a package that cannot be imported
+    does not keep the others from being read."""
+    rows = with_plugins(IMPORTERS, GROUP)
+    for name in sorted(rows, key=lambda name: (name == _TABLE, name not in IMPORTERS)):
+        importer: Importer = load_row(rows[name], f"the log format {name}")
+        yield importer
+
+
+def read_log(head: Head) -> list[Log] | Responses:
+    """What the first format that recognises a file reads in it.
+
+    Raises:
+        InputError: if it is of no known format, or cannot be used.
+    """
+    importer = next((one for one in importers() if one.recognises(head)), None)
+    if importer is None:
+        known = "; ".join(one.what for one in importers())
+        reason = f"is of no known format; known are {known} (--field NAME=COLUMN names columns)"
+        raise InputError.at(head.path, reason)
+    with understood(head.path, f"file of this format ({importer.what})"):
+        return importer.read(head)
 
 
 def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
@@ -141,12 +153,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
     logs: dict[tuple[str, str], list[Log]] = {}
     names: dict[tuple[str, str], list[str]] = {}
     for path in map(Path, paths):
-        head = replace(Head.of(path), fields=fields or {})
-        importer = next((one for one in IMPORTERS.values() if one.recognises(head)), None)
-        if importer is None:
-            known = "; ".join(one.what for one in IMPORTERS.values())
-            raise InputError.at(path, f"is of no known format; known are {known} (--field NAME=COLUMN names columns)")
-        found = importer.read(path, fields or {})
+        found = read_log(replace(Head.of(path), fields=fields or {}))
         if isinstance(found, Responses):
             own.append(found)
             continue

@@ -1,9 +1,10 @@
 """How the base-rate study asks."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
-from unslant.experiment.options import ChooseShotsOptions, PromptOptions, ScoredLabelOptions
+from unslant.experiment.options import ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.reach import Reach
 
 
@@ -17,3 +18,11 @@ class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     """Word scored after each label (counterfactual)."""
     no_nvr: bool = False
     """Skip the Nvr-X variants, and with them the cost of base rates and H4: only the given order is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRateOutputs(OutputOptions):
+    """What is written."""
+
+    charts: Path | None = None
+    """Draw figure 1 of P5 to this .pdf, .svg or .png file."""

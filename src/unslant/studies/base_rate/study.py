@@ -2,84 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
-from unslant.asking import Asked, Progress, ask, no_progress
-from unslant.errors import InputError, MostlyFailedError
-from unslant.experiment.options import with_options
-from unslant.experiment.provenance import unanswered
-from unslant.experiment.run_record import run_of, with_run
-from unslant.models import ScoringModel
-from unslant.models.open import opened
+from unslant.asking import Asked
+from unslant.errors import InputError
+from unslant.experiment.job import Asking, Given
+from unslant.experiment.options import WITH_LOG, check_unused
+from unslant.experiment.outputs import check_file
+from unslant.experiment.result import StudyResult
+from unslant.experiment.study import Keywords, Study, check_answered, function
 from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
 from unslant.prompts import Cloze, Counterfactual, Elicitation
-from unslant.questions import EMBEDDED, Question, load_questions
+from unslant.questions import Question, load_questions
 from unslant.responses import Responses, load_recorded
-from unslant.scale.options import WHOLE, ShardOptions
+from unslant.studies.base_rate.charts import check_format, save_charts
 from unslant.studies.base_rate.findings import GIVEN
 from unslant.studies.base_rate.result import BaseRateResult, result_of
-from unslant.studies.base_rate.settings import BaseRateSettings
+from unslant.studies.base_rate.settings import BaseRateOutputs, BaseRateSettings
 
 
-def base_rate(
-    model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: Any = EMBEDDED,
-    settings: BaseRateSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> BaseRateResult:
-    """Ask every question as given and as Nvr-X, and the control questions, each by cloze and by counterfactual.
+class BaseRate(Study[BaseRateSettings]):
+    """Measure label base rates, by cloze and by counterfactual, and Nvr-X; test hypotheses H1 to H4.
 
-    Args:
-        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one.
-        questions: whatever :func:`unslant.load_questions` takes.
-        settings, options: a :class:`~unslant.studies.base_rate.settings.BaseRateSettings`, its fields as keywords
-            (``canary="best"``, ``no_nvr=True``, ...), or both.
+    Every question is asked as given and as Nvr-X, and so are questions without content, each by cloze and by
+    counterfactual. Without arguments, studies the reference model prefers-a on the embedded questions. With --log FILE,
+    uses recorded label log-probabilities (.csv, .parquet, .gz): MODEL selects a recorded model, QUESTIONS provides the
+    texts for the shortcut controls, and --field maps the file's columns.
 
-    Raises:
-        InputError: if questions, labels, canary, template or a keyword are invalid.
-        ModelError: if the model cannot be loaded or cannot take a prompt.
+    Examples:
+      unslant study base-rate org/name mmlu --html report.html
+      unslant study base-rate --log scores.csv.gz
     """
-    responses = base_rate_responses(model, questions, settings, progress=progress, **options)
-    try:
-        return base_rate_recorded(responses)
-    except InputError as error:
-        if failure := unanswered(responses):  # it is the model that is at fault
-            raise MostlyFailedError(f"{failure}: {error}") from None
-        raise
+
+    name = "base-rate"
+    settings = BaseRateSettings
+    result = BaseRateResult
+    outputs = BaseRateOutputs
+    of_logs = ("fields", "seed")
+    in_shards = True
+
+    def ask(self, asking: Asking[BaseRateSettings]) -> Responses:
+        settings, questions = asking.settings, asking.questions
+        alphabet, writer = parse_labels(settings.labels), settings.writer()
+        elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, settings.canary)]
+        chooser = settings.chooser(questions, alphabet)
+        presented = base_rate_presentations(questions.questions, alphabet, not settings.no_nvr, settings.seed)
+        asked = [(question, shown.with_shots(chooser.of(question))) for question, shown in presented]
+        return asking.ask(asked, elicitations)
+
+    def measured(self, responses: Responses) -> BaseRateResult:
+        try:
+            return BaseRateResult.of(responses)
+        except InputError as error:
+            raise check_answered(responses, error) from None
+
+    def check(self, given: Given[BaseRateSettings]) -> None:
+        if given.outputs and given.outputs.charts:
+            given.shards.check_none("--charts")
+            check_file(given.outputs.charts)
+            check_format(given.outputs.charts)
+
+    def check_log(self, model: str | None, questions: Any, more: Sequence[str], groups: Sequence[Any]) -> None:
+        check_unused(WITH_LOG, *groups, but=self.of_logs)  # MODEL and QUESTIONS select among what is recorded
+
+    def read(self, given: Given[BaseRateSettings]) -> BaseRateResult:
+        settings, texts = given.settings, given.settings.pool(given.questions)
+        model = next(iter(given.models), None)
+        return base_rate_recorded(given.log, texts, model=model, fields=settings.fields, seed=settings.seed)
+
+    def also(self, result: StudyResult, given: Given[BaseRateSettings]) -> Iterator[Callable[[], object]]:
+        if given.outputs and given.outputs.charts:
+            yield partial(save_charts, cast(BaseRateResult, result), given.outputs.charts)
 
 
-def base_rate_responses(
-    model: str | ScoringModel | Callable[[], ScoringModel],
-    questions: Any = EMBEDDED,
-    settings: BaseRateSettings | None = None,
-    *,
-    shards: ShardOptions = WHOLE,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> Responses:
-    """What :func:`base_rate` measures: the answers to all questions, or to those of a shard."""
-    chosen = with_options(BaseRateSettings, settings, options)
-    alphabet, writer = parse_labels(chosen.labels), chosen.writer()
-    elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, chosen.canary)]
-    found = chosen.sampled(chosen.load(questions))
-    chooser = chosen.chooser(found, alphabet)
-    asked = [
-        (question, presentation.with_shots(chooser.of(question)))
-        for question, presentation in base_rate_presentations(found.questions, alphabet, not chosen.no_nvr, chosen.seed)
-    ]
-    asker = opened(model)
-    share = shards.share("base-rate", found, chosen.recorded(), elicitations, lambda: asked, progress)
-    before = asker.cost.copy()
-    responses = ask(asker, list(share.cut(asked)), elicitations, progress=progress)
-    run = run_of("base-rate", found, chosen.recorded(), asker, before, chosen)
-    return with_run(responses, replace(run, shard=share.header), share.own(found))
+@dataclass(frozen=True, kw_only=True)
+class BaseRateKeywords(Keywords, BaseRateSettings):
+    """Keywords of :func:`base_rate`."""
+
+
+base_rate = function(BaseRate(), BaseRateKeywords, BaseRateResult)
 
 
 def base_rate_presentations(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing.lora1.settings import TrainSettings
+from unslant.debiasing.lora1 import TrainSettings
 from unslant.experiment.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def train(
         ModelError: if the model cannot be loaded or trained, or peft is not installed.
     """
     from unslant.extras import needed
-    from unslant.files import dump_json, write_atomically
+    from unslant.files import dump_json
+    from unslant.writing import write_atomically
 
     chosen = with_options(AdapterSettings, settings, options)
     recipe = part_of(chosen, TrainSettings)
@@ -56,7 +57,7 @@ def train(
     needed("torch", "training an adapter")
 
     from unslant.debiasing.asker import ModelAsker
-    from unslant.debiasing.lora1.method import split
+    from unslant.debiasing.lora1.training import split
     from unslant.debiasing.lora1.training import train as run
     from unslant.experiment.provenance_block import provenance
     from unslant.models.open import opened

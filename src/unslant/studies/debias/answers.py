@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing import Answers, method_named
-from unslant.debiasing import debias as answer
-from unslant.debiasing.base import check_asker
-from unslant.debiasing.debiased_model import asker_of
+from unslant.debiasing import method_named
+from unslant.debiasing.asker import asker_of
+from unslant.debiasing.base import Answers
+from unslant.debiasing.base import debias as answer
 from unslant.errors import InputError
 from unslant.experiment.options import with_options
 from unslant.models.open import gives_replies, opened
@@ -44,7 +44,7 @@ def debias(
     chosen = with_options(AnswerSettings, settings, options)
     method = method_named(chosen.method)
     in_words = gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate"
-    check_asker(method, in_words)
+    needs = method.asks(in_words)
     chosen = chosen.resolved(in_words)
     if method.held_out and method.needs_fit and not chosen.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
@@ -53,6 +53,5 @@ def debias(
     found = chosen.sampled(chosen.load(questions))
     fit_on = chosen.pool(chosen.train)
     writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
-    loaded = opened(model, ("generate",) if in_words else ("score", "attend") if method.needs_model else ("score",))
-    asker = asker_of(loaded, writer, alphabet, in_words=in_words, progress=progress)
+    asker = asker_of(opened(model, needs), writer, alphabet, in_words=in_words, progress=progress)
     return answer(method, asker, found.questions, fit_on.questions if fit_on else None)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.debiasing import Debiaser, Outcome
-from unslant.debiasing.base import left_out
+from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd

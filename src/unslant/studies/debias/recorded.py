@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from unslant.debiasing import METHODS, Answers, Method, Outcome, method_named
+from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import RecordedAsker
-from unslant.debiasing.base import OrderDebiaser, check_asker, left_out, left_out_notes, with_texts
+from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, left_out, left_out_notes
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
@@ -48,7 +48,7 @@ def debias_log(
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {held}; give the files of one")
     (table,) = tables
     asker = RecordedAsker.of(table, answered=chosen.needs_scores)
-    check_asker(chosen, asker.in_words)
+    chosen.asks(asker.in_words)
     questions = _questions(table)
     fit_on = [q for q in questions if asker.has(q, _fit_orders(chosen)(q))] if chosen.needs_fit else []
     if chosen.needs_fit and not fit_on:
@@ -60,7 +60,7 @@ def debias_log(
         assert isinstance(debiaser, OrderDebiaser)  # all of FROM_LOGS are
         fit_cost = asker.cost.copy()
         answered = [q for q in questions if asker.recorded(q) and asker.has(q, debiaser.orders(q))]
-        found = dict(zip([q.id for q in answered], with_texts(answered, debiaser.answer(answered)), strict=True))
+        found = dict(zip([q.id for q in answered], debiaser.answer(answered), strict=True))
         notes = list(debiaser.notes(answered))
     if not found:
         raise InputError(

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from unslant.asking import Progress, elicitation_of, no_progress
-from unslant.debiasing import Debiaser, Method, method_named
+from unslant.asking import Progress, elicitation_of
+from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.base import counted_reasons
+from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError
-from unslant.experiment.options import with_options
+from unslant.experiment.job import Given, Job
+from unslant.experiment.options import ReportOptions
 from unslant.experiment.provenance_block import model_block, provenance
+from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
-from unslant.models.open import opened
+from unslant.models.open import address_of
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
-from unslant.questions import EMBEDDED, Question
+from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
 from unslant.studies.debias.measure_debiased import (
@@ -41,78 +43,94 @@ from unslant.studies.debias.settings import DebiasSettings
 PRIDE_DRAWS = 5
 
 
-def debias_study(
-    models: str | ScoringModel | Sequence[str | ScoringModel | Callable[[], ScoringModel]],
-    questions: Any = EMBEDDED,
-    settings: DebiasSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> DebiasResult:
-    """Measure every method on every model and set by its answers to the questions listed in many orders.
+class DebiasStudy(Study[DebiasSettings]):
+    """Compare debiasing methods by bias, accuracy, cost and transfer to other questions.
 
-    A method that cannot be fitted, or needs a package that is not installed, is among the ``missing`` of the result
-    with the reason; the others give their results. Questions that a method cannot take are counted in its entry, and it
-    is compared with the undebiased model over the questions that both answered.
+    Every method on every model and set, by its answers to the questions listed in many orders. Methods that are trained
+    or use right answers are fitted on --train; without it, on a random half of each set, with everything measured on
+    the other half. With several sets, fitted methods are also measured on the other sets. A method that cannot be
+    fitted, or needs a package that is not installed, is listed with the reason; the others give their results.
 
-    Methods that are trained or use right answers are fitted on ``train``; without it, on a random half of each set,
-    with everything measured on the other half. PriDe and the calibrated gray-box estimate on the questions they answer.
-    With several sets, fitted methods are also measured on the other sets.
+    Scores are stored as they come, each method's apart, so that its cost is its own: the same command goes on where it
+    was stopped.
 
-    Args:
-        models: names, loaded models, or functions that load one, used one after the other.
-        questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
-        settings, options: a :class:`~unslant.studies.debias.settings.DebiasSettings`, its fields as keywords, or both.
-            ``methods``: see :data:`unslant.debiasing.METHODS`; the undebiased model is always included.
-            ``train``: files or loaded sets, one for each of ``questions``.
-
-    Raises:
-        InputError: on unknown methods, duplicate names, a wrong number of training sets, or if no method has results.
-        ModelError: if a model cannot be loaded or asked.
+    Examples:
+      unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
+      unslant study debias prefers-a,fair embedded --methods vote,pride,lora-1
     """
-    chosen = with_options(DebiasSettings, settings, options)
-    methods, missing = _installed(chosen.methods)
-    sets = chosen.load_each(questions)
-    train = [found for source in chosen.train if (found := chosen.pool(source)) is not None]
-    names = [found.name for found in sets]
-    if train and len(train) != len(sets):
-        raise InputError(f"{len(train)} training sets for {len(sets)} question sets; give one for each")
-    test, training = [list(found) for found in sets], [list(found) for found in train]
-    if not train and any(method.held_out for method in methods.values()):
-        halves = [_halves(found, chosen.seed) for found in test]
-        training, test = [half for half, _ in halves], [half for _, half in halves]
-    if train and not any(method.held_out for method in methods.values()):
-        raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
-    writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
-    told = [chosen.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
-    design = blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
-    entries: list[Entry] = []
-    asked: list[dict[str, Any]] = []
-    for model in models if isinstance(models, list | tuple) else [models]:
-        loaded = opened(model)
-        asked.append(model_block(loaded.name, facts_of(loaded)))
-        asker = partial(ModelAsker, loaded, elicitation_of(loaded, writer), alphabet, progress=progress)
-        one = _Run(loaded, design, names, test, training, asker, chosen, alphabet, progress)
-        entries += one.all(methods)
-        missing += one.missing
-    if missing and not any(entry.change for entry in entries):
-        raise InputError("; ".join(map(str, missing)))
-    made = Run(
-        study="debias",
-        models=tuple(sorted({entry.model for entry in entries})),
-        questions=", ".join(names),
-        settings=json.loads(json.dumps(chosen.recorded("train", "no_transfer"))),
-        provenance=Provenance.model_validate(provenance(asked, sets, chosen)),
-    )
-    return DebiasResult(
-        tuple(entries),
-        averages([entry for entry in entries if not entry.transferred]),
-        transfers([entry for entry in entries if entry.transferred]),
-        {name: len(found) for name, found in zip(names, test, strict=True)},
-        {name: len(found) for name, found in zip(names, training, strict=False)},
-        made,
-        tuple(missing),
-    )
+
+    name = "debias"
+    settings = DebiasSettings
+    result = DebiasResult
+    outputs = ReportOptions
+    of_logs = None
+    several = True
+    in_commas = True
+
+    def check(self, given: Given[DebiasSettings]) -> None:
+        # where some methods can do without the model's inside, the others become notes
+        inside = all(method_named(text).needs_model for text in given.settings.methods if text != "none")
+        for model, options in zip(given.models, given.options, strict=True):
+            if isinstance(model, str):
+                address_of(model, options, ("score", "attend") if inside else ("score",))
+
+    def load(self, given: Given[DebiasSettings]) -> list[QuestionSet[Question]]:
+        sources = given.questions
+        return given.settings.load_each(
+            [name.strip() for name in sources.split(",")] if isinstance(sources, str) else sources
+        )
+
+    def measure(self, job: Job[DebiasSettings]) -> DebiasResult:
+        sets, settings = job.questions, job.given.settings
+        methods, missing = _installed(settings.methods)
+        train = [found for source in settings.train if (found := settings.pool(source)) is not None]
+        names = [found.name for found in sets]
+        if train and len(train) != len(sets):
+            raise InputError(f"{len(train)} training sets for {len(sets)} question sets; give one for each")
+        test, training = [list(found) for found in sets], [list(found) for found in train]
+        if not train and any(method.held_out for method in methods.values()):
+            halves = [_halves(found, settings.seed) for found in test]
+            training, test = [half for half, _ in halves], [half for _, half in halves]
+        if train and not any(method.held_out for method in methods.values()):
+            raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
+        writer, alphabet = settings.writer(), parse_labels(settings.labels)
+        asked_of = [settings.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
+        design = blake2b(json.dumps(asked_of, default=str).encode(), digest_size=16).hexdigest()
+        entries: list[Entry] = []
+        blocks: list[dict[str, Any]] = []
+        for place in range(len(job.given.models)):
+            model = job.open(place, ("score",), *sets)
+            blocks.append(model_block(model.name, facts_of(model)))
+            asker = partial(ModelAsker, model, elicitation_of(model, writer), alphabet, progress=job.progress)
+            one = _Run(model, design, names, test, training, asker, settings, alphabet, job.progress)
+            entries += one.all(methods)
+            missing += one.missing
+        if missing and not any(entry.change for entry in entries):
+            raise InputError("; ".join(map(str, missing)))
+        run = Run(
+            study="debias",
+            models=tuple(sorted({entry.model for entry in entries})),
+            questions=", ".join(names),
+            settings=json.loads(json.dumps(settings.recorded("train", "no_transfer"))),
+            provenance=Provenance.model_validate(provenance(blocks, sets, settings)),
+        )
+        return DebiasResult(
+            tuple(entries),
+            averages([entry for entry in entries if not entry.transferred]),
+            transfers([entry for entry in entries if entry.transferred]),
+            {name: len(found) for name, found in zip(names, test, strict=True)},
+            {name: len(found) for name, found in zip(names, training, strict=False)},
+            run,
+            tuple(missing),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebiasKeywords(Keywords, DebiasSettings):
+    """Keywords of :func:`debias`."""
+
+
+debias = function(DebiasStudy(), DebiasKeywords, DebiasResult)
 
 
 def _installed(names: Sequence[str]) -> tuple[dict[str, Method], list[Missing]]:

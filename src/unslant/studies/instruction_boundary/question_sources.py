@@ -25,15 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.files import write_atomically
 from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.fields import column_names, find_fields
-from unslant.questions.formats import read_records
+from unslant.questions.formats import MADE, object_records, read_records, settled
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
-from unslant.questions.objects import MADE, object_records, settled
 from unslant.questions.question_set import canonical_line, question_of
 from unslant.questions.records import Record
 from unslant.questions.reshape import without_options
+from unslant.writing import write_atomically
 
 SEED = 42
 LAYOUTS = ("level", "published")

@@ -55,7 +55,7 @@ class BoundaryStudy(RecordedResult):
         if not kept:
             return found
         told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
-        return replace(found, notes=(f"{told}; to read them again, repeat the run",))
+        return replace(found, notes=(*found.notes, f"{told}; to read them again, repeat the run"))
 
 
 def result_of(responses: Responses) -> BoundaryStudy:
@@ -74,6 +74,7 @@ def result_of(responses: Responses) -> BoundaryStudy:
         measured[0],
         responses,
         Counter(responses.table["status"].to_pylist()),
+        responses.run.notes,
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1
         else {},

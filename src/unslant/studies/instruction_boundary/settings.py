@@ -39,6 +39,11 @@ class BoundarySettings(FieldOptions, LabelOptions):
     left_out: Literal["", "single", "several", "none", "True", "False", "Unknown"] = ""
     """Form that missing-choices leaves out; by default none and Unknown."""
 
+    @property
+    def in_words(self) -> bool:
+        """Replies are read."""
+        return True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for temperature in self.temperatures:

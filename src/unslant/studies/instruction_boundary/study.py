@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unslant.asking import Progress, generate_all, no_progress
-from unslant.experiment.options import with_options
+from unslant.asking import Progress, generate_all
+from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.provenance_block import check_same, provenance
+from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
+from unslant.experiment.result import StudyResult
 from unslant.experiment.run_record import answerers, requests_of
-from unslant.models import ChatModel, GenerateOptions, Reply
-from unslant.models.open import address_of, open_chat, opened
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply
+from unslant.models.open import address_of, open_chat
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
-from unslant.questions import EMBEDDED, Question
-from unslant.replies import needs_judge
+from unslant.questions import Question
+from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
 from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
@@ -30,93 +33,117 @@ from unslant.studies.instruction_boundary.rows import facts_of, read, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 
 
-def _open(name: str, generate: GenerateOptions) -> ChatModel:
-    return open_chat(name, None, generate)
+class InstructionBoundary(Study[Any]):
+    """Ask the same questions under complete, excessive and incomplete instructions.
 
+    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they come:
+    the same command goes on where it was stopped, and with --judge added asks only the judge. Several models, or
+    several logs, are set side by side: what each setting does over models, who is robust, if another ranking agrees.
 
-def instruction_boundary(
-    model: str | ChatModel | Callable[[], ChatModel],
-    questions: Any = EMBEDDED,
-    settings: BoundarySettings | None = None,
-    *,
-    generate: GenerateOptions | None = None,
-    load: Callable[[str, GenerateOptions], ChatModel] = _open,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> BoundaryStudy:
-    """Ask every question under every setting, and measure the effect of the settings.
-
-    Args:
-        model: a name for :func:`unslant.models.open.open_chat`, an open model, or a function that opens one.
-        questions: a set, the file of one, or an object that :func:`unslant.load_questions` takes.
-        settings, options: what is asked: a
-            :class:`~unslant.studies.instruction_boundary.settings.BoundarySettings`, its fields as keywords
-            (``names=["vanilla"]``, ``limit=60``, ...), or both.
-        generate: how replies are generated; temperature 0.5 and 2048 tokens unless given. ``temperatures`` among
-            the settings overrides its temperature: every request is made at each of them (P3, section 4.4).
-        load: opens the judge and the polisher by name.
-
-    Raises:
-        InputError: on an invalid setting or option.
-        ModelError: if a model cannot be loaded, or there is no use in asking it.
+    Examples:
+      unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
+      unslant study instruction-boundary -m inspect:openai/gpt-4o -m inspect:google/gemini-2.0-flash -m org/name
     """
-    chosen = with_options(BoundarySettings, settings, options)
-    asked_by = (generate or GenerateOptions()).filled(TEMPERATURE, MAX_TOKENS)
-    temperatures: Sequence[Any] = tuple(chosen.temperatures) or (asked_by.temperature,)
-    for name in filter(None, (chosen.judge, chosen.polisher)):
-        address_of(name, None, ("generate",))
-    source = questions if isinstance(questions, str | Path) else "questions"
-    whole = questions if isinstance(questions, BoundarySet) else load_boundary(questions, **chosen.reading)
-    found = whole.balanced(chosen.limit, chosen.seed)
-    check_same(found)
-    alphabet = parse_labels(chosen.labels)
-    asked = plan(found, chosen.names, seed=chosen.seed, left_out=chosen.left_out, alphabet=alphabet, examples=whole)
-    asker = opened(model, ("generate",))
-    spent = {asker.name: (asker, asker.cost.copy())}
-    judge = polisher = None
-    if chosen.judge:
-        judge_model = load(chosen.judge, CERTAIN)
-        spent[f"the judge {judge_model.name}"] = (judge_model, judge_model.cost.copy())
-        judge = ReplyJudge(judge_model, progress)
-    if chosen.polisher:
-        polisher = load(chosen.polisher, asked_by)
-        spent[f"the polisher {polisher.name}"] = (polisher, polisher.cost.copy())
-    asked, polished, notes = _polished(polisher or asker, asked, asked_by, progress)
-    wanted = [(*one, repeat) for one in asked for repeat in range(chosen.repeats)]
-    rows: list[Response] = []
-    for run, temperature in enumerate(temperatures):
-        at = asker.at(replace(asked_by, temperature=temperature))
-        replies = _replies(at, [shown for _, shown, _ in wanted], progress)
-        rows += _rows(wanted, replies, judge, run)
-    made = Run(
-        study="instruction-boundary",
-        model=asker.name,
-        questions=str(source),
-        questions_digest=found.digest,
-        settings={
-            "settings": setting_names(chosen.names),
-            "labels": chosen.labels,
-            "seed": chosen.seed,
-            "temperatures": list(temperatures),
-            "max_tokens": asked_by.max_tokens,
-            **({"judge": judge.model.name} if judge else {}),
-            **({"polisher": polisher.name} if polisher else {}),
-        },
-        polished=dict(polished),
-        requests=requests_of(spent),
-        offline=getattr(asker, "offline", False),
-        **answerers(asker),
-        provenance=Provenance.model_validate(
-            provenance([model for model, _ in spent.values()], [(source, found)], chosen)
-        ),
-    )
-    errors = sum(one.status == "error" for one in rows)
-    notes = [*found.notes, *notes, *(judge.notes if judge else ())]
-    if errors:
-        notes.append(f"{errors:,} of {len(rows):,} requests got no reply and are left out; start again to repeat them")
-    texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
-    measured = result_of(replace(Responses.from_rows(rows, made), questions=tuple(texts.values())))
-    return replace(measured, notes=tuple(notes))
+
+    name = "instruction-boundary"
+    settings = BoundarySettings
+    result = BoundaryStudy
+    model = "words"
+    about_questions = "File from 'unslant questions build instruction-boundary', or 'embedded'."
+    inputs = RankingOptions
+    generate = LengthOptions
+    several = True
+
+    def check(self, given: Given[Any]) -> None:
+        given.inputs.scores(len(given.log or given.models))
+        for name in filter(None, (given.settings.judge, given.settings.polisher)):
+            address_of(name, None, ("generate",))
+
+    def load(self, given: Given[Any]) -> BoundarySet:
+        questions = given.questions
+        return questions if isinstance(questions, BoundarySet) else load_boundary(questions, **given.settings.reading)
+
+    def compare(self, results: Sequence[BoundaryStudy], given: Given[Any]) -> StudyResult:
+        from unslant.studies.instruction_boundary.comparison import compare_boundaries
+
+        return compare_boundaries(results, ranking=given.inputs.scores(len(results)))
+
+    def measured(self, responses: Responses) -> BoundaryStudy:
+        return result_of(responses)
+
+    def ask(self, asking: Asking[Any]) -> Responses:
+        settings: BoundarySettings = asking.settings
+        generate = asking.job.given.generate.filled(TEMPERATURE, MAX_TOKENS)
+        temperatures: Sequence[Any] = tuple(settings.temperatures) or (generate.temperature,)
+        whole: BoundarySet = asking.job.questions
+        source = asking.job.given.questions
+        name = str(source) if isinstance(source, str | Path) else "questions"
+        questions = whole.balanced(settings.limit, settings.seed)
+        check_same(questions)
+        alphabet, left_out = parse_labels(settings.labels), settings.left_out
+        asked = plan(
+            questions, settings.names, seed=settings.seed, left_out=left_out, alphabet=alphabet, examples=whole
+        )
+        model = asking.job.open(asking.place, ("generate",))
+        spent = {model.name: (model, model.cost.copy())}
+        judge = polisher = None
+        if settings.judge:
+            judge_model = _other(asking.job, settings.judge, CERTAIN)
+            spent[f"the judge {judge_model.name}"] = (judge_model, judge_model.cost.copy())
+            judge = ReplyJudge(judge_model, asking.progress)
+        if settings.polisher:
+            polisher = _other(asking.job, settings.polisher, generate)
+            spent[f"the polisher {polisher.name}"] = (polisher, polisher.cost.copy())
+        asked, polished, notes = _polished(polisher or model, asked, generate, asking.progress)
+        wanted = [(*one, repeat) for one in asked for repeat in range(settings.repeats)]
+        rows: list[Response] = []
+        for run, temperature in enumerate(temperatures):
+            at = model.at(replace(generate, temperature=temperature))
+            replies = _replies(at, [shown for _, shown, _ in wanted], asking.progress)
+            rows += _rows(wanted, replies, judge, run)
+        if errors := sum(one.status == "error" for one in rows):
+            notes.append(
+                f"{errors:,} of {len(rows):,} requests got no reply and are left out; start again to repeat them"
+            )
+        made = Run(
+            study=self.name,
+            model=model.name,
+            questions=name,
+            questions_digest=questions.digest,
+            settings={
+                "settings": setting_names(settings.names),
+                "labels": settings.labels,
+                "seed": settings.seed,
+                "temperatures": list(temperatures),
+                "max_tokens": generate.max_tokens,
+                **({"judge": judge.model.name} if judge else {}),
+                **({"polisher": polisher.name} if polisher else {}),
+            },
+            polished=dict(polished),
+            requests=requests_of(spent),
+            offline=getattr(model, "offline", False),
+            **answerers(model),
+            provenance=Provenance.model_validate(
+                provenance([model for model, _ in spent.values()], [(name, questions)], settings)
+            ),
+            notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
+        )
+        texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
+        return replace(Responses.from_rows(rows, made), questions=tuple(texts.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundaryKeywords(Keywords, RankingOptions, GenerateOptions, BoundarySettings):
+    """Keywords of :func:`instruction_boundary`."""
+
+
+instruction_boundary = function(InstructionBoundary(), BoundaryKeywords, BoundaryStudy)
+
+
+def _other(job: Job[Any], name: str, generate: GenerateOptions) -> ChatModel:
+    """The judge or the polisher."""
+    model: ChatModel = job.record.stored(open_chat(name, None, generate))
+    return model
 
 
 def _polished(

@@ -1,4 +1,4 @@
-"""Options of the leaderboard that differ from those of other commands."""
+"""Options of the leaderboard."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,8 +16,9 @@ class LeaderboardOutputs(OutputOptions):
     """No progress, no summary."""
 
 
-Sets = Annotated[
-    tuple[str, ...],
-    Flag("--questions", "-q", help="Question set (file, recipe or 'embedded'); give it once for each."),
-    Reach.PLACE,
-]
+@dataclass(frozen=True, kw_only=True)
+class SetOptions:
+    """Question sets."""
+
+    sets: Annotated[tuple[str, ...], Flag("--questions", "-q"), Reach.PLACE] = ()
+    """Question set (file, recipe or 'embedded'); give it once for each."""

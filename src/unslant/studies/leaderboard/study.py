@@ -2,95 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from unslant.asking import Progress, no_progress
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.study import audit, prepared
+from unslant.auditing.study import Audit, in_words, prepared
 from unslant.errors import InputError
-from unslant.experiment.options import with_options
-from unslant.models import ChatModel, ScoringModel
-from unslant.models.open import check_opens, gives_replies, opened
+from unslant.experiment.job import Given, Job
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import GenerateOptions
+from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import Question, QuestionSet
 from unslant.studies.leaderboard.result import Leaderboard
+from unslant.studies.leaderboard.settings import LeaderboardOutputs, SetOptions
 
-Model = str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel]
 
+class LeaderboardStudy(Study[AuditSettings]):
+    """Rank several models on several question sets by their mean score over option orders.
 
-def leaderboard(
-    models: Model | Sequence[Model],
-    questions: Any = EMBEDDED,
-    settings: AuditSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> Leaderboard:
-    """Audit every model on every question set, one model at a time, and rank them by the mean over orders.
+    Audits every model on every set, one model at a time: ranks with intervals beside the published ones, which
+    neighbours can be told apart, PBM against accuracy, and the tokens and time of each way of computing it.
 
-    Models that give only replies are asked for these, the others are scored; see :func:`unslant.audit`.
+    With --log, ranks recorded audits: tables of `audit --responses`, one a model and set, or logs of other harnesses,
+    where all logs of one model are one set.
 
-    Args:
-        models: names, loaded models, or functions that load one; names are all looked at before any work.
-        questions: whatever :func:`unslant.load_questions` takes, or a list of such, with distinct names.
-        settings, options: an :class:`~unslant.auditing.settings.AuditSettings`, its fields as keywords
-            (``limit=100`` of each set), or both.
-
-    Raises:
-        InputError: if questions, settings or names are invalid, or two models or sets have the same name.
-        ModelError: if a model cannot be opened or cannot take a prompt.
+    Examples:
+      unslant leaderboard -m org/one -m org/two -q arc.jsonl -q mmlu.jsonl --html board.html
+      unslant leaderboard --log one-arc.parquet two-arc.parquet
     """
-    chosen = with_options(AuditSettings, settings, options)
-    sets = chosen.load_each(questions)
-    given: list[Any] = list(models) if isinstance(models, list | tuple) else [models]
-    if not given:
-        raise InputError("no models: give one or more")
-    known = [model for model in given if isinstance(model, str) or not _loads(model)]
-    ways = {in_words(model, chosen) for model in known}
-    for words in ways:
-        check_settings(sets, chosen.resolved(words), words)
-    check_names([model if isinstance(model, str) else model.name for model in known])
-    for model in known:
-        if isinstance(model, str):
-            check_opens(model, needs=("generate",) if in_words(model, chosen) else ("score",))
-    return Leaderboard.of(one for model in given for one in _audits(model, sets, chosen, progress))
+
+    name = "leaderboard"
+    settings = AuditSettings
+    result = Leaderboard
+    model = None
+    inputs = SetOptions
+    outputs = LeaderboardOutputs
+    generate = GenerateOptions
+    of_logs = ("fields",)
+    several = True
+
+    def check(self, given: Given[AuditSettings]) -> None:
+        if given.log:
+            if given.inputs.sets:
+                raise InputError("--log reads recorded audits: leave out --questions")
+        elif not given.models:
+            raise InputError("no models: give one or more, as in: unslant leaderboard -m org/one -m org/two -q FILE")
+
+    def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
+        return Audit().settings_of_each(given)
+
+    def load(self, given: Given[AuditSettings]) -> list[QuestionSet[Question]]:
+        sets = given.settings.load_each(list(given.inputs.sets) or given.questions)
+        for settings in {one.elicit: one for one in self.settings_of_each(given)}.values():
+            check_settings(sets, settings)
+        return sets
+
+    def measure(self, job: Job[AuditSettings]) -> Leaderboard:
+        sets, given = job.questions, job.given
+        for model, options, settings in zip(given.models, given.options, job.settings, strict=True):
+            if isinstance(model, str) and not job.record.offline:
+                check_opens(model, options, ("generate",) if settings.in_words else ("score",))
+        every = QuestionSet.of([q for found in sets for q in found], ", ".join(found.name for found in sets))
+        job.record.begin(", ".join(map(str, given.models)), every)
+
+        def audits() -> Iterator[AuditResult]:
+            for place, settings in enumerate(job.settings):
+                model = job.open(place, (), *sets)
+                if not isinstance(given.models[place], str):  # what a function loads is known only now
+                    settings = given.settings.resolved(in_words(model, given.settings))
+                for found in sets:
+                    yield Audit().of_model(model, found, settings, job.record)
+
+        return Leaderboard.of(audits())
+
+    def read(self, given: Given[AuditSettings]) -> Leaderboard:
+        from unslant.auditing.logs import recorded_audits
+
+        return Leaderboard.of(recorded_audits(given.log, given.settings.fields))
 
 
-def _audits(
-    model: Any, sets: Sequence[QuestionSet[Question]], chosen: AuditSettings, progress: Progress
-) -> list[AuditResult]:
-    """The audits of one model, which is let go afterwards."""
-    loaded = model() if _loads(model) else model
-    words = in_words(loaded, chosen)
-    loaded = opened(loaded, ("generate",) if words else ("score",))
-    return [audit(loaded, found, chosen.resolved(words), progress=progress) for found in sets]
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardKeywords(Keywords, SetOptions, GenerateOptions, AuditSettings):
+    """Keywords of :func:`leaderboard`."""
 
 
-def in_words(model: Any, chosen: AuditSettings, options: Any = None) -> bool:
-    """Whether replies of a model are read; its labels are scored otherwise."""
-    return gives_replies(model, options) if chosen.elicit == "auto" else chosen.elicit == "generate"
+leaderboard = function(LeaderboardStudy(), LeaderboardKeywords, Leaderboard)
 
 
-def check_settings(sets: Sequence[QuestionSet[Question]], chosen: AuditSettings, words: bool) -> None:
+def check_settings(sets: Sequence[QuestionSet[Question]], settings: AuditSettings) -> None:
     """Raise InputError if settings, already resolved, and a set do not go together."""
-    chosen.writer()
+    settings.writer()
     for found in sets:
-        if words:
+        if settings.in_words:
             from unslant.auditing.words import plan
 
-            parse_labels(chosen.labels)
-            plan(found.questions, chosen, chosen.chooser(found))
+            parse_labels(settings.labels)
+            plan(found.questions, settings, settings.chooser(found))
         else:
-            prepared(found, chosen)
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise InputError if two models have the same name."""
-    if len(set(names)) < len(names):
-        raise InputError(f"models {', '.join(names)}: two have the same name")
-
-
-def _loads(model: Any) -> bool:
-    return callable(model) and not hasattr(type(model), "score") and not hasattr(type(model), "generate")
+            prepared(found, settings)

@@ -18,8 +18,8 @@ from unslant.metrics.accuracy import above_chance
 from unslant.metrics.shortcuts import longest
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
+from unslant.questions.formats import settled
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
-from unslant.questions.objects import settled
 from unslant.questions.records import Record
 
 EXAMPLES = 3

@@ -1,10 +1,12 @@
 """Settings of the unbiased evaluator."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from unslant.experiment.options import Numbers, PromptOptions, ShotOptions, pairs
 from unslant.flags import Flag
+from unslant.presentations.interventions.matrix import check_probabilities
+from unslant.questions import QuestionSet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,3 +39,18 @@ class UnbiasedSettings(ComposeSettings):
     """Read generated replies instead of label probabilities; models that can only generate need no such flag."""
     no_alone: bool = False
     """Skip asking under each intervention by itself."""
+
+    @property
+    def in_words(self) -> bool:
+        """See :attr:`~unslant.experiment.options.Options.in_words`."""
+        return self.generate
+
+    def load(self, source: Any, maths: bool = False) -> QuestionSet[Any]:
+        """See :meth:`~unslant.experiment.options.LoadOptions.load`."""
+        return super().load(source, maths or self.maths)
+
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """The settings for JSON, with the probability of every intervention."""
+        return super().recorded("maths", "generate", *left_out) | {
+            "probabilities": check_probabilities(self.probabilities)
+        }

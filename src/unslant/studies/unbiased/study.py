@@ -2,91 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from unslant.asking import Progress, ask, ask_for_replies, no_progress, read_labels
-from unslant.experiment.options import with_options
-from unslant.experiment.run_record import run_of, with_run
-from unslant.models import ScoringModel
-from unslant.models.chat import ChatModel, is_local
-from unslant.models.open import opened
+from unslant.asking import read_labels
+from unslant.experiment.job import Asking, Given
+from unslant.experiment.ranking import RankingOptions
+from unslant.experiment.result import StudyResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import GenerateOptions
+from unslant.models.open import address_of, gives_replies
 from unslant.presentations import Presentation
-from unslant.presentations.interventions.matrix import check_probabilities
 from unslant.prompts import Cloze
-from unslant.questions import EMBEDDED, Question
+from unslant.questions import Question
 from unslant.replies import read_open
 from unslant.responses import Responses
-from unslant.scale.options import WHOLE, ShardOptions
 from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.settings import ComposeSettings, UnbiasedSettings
+from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
-def unbiased(
-    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: Any = EMBEDDED,
-    settings: UnbiasedSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> UnbiasedResult:
-    """Score a model on a question set as published and under random interventions.
+class Unbiased(Study[UnbiasedSettings]):
+    """Score a model as published and under randomly composed changes of presentation, and show the drop.
 
-    With ``generate`` it is asked for replies instead of label probabilities. Then a reply without an answer is not
-    right, a presentation without a reply is left out, and both are counted; open maths is asked as published, and
-    models that are not local are always asked in a chat.
+    Interventions: DH distractor hint, DQ distractor question, AR answer removal, OS option shuffling, LR label
+    replacement, BT binary transformation; for maths also QJ question jitter and AJ answer jitter. Models that can only
+    generate (inspect:...) are asked for replies. Several models, or several logs, are set side by side.
 
-    Args:
-        model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: whatever :func:`unslant.load_questions` takes, or maths questions. With ``limit``, options and second
-            stems still come from all questions.
-        settings, options: settings, some of their fields as keywords (``runs=5``, ``shots=0``, ...), or both.
+    A reply without an answer is not right, a presentation without a reply is left out, and both are counted. With
+    --limit, options and second stems still come from all questions.
 
-    Raises:
-        InputError: on questions, probabilities, a template or a keyword that cannot be used.
-        ModelError: if the model cannot be loaded, or cannot take a prompt.
+    Examples:
+      unslant study unbiased org/name mmlu --limit 500 --responses run.parquet
+      unslant study unbiased -m org/one -m inspect:openai/gpt-4o-mini gsm8k --maths --ranking leaderboard.csv
     """
-    return UnbiasedResult.of(unbiased_responses(model, questions, settings, progress=progress, **options))
+
+    name = "unbiased"
+    settings = UnbiasedSettings
+    result = UnbiasedResult
+    inputs = RankingOptions
+    generate = GenerateOptions
+    several = True
+    in_shards = True
+    switch = "--generate"
+
+    def ask(self, asking: Asking[UnbiasedSettings]) -> Responses:
+        settings, whole = asking.settings, asking.whole
+        settings.writer()  # a bad template is refused before the model is opened
+        pool = settings.pool(settings.shots_from, settings.maths)
+        planned = plan(asking.questions, settings, pool_from=whole, shots_from=pool)
+        if settings.generate:
+            return asking.ask_for_replies(planned.asked, read_reply, counts=planned.counts())
+        parameters = getattr(asking.model, "parameters", None)
+        return asking.ask(
+            planned.asked, [Cloze(asking.settings.writer())], parameters=parameters, counts=planned.counts()
+        )
+
+    def settings_of_each(self, given: Given[UnbiasedSettings]) -> list[UnbiasedSettings]:
+        """The same for all: where one of several models must be asked for replies, or in a chat, all are."""
+        settings = given.settings
+        asked = list(zip(given.models, given.options, strict=True))
+        words = settings.generate or any(gives_replies(model, options) for model, options in asked)
+        remote = any(isinstance(model, str) and address_of(model, options).scheme for model, options in asked)
+        return [replace(settings, generate=words, chat=settings.chat or (words and remote))] * len(asked)
+
+    def compare(self, results: Sequence[Any], given: Given[UnbiasedSettings]) -> StudyResult:
+        from unslant.studies.unbiased.comparison import compare_models
+
+        return compare_models(results, given.inputs.scores(len(results)))
+
+    def check(self, given: Given[UnbiasedSettings]) -> None:
+        given.inputs.scores(len(given.log or given.models))
 
 
-def unbiased_responses(
-    model: str | ScoringModel | ChatModel | Callable[[], ScoringModel | ChatModel],
-    questions: Any = EMBEDDED,
-    settings: UnbiasedSettings | None = None,
-    *,
-    shards: ShardOptions = WHOLE,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> Responses:
-    """What :func:`unbiased` measures: the answers to all questions, or to those of a shard."""
-    chosen = with_options(UnbiasedSettings, settings, options)
-    whole = chosen.load(questions, chosen.maths)
-    found = chosen.sampled(whole)
-    chosen.writer()  # a bad template is refused before the model is opened
-    planned = plan(found, chosen, pool_from=whole, shots_from=chosen.pool(chosen.shots_from, chosen.maths))
-    asker = opened(model, ("generate",) if chosen.generate else ("score",))
-    if chosen.generate:
-        chosen = replace(chosen, chat=chosen.chat or not is_local(asker))
-    writer = chosen.writer()
-    share = shards.share("unbiased", found, recorded(chosen), [writer], lambda: planned.asked, progress)
-    asked = list(share.cut(planned.asked))
-    before = asker.cost.copy()
-    if chosen.generate:
-        responses = ask_for_replies(asker, asked, writer, read=read_reply, progress=progress)
-        parameters = None
-    else:
-        responses = ask(asker, asked, [Cloze(writer)], progress=progress)
-        parameters = getattr(asker, "parameters", None)
-    run = run_of("unbiased", found, recorded(chosen), asker, before, chosen)
-    run = replace(run, parameters=parameters, counts=planned.counts(), shard=share.header)
-    return with_run(responses, run, share.own(found))
+@dataclass(frozen=True, kw_only=True)
+class UnbiasedKeywords(Keywords, RankingOptions, GenerateOptions, UnbiasedSettings):
+    """Keywords of :func:`unbiased`."""
 
 
-def recorded(settings: ComposeSettings) -> dict[str, Any]:
-    """The settings for JSON, with the probability of every intervention."""
-    return settings.recorded("maths", "generate") | {"probabilities": check_probabilities(settings.probabilities)}
+unbiased = function(Unbiased(), UnbiasedKeywords, UnbiasedResult)
 
 
 def read_reply(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:

@@ -13,14 +13,14 @@ from unslant.asking import Asked
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.experiment.options import LoadOptions
-from unslant.files import write_atomically
 from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
-from unslant.questions.tables import read_table
+from unslant.questions.formats import table_rows
 from unslant.reports.escape import csv_text
 from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement, annotation_agreement
 from unslant.studies.unbiased.plan import key_of, plan
 from unslant.studies.unbiased.settings import UnbiasedSettings
+from unslant.writing import write_atomically
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 
@@ -73,7 +73,7 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     for path in map(Path, paths):
         name = path.stem if path.stem not in verdicts else str(path)
         given = verdicts.setdefault(name, {})
-        for place, row in read_table(path, _Filled):
+        for place, row in table_rows(path, _Filled):
             if row.right is None:
                 continue
             if row.item in given:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.asking import Progress, no_progress
 from unslant.errors import InputError
 from unslant.experiment.comparison import check_comparable
-from unslant.experiment.options import part_of, with_options
+from unslant.experiment.job import Given, Job
+from unslant.experiment.options import check_unused, part_of
+from unslant.experiment.outputs import check_folder
 from unslant.experiment.provenance_block import provenance
-from unslant.files import dump_json, write_atomically
+from unslant.experiment.study import Keywords, Study, function
+from unslant.files import dump_json
 from unslant.metrics import Bootstrap
 from unslant.metrics.registry import metric
-from unslant.models.open import opened
+from unslant.models.open import address_of
 from unslant.models.stored import unwrapped
 from unslant.presentations.interventions import VANILLA
-from unslant.questions import EMBEDDED
 from unslant.studies.unbiased.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.unbiased.contamination.result import ContaminationResult
 from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
@@ -27,60 +28,75 @@ from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import plan
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
-from unslant.studies.unbiased.study import unbiased
-from unslant.writing import write_folder
+from unslant.studies.unbiased.study import Unbiased
+from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
 
 
-def _load(name: str) -> TransformersModel:
-    model: TransformersModel = opened(name, ("score", "train"))
-    return model
+class Contamination(Study[ContaminationSettings]):
+    """Fine-tune a model on the questions as published, and show what it gains there and under interventions.
 
+    With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
+    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored as they
+    come; fine-tuning is done again.
 
-def contamination(
-    model: str | TransformersModel | Callable[[], TransformersModel],
-    questions: Any = EMBEDDED,
-    settings: ContaminationSettings | None = None,
-    *,
-    load: Callable[[str], Any] = _load,
-    progress: Progress = no_progress,
-    save: Callable[[Callable[[], None]], object] = lambda write: write(),
-    **options: Any,
-) -> ContaminationResult:
-    """Measure a model, fine-tune it on the questions as published (without worked examples), and measure again.
-
-    With ``against``, two existing models are compared instead.
-
-    Args:
-        model: a name for ``load``, a loaded model, or a function that loads one; it is trained in place.
-        questions: whatever :func:`unslant.load_questions` takes.
-        settings, options: settings, some of their fields as keywords (``epochs=40``, ``runs=5``, ...), or both.
-        load: opens models by name.
-        save: is given what writes the tuned model to ``save_model``; by default it is written at once.
-
-    Raises:
-        InputError: on questions or settings that cannot be used.
-        ModelError: if the model cannot be loaded or trained.
+    Examples:
+      unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/
+      unslant study contamination org/clean mmlu --against org/suspect --limit 500
     """
-    chosen = with_options(ContaminationSettings, settings, options)
-    found = chosen.sampled(chosen.load(questions))
-    asked = part_of(chosen, UnbiasedSettings, no_alone=True, limit=None)
-    measure = partial(unbiased, questions=found, settings=asked, progress=progress)
-    opener = partial(load, model) if isinstance(model, str) else partial(opened, model, ("score", "train"))
-    if chosen.against is not None:
-        return compare(measure(opener), measure(partial(load, chosen.against)))
-    planned = plan(found, replace(asked, runs=1, shots=0))
-    published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
-    asker, training = opener(), part_of(chosen, Training)
-    before = measure(asker)
-    trained = fine_tune(unwrapped(asker), published, chosen.writer(), training, progress)
-    after = measure(asker).renamed(f"{before.model} + test set")
-    if chosen.save_model is not None:
-        made = after.provenance | {"settings": provenance((), (), chosen)["settings"]}
-        save(partial(_save, unwrapped(asker), made, chosen.save_model))
-    return compare(before, after, trained=trained, training=training)
+
+    name = "contamination"
+    settings = ContaminationSettings
+    result = ContaminationResult
+    model = "fair"
+
+    def check(self, given: Given[ContaminationSettings]) -> None:
+        settings = given.settings
+        if given.log and len(given.log) != 2:
+            raise InputError(f"--log: give two files, of the clean and of the suspected model, not {len(given.log)}")
+        if settings.against is not None:
+            trained = {"save_model", *(f.name for f in fields(Training) if f.name != "seed")}
+            check_unused("with --against nothing is trained", settings, only=trained)
+        check_folder(settings.save_model)
+        for model, options in zip((*given.models, settings.against), given.options * 2, strict=False):
+            if isinstance(model, str):
+                address_of(model, options, self.needs(settings))
+
+    def needs(self, settings: ContaminationSettings) -> tuple[str, ...]:
+        return ("score", "train") if settings.against is None else ("score",)
+
+    def measure(self, job: Job[ContaminationSettings]) -> ContaminationResult:
+        given, settings, study = job.given, job.given.settings, Unbiased()
+        found, asked = settings.sampled(job.questions), part_of(settings, UnbiasedSettings, no_alone=True, limit=None)
+        needs, named = self.needs(settings), settings.against
+        both = "" if named is None else f"{given.models[0]}, {named}"
+        if named is not None:
+            before = study.of_model(job.open(0, needs, found, run_of=both), found, asked, job.record)
+            suspect = job.open_named(named, needs, given.options[0], found, run_of=both)
+            return compare(before, study.of_model(suspect, found, asked, job.record))
+        planned = plan(found, replace(asked, runs=1, shots=0))
+        published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
+        model, training = job.open(0, needs, found), part_of(settings, Training)
+        before = study.of_model(model, found, asked, job.record)
+        trained = fine_tune(unwrapped(model), published, settings.writer(), training, job.progress)
+        after = study.of_model(model, found, asked, job.record).renamed(f"{before.model} + test set")
+        if settings.save_model is not None:
+            made = after.provenance | {"settings": provenance((), (), settings)["settings"]}
+            job.saves.append(partial(_save, unwrapped(model), made, settings.save_model))
+        return compare(before, after, trained=trained, training=training)
+
+    def read(self, given: Given[ContaminationSettings]) -> ContaminationResult:
+        return compare(*map(UnbiasedResult.from_parquet, given.log))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationKeywords(Keywords, ContaminationSettings):
+    """Keywords of :func:`contamination`."""
+
+
+contamination = function(Contamination(), ContaminationKeywords, ContaminationResult)
 
 
 def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> None:

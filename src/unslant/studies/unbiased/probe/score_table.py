@@ -15,7 +15,7 @@ from unslant.arrays import Bools, Floats
 from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.presentations import question_rng
-from unslant.questions.tables import read_table
+from unslant.questions.formats import table_rows
 from unslant.responses import Run
 from unslant.responses.checks import write_table
 from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST
@@ -83,7 +83,7 @@ def load_scores(path: str | Path) -> ScoreTable:
     cells: dict[tuple[str, str, str, str], float] = {}
     subjects: dict[str, str] = {}
     models: dict[str, None] = {}
-    for place, row in read_table(path, _Score):
+    for place, row in table_rows(path, _Score):
         if not row.judge:
             raise InputError.at(place, "is empty", field="judge")
         kind = row.kind or ("rephrased" if row.rephraser else "original")
@@ -138,6 +138,6 @@ def load_accuracy(path: str | Path) -> dict[str, dict[str, float]]:
         InputError: naming the line and field.
     """
     found: dict[str, dict[str, float]] = {}
-    for _, row in read_table(path, _Accuracy):
+    for _, row in table_rows(path, _Accuracy):
         found.setdefault(row.model, {})[row.subject] = row.accuracy
     return found

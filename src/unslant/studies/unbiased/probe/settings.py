@@ -1,6 +1,7 @@
 """Settings of the evaluator probe."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from unslant.experiment.options import PromptOptions
@@ -13,3 +14,11 @@ class ProbeSettings(PromptOptions):
 
     strengths: Annotated[tuple[float, ...], Flag("--strength")] = (0.0, 0.25, 0.5, 0.75, 1.0)
     """Share of questions rephrased, 0 (the published benchmark) to 1; may be given several times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyOptions:
+    """What recorded confidences are compared with."""
+
+    accuracy: Path | None = None
+    """With --log: a file of accuracy by model and subject."""

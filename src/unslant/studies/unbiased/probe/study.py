@@ -3,62 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.asking import Asked, Progress, no_progress
+from unslant.asking import Asked, Progress
 from unslant.errors import InputError
-from unslant.experiment.options import with_options
-from unslant.experiment.provenance_block import provenance
+from unslant.experiment.job import Given, Job
+from unslant.experiment.provenance_block import check_same, provenance
 from unslant.experiment.run_record import requests_of
-from unslant.models import GenerateOptions, ModelOptions
+from unslant.experiment.study import Keywords, Study, function
+from unslant.models import GenerateOptions
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
-from unslant.questions import EMBEDDED, Question, QuestionSet
+from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
 from unslant.studies.unbiased.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
 from unslant.studies.unbiased.probe.result import ProbeResult, result_of
 from unslant.studies.unbiased.probe.score_table import ScoreTable, load_accuracy, load_scores
-from unslant.studies.unbiased.probe.settings import ProbeSettings
+from unslant.studies.unbiased.probe.settings import AccuracyOptions, ProbeSettings
 
 WITHOUT_BINARY = {"BT": 0.0}
 """The binary transformation makes several items of a question; judges are shown one."""
 
 
-def probe(
-    models: Sequence[str | Participant],
-    questions: Any = EMBEDDED,
-    settings: ProbeSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Any,
-) -> ProbeResult:
-    """Let every model rephrase every question, and every model judge every version, also those under interventions.
+class Probe(Study[ProbeSettings]):
+    """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
 
-    Each version is judged once; strength p takes the rephrased version of a question with probability p.
+    The questions under random interventions are judged too. Every version is judged once; strength p takes the
+    rephrased version of a question with probability p. Scores and replies are stored as they come: the same command
+    goes on where it was stopped. --log reads a table of confidences.
 
-    Args:
-        models: two or more: names, or participants of :mod:`unslant.studies.unbiased.probe.judging`.
-        questions: whatever :func:`unslant.load_questions` takes.
-        settings, options: settings, some of their fields as keywords (``strengths=(0.0, 1.0)``, ...), or both.
-
-    Raises:
-        InputError: on fewer than two models, two of one name, strengths outside [0, 1], or unusable questions.
+    Examples:
+      unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
+      unslant study probe --log confidences.csv --accuracy accuracy.csv
     """
-    chosen = with_options(ProbeSettings, settings, options)
-    names, strengths = [p if isinstance(p, str) else p.name for p in models], _strengths(chosen)
-    _check(names, strengths)
-    writer = chosen.writer()
-    whole = chosen.load(questions)
-    participants = [
-        open_participant(p, ModelOptions(), writer, GenerateOptions()) if isinstance(p, str) else p for p in models
-    ]
-    published, changed = _presentations(whole, chosen.sampled(whole).questions, chosen.seed)
+
+    name = "probe"
+    settings = ProbeSettings
+    result = ProbeResult
+    model = None
+    inputs = AccuracyOptions
+    generate = GenerateOptions
+    of_logs = ("strengths", "seed")
+    several = True
+    in_commas = True
+
+    def check(self, given: Given[ProbeSettings]) -> None:
+        if len(given.log) > 1:
+            raise InputError("give models, or --log with one file")
+        if given.log:
+            return
+        if given.inputs.accuracy is not None:
+            raise InputError("--accuracy goes with --log: the models' own accuracy is measured here; leave it out")
+        if len(given.models) < 2:
+            raise InputError("the probe needs two models or more, separated by commas (or --log FILE)")
+
+    def needs(self, settings: ProbeSettings) -> tuple[str, ...]:
+        return ("generate",)
+
+    def check_replies(self, given: Given[ProbeSettings], settings: Sequence[ProbeSettings]) -> None:
+        """Every model replies here."""
+
+    def measure(self, job: Job[ProbeSettings]) -> ProbeResult:
+        given, settings, whole, record = job.given, job.given.settings, job.questions, job.record
+        sampled, writer, strengths = settings.sampled(whole), settings.writer(), _strengths(settings)
+        _check([model if isinstance(model, str) else model.name for model in given.models], strengths)
+        check_same(sampled)
+        record.begin(", ".join(map(str, given.models)), sampled)
+        participants = [
+            open_participant(model, options, writer, given.generate, record.stored) if isinstance(model, str) else model
+            for model, options in zip(given.models, given.options, strict=True)
+        ]
+        for participant in participants:
+            check_same(model=participant.block or None)
+        _check([participant.name for participant in participants], strengths)
+        return _measured(participants, whole, settings, strengths, job.progress)
+
+    def read(self, given: Given[ProbeSettings]) -> ProbeResult:
+        settings, (scores,), accuracy = given.settings, given.log, given.inputs.accuracy
+        table, strengths = load_scores(scores), _strengths(settings)
+        _check(table.models, strengths)
+        run = Run(
+            study="probe",
+            recorded=Path(scores).name,
+            settings={"strengths": list(strengths), "seed": settings.seed},
+        )
+        return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, settings.seed, run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeKeywords(Keywords, AccuracyOptions, GenerateOptions, ProbeSettings):
+    """Keywords of :func:`probe`."""
+
+
+probe = function(Probe(), ProbeKeywords, ProbeResult)
+
+
+def _measured(
+    participants: Sequence[Participant],
+    whole: QuestionSet[Question],
+    settings: ProbeSettings,
+    strengths: Sequence[float],
+    progress: Progress,
+) -> ProbeResult:
+    writer, sampled = settings.writer(), settings.sampled(whole)
+    published, changed = _presentations(whole, sampled.questions, settings.seed)
     shown = [presentation for _, presentation in published]
 
     def judged(versions: Iterable[Presentation]) -> Floats:
@@ -68,47 +121,24 @@ def probe(
     spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
     original = judged(shown)
     boat = judged(presentation for _, presentation in changed)
-    rephrased = np.full((len(names), *original.shape), np.nan)
+    rephrased = np.full((len(participants), *original.shape), np.nan)
     for i, participant in enumerate(participants):
         stems = participant.rephrase([presentation.stem for presentation in shown], progress)
         usable = {q: replace(shown[q], stem=stem) for q, stem in enumerate(stems) if stem}
         if usable:
             rephrased[i][:, list(usable)] = judged(usable.values())
-    accuracy = {
-        participant.name: accuracy_by_subject(participant.answer(published, progress)) for participant in participants
-    }
+    accuracy = {one.name: accuracy_by_subject(one.answer(published, progress)) for one in participants}
     ids, subjects = zip(*((question.id, question.subject) for question, _ in published), strict=True)
-    table = ScoreTable(tuple(names), ids, subjects, original, rephrased, boat)
+    table = ScoreTable(tuple(one.name for one in participants), ids, subjects, original, rephrased, boat)
     run = Run(
         study="probe",
         questions=whole.name,
         questions_digest=whole.digest,
-        settings=chosen.recorded() | {"strengths": list(strengths)},
+        settings=settings.recorded() | {"strengths": list(strengths)},
         requests=requests_of(spent),
-        provenance=Provenance.model_validate(
-            provenance([p.block for p in participants], [chosen.sampled(whole)], chosen)
-        ),
+        provenance=Provenance.model_validate(provenance([p.block for p in participants], [sampled], settings)),
     )
-    return result_of(table, accuracy, strengths, chosen.seed, run)
-
-
-def probe_recorded(
-    scores: str | Path,
-    accuracy: str | Path | None = None,
-    settings: ProbeSettings | None = None,
-    **options: Any,
-) -> ProbeResult:
-    """The same from a recorded table of confidences, see :mod:`~unslant.studies.unbiased.probe.score_table`.
-
-    Raises:
-        InputError: if a file cannot be read, naming line and field.
-    """
-    chosen = with_options(ProbeSettings, settings, options)
-    table, strengths = load_scores(scores), _strengths(chosen)
-    _check(table.models, strengths)
-    recorded = {"strengths": list(strengths), "seed": chosen.seed}
-    run = Run(study="probe", recorded=Path(scores).name, settings=recorded)
-    return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, chosen.seed, run)
+    return result_of(table, accuracy, tuple(strengths), settings.seed, run)
 
 
 def _strengths(settings: ProbeSettings) -> tuple[float, ...]:

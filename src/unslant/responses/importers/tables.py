@@ -1,4 +1,5 @@
-"""A table for anybody: JSON lines, CSV or Parquet with a row for each page that a model was shown.
+"""Tables: of responses that unslant wrote, of label scores (:mod:`label_scores`), and a table for anybody, JSON lines,
+CSV or Parquet with a row for each page that a model was shown:
 
 ``id``, ``answer`` (label, or place from 0), and one of ``logprobs`` or ``probs`` (a number for each place, from the
 top), ``chosen`` (label or place) and ``reply`` (a text, read as unslant reads replies). If wanted ``labels`` (else A,
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import chain, permutations
 from math import factorial
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
-from unslant.questions.formats import iter_records
-from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.registry import Head
-from unslant.responses.importers.told_once import ToldOnce
+from unslant.questions.formats import whole_records
+from unslant.responses.importers.label_scores import has_label_scores, load_recorded, own_table
+from unslant.responses.importers.logged import Consistency, Log, Logged, understood
+from unslant.responses.importers.registry import Head, Importer
+from unslant.responses.table import Responses
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -51,6 +53,10 @@ _ANSWERS = ("logprobs", "probs", "chosen", "reply")
 
 
 def recognises(head: Head) -> bool:
+    return own_table(head) or has_label_scores(head) or _has_pages(head)
+
+
+def _has_pages(head: Head) -> bool:
     names = set(head.first["data"]) if _is_wrapped(head.first) else set(head.names)
 
     def there(key: str) -> bool:
@@ -63,17 +69,21 @@ def _is_wrapped(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("data"), Mapping)
 
 
-def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
+def read(head: Head) -> list[Log] | Responses:
+    if own_table(head):
+        return Responses.from_parquet(head.path)
+    return load_recorded(head.path, fields=head.fields) if has_label_scores(head) else _pages(head.path, head.fields)
+
+
+def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
     unknown = sorted(set(fields) - set(FIELDS))
     if unknown:
         raise InputError(f"unknown field {unknown[0]!r} for a table of pages: {one_of(unknown[0], FIELDS)}")
     by_model: dict[str, list[Logged]] = {}
     words = True
     unused: Counter[str] = Counter()
-    told: dict[str, ToldOnce] = {}
-    for record in iter_records(path, [name for names in FIELDS.values() for name in names]):
-        if record.problem:
-            raise InputError.at(record.place, record.problem)
+    consistency: dict[str, Consistency] = {}
+    for record in whole_records(path, list(chain(*FIELDS.values()))):
         data = record.data["data"] if _is_wrapped(record.data) else record.data
         row = _Row(data, fields, record.place)
         with understood(record.place, "page"):
@@ -82,7 +92,7 @@ def read(path: Path, fields: Mapping[str, str]) -> list[Log]:
         model = str(row.get("model") or path.stem)
         by_model.setdefault(model, []).extend(pages)
         for page in pages:
-            told.setdefault(model, ToldOnce()).check(page)
+            consistency.setdefault(model, Consistency()).check(page)
         unused.update(row.unused(pages))
     scores = "words" if words else "labels"
     notes = tuple(f"Rows {reason}: {n:,}." for reason, n in unused.items())
@@ -118,11 +128,11 @@ class _Row:
             text = found.strip()
             found = parse_list(text) if text.startswith("[") else text.split("|")
             if found is None:
-                raise self.fail(key, f"{text!r} is no list: write JSON, or values with | between them")
+                raise self.fail(key, f"{text!r} is not a list: write JSON, or values with | between them")
         if found in (None, ""):
             return []
         if not isinstance(found, Sequence):
-            raise self.fail(key, f"{found!r} is no list")
+            raise self.fail(key, f"{found!r} is not a list")
         return list(found)
 
     def numbers(self, key: str) -> Floats | None:
@@ -135,14 +145,14 @@ class _Row:
             raise self.fail(key, f"{found!r} are no numbers") from None
         if key == "probs":
             if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-6)).all():
-                raise self.fail(key, "holds what is no probability, 0 to 1")
+                raise self.fail(key, "holds a value that is not a probability, 0 to 1")
             with np.errstate(divide="ignore"):
                 return np.minimum(np.log(values), 0.0)
         if not (values <= 1e-4).all():
-            raise self.fail(key, "holds what is no natural-log probability: above 0, or no number")
+            raise self.fail(key, "holds a value that is not a natural-log probability: above 0, or not a number")
         return np.minimum(values, 0.0)
 
-    def check_told_once(self, pages: Sequence[Logged]) -> None:
+    def check_agreement(self, pages: Sequence[Logged]) -> None:
         """Check that columns which tell the same thing agree; the others are named by ``--field``.
 
         Raises:
@@ -209,7 +219,7 @@ class _Row:
     def pages(self) -> list[Logged]:
         """One, or all orders of a row that holds them."""
         found = self.read()
-        self.check_told_once(found)
+        self.check_agreement(found)
         return found
 
     def read(self) -> list[Logged]:
@@ -261,7 +271,7 @@ class _Row:
         found = self.get("repeat")
         text = str(found if found not in (None, "") else 0)
         if not text.removesuffix(".0").isdigit():
-            raise self.fail("repeat", f"{found!r} is no sample number: 0, 1, ...")
+            raise self.fail("repeat", f"{found!r} is not a sample number: 0, 1, ...")
         return int(text.removesuffix(".0"))
 
     def order(self, n: int) -> tuple[int, ...] | None:
@@ -287,3 +297,11 @@ class _Row:
         raise self.fail(
             key, f"{found!r} is none of the labels {', '.join(labels)}, nor a place, 0 to {len(labels) - 1}"
         )
+
+
+IMPORTER = Importer(
+    "a table: of unslant; label scores (columns lp_A, lp_B, ..., or label and logprob); or a row per page (id, answer, "
+    "labels, order, logprobs or chosen or reply)",
+    recognises,
+    read,
+)

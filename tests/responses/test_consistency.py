@@ -13,7 +13,7 @@ import pytest
 from benchmarks.reliability.ambiguous import log_misread
 from unslant import InputError
 from unslant.questions.records import Record
-from unslant.responses.importers import generic, load_logs
+from unslant.responses.importers import load_logs, tables
 
 ORDERS = ([0, 1, 2], [2, 0, 1], [1, 2, 0])
 TEXTS = ["x", "y", "z"]
@@ -103,14 +103,14 @@ def test_rows_that_come_twice_and_replies_that_are_not_read_are_said(tmp_path: P
 
 def test_an_early_row_is_refused_before_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    whole = generic.iter_records
+    whole = tables.whole_records
 
     def counted(*given: Any) -> Iterator[Record]:
         for record in whole(*given):
             seen.append(record.place)
             yield record
 
-    monkeypatch.setattr(generic, "iter_records", counted)
+    monkeypatch.setattr(tables, "whole_records", counted)
     with pytest.raises(InputError, match="line 2"):
         read(tmp_path, pages(options=TEXTS) * 500)
     assert len(seen) == 2
