@@ -26,7 +26,7 @@ def replies_panel(replies: Replies | None) -> Panel:
         return Panel("replies", "", "")
     keys = {"unparsed": "unparsed", "refused": "refused", "replies.none_or_several": "none_or_several"}
     values: dict[str, Cell] = {key: getattr(replies, name) for key, name in keys.items()}
-    values |= {f"noise.{name}": value for name, value in vars(replies.noise).items()}
+    values |= replies.noise.cells()
     values |= calibration_values(replies.calibration)
     if replies.adaptive:
         values["adaptive.other_vote"] = replies.adaptive.other_vote
@@ -55,8 +55,7 @@ def replies_panel(replies: Replies | None) -> Panel:
 
 def calibration_values(found: Calibration | None) -> dict[str, Cell]:
     """Its numbers by key."""
-    names = ("confidence", "right", "ece", "ece_by_chance", "p", "brier")
-    return {f"calibration.{name}": getattr(found, name) for name in names} if found else {}
+    return {**found.numbers.cells()} if found else {}
 
 
 def calibration_chart(found: Calibration | None) -> tuple[Chart, ...]:
@@ -112,10 +111,10 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
 
 def noise_lead(replies: Replies | None) -> str:
     """The noise floor in a sentence; empty where nothing was asked twice."""
-    if replies is None or not replies.noise.between_repeats.defined or not replies.noise.between_orders.defined:
+    if replies is None or not replies.noise["between_repeats"].defined or not replies.noise["between_orders"].defined:
         return ""
     noise = replies.noise
     return (
-        f"two orders differ in {number(noise.between_orders)} of pairs of answers, two replies to the same page in "
-        f"{number(noise.between_repeats)}"
+        f"two orders differ in {number(noise['between_orders'])} of pairs of answers, two replies to the same page in "
+        f"{number(noise['between_repeats'])}"
     )

@@ -14,7 +14,7 @@ from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.recorded import responses_in
 from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.metrics import METRICS, Estimate
-from unslant.metrics.records import record_of
+from unslant.metrics.registry import metric_at
 from unslant.reports import Page, Panel
 from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import with_interval
@@ -110,11 +110,11 @@ class Baseline:
         paths = list(result.compared_numbers)
         if not paths:
             shown = {tile.metric.key for tile in result.page().tiles}
-            known = {path: record.key for path in now if (record := record_of(path))}
+            known = {path: record.key for path in now if (record := metric_at(path))}
             paths = [path for path, key in known.items() if not shown or key in shown]
         runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
         for path in paths:
-            record, two = record_of(path), (before.get(path, {}), now.get(path, {}))
+            record, two = metric_at(path), (before.get(path, {}), now.get(path, {}))
             if record is not None and all("method" in one for one in two):
                 key = record.key if result.compared_numbers else ".".join(path)
                 for values, one in zip(runs.values(), two, strict=True):

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
-from unslant.metrics import Association, Estimate, Metric, PairedDifference, agreement
-from unslant.metrics.records import record_of
+from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, agreement
+from unslant.metrics.registry import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
 from unslant.reports.figure import Row
 from unslant.reports.numbers import count
@@ -93,7 +93,7 @@ class Comparison:
         """What the differences have to be read with."""
         return tuple(dict.fromkeys(remark for pairs in self.pairs.values() if pairs for remark in pairs.remarks))
 
-    def agreement(self, key: str) -> Association | None:
+    def agreement(self, key: str) -> Numbers | None:
         """Of one metric with the other ranking, over the runs in both; None without one."""
         scores = {name: score.value for name, score in self.scores(key).items()}
         return agreement(scores, self.ranking) if self.ranking else None
@@ -171,7 +171,7 @@ class Comparison:
 
 def metric_of(key: str) -> Metric:
     """The record of a metric, by its key or by its path in JSON."""
-    metric = record_of(key.split("."))
+    metric = metric_at(tuple(key.split(".")))
     if metric is None:
         raise KeyError(key)
     return metric
@@ -215,13 +215,11 @@ def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n
     return (chart,) if len(known) > 1 else ()
 
 
-def agreements(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *names: str) -> Figure:
+def agreements(id: str, title: str, found: Mapping[tuple[str, ...], Numbers | None], *names: str) -> Figure:
     """A table of correlations: the cells under ``names`` -> correlation; those that are None are left out."""
     keys = ["kendall", "kendall_p", "pearson", "pearson_p"]
     rows = [
-        {**dict(zip(names, cells, strict=True)), **{key: getattr(one, key) for key in keys}}
-        for cells, one in found.items()
-        if one is not None
+        {**dict(zip(names, cells, strict=True)), **one.cells(*keys)} for cells, one in found.items() if one is not None
     ]
     return Figure(id, title, names, keys, rows)
 

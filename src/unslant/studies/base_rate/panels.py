@@ -32,8 +32,8 @@ def page(result: BaseRateResult) -> Page:
         lead=result.hypotheses[0].words,
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
-            ("nvr.score", first.nvr.score if first.nvr else nothing),
-            ("base_rates.distance", first.rates.distance if first.rates else nothing),
+            ("nvr.score", first.nvr["score"] if first.nvr else nothing),
+            ("base_rates.distance", first.rates["distance"] if first.rates else nothing),
             ("accuracy_by_gold_label.gap", first.gold.gap),
             ("median", within),
         ),
@@ -69,8 +69,8 @@ def _scores(first: Findings) -> str:
     chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
     score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
     never = (
-        f", {number(first.nvr.score)} where its best label is never right"
-        if first.nvr and first.nvr.score.defined
+        f", {number(first.nvr['score'])} where its best label is never right"
+        if first.nvr and first.nvr["score"].defined
         else ""
     )
     return f"{score}{never} (chance {chance})"
@@ -122,7 +122,7 @@ def _accuracy(found: Findings) -> Figure:
     ]
     if found.nvr is not None:
         trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
-        scores = {"accuracy.first": found.nvr.score, "by_subject.first": found.nvr_by_subject}
+        scores = {"accuracy.first": found.nvr["score"], "by_subject.first": found.nvr_by_subject}
         rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "failed": found.nvr.left_out})
     return Figure(
         f"base-rate-accuracy-{found.elicitation}",
@@ -143,7 +143,7 @@ def _effects(found: Findings) -> Figure:
     if found.by_subject is not None:
         values["median"] = found.by_subject.median
     if found.nvr is not None:
-        values |= {"nvr.drop": found.nvr.drop, "nvr.guess": found.nvr.guess, "nvr.never": found.nvr.never}
+        values |= found.nvr.numbers.cells("drop", "guess", "never")
     values["accuracy_by_gold_label.gap"] = found.gold.gap
     title = f"Effect of labels on the score, {found.elicitation}"
     return Figure.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
@@ -157,7 +157,8 @@ def _variance(found: Findings) -> Figure:
         ["base_rates.label_part", "base_rates.position_part", "base_rates.distance", "base_rates.position_distance",
          Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"),
          Column("label orders", key="n_orders")],
-        [{**vars(rates), "options": f"{n} options"} for n, rates in found.base_rates.items()],
+        [{**rates.numbers.cells(), "n_orders": rates.n_orders, "options": f"{n} options"}
+         for n, rates in found.base_rates.items()],
         explanation="Share of the variance that each explains, and share of guesses that each puts out of balance.",
     )  # fmt: skip
 

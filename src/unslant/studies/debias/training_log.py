@@ -15,7 +15,7 @@ from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import StudyResult
 from unslant.files import exists, parse_json, read_text
-from unslant.metrics import METRICS, Estimate, Metric
+from unslant.metrics import METRICS, Estimate, Metric, metric
 from unslant.reports import Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.figure import Row
 from unslant.reports.numbers import count, has_interval, number, with_interval
@@ -26,6 +26,9 @@ LOG = "log.jsonl"
 PROVENANCE = "provenance.json"
 
 
+@metric("entropy", "entropy", "of one order's probabilities: 0 certain, 1 uniform", unit="share", plain=True)
+@metric("loss", "loss", "on held-out questions", source="P1 eq. 8")
+@metric("train_loss", "loss in training", "mean over the epoch's training questions", source="P1 eq. 8")
 @dataclass(frozen=True)
 class TrainingLog(StudyResult):
     """The log ``unslant train`` writes into the adapter's folder; epoch 0 is the untrained model."""

@@ -21,6 +21,7 @@ from unslant.errors import InputError
 from unslant.metrics import mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Responses
@@ -256,6 +257,25 @@ def answer_form(kind: str, contents: frozenset[int]) -> str:
     return "single" if len(contents) == 1 else "several"
 
 
+@metric("settings.accuracy", "accuracy", "questions answered right", unit="share", source="P3 eq. 1")
+@metric("stability", "SR", "accuracy where one option is right, or True or False", unit="share", source="P3 eq. 2")
+@metric("generalization", "GR", "accuracy where none or several are right, or Unknown", unit="share", source="P3 eq. 3")
+@metric("generalization_none", "GR none", "accuracy where none is right", unit="share", source="P3 eq. 3")
+@metric("generalization_several", "GR several", "accuracy where several are right", unit="share", source="P3 eq. 3")
+@metric("outputs", "output rate", "share of a form among all replies that came", unit="share", source="P3 eq. 4-5")
+@metric(
+    "outputs_sparse",
+    "output rate, unusual forms",
+    "share of none, several or Unknown among all replies",
+    unit="share",
+    source="P3 eq. 5",
+    short="OR sparse",
+)
+@metric(
+    "outputs_readable", "output rate among readable replies", "without the replies that are no answer", unit="share"
+)
+@metric("truth", "truth", "share of a form among the right answers", unit="share")
+@metric("judged", "read by a judge", "replies that a judge had to read", unit="share")
 def _measure(setting: str, kind: str, replies: Replies, resamples: int, seed: int) -> SettingMetrics:
     truth, forms = replies.question_truth, replies.forms
     bootstrap = Bootstrap(len(truth), resamples=resamples, seed=seed)
@@ -306,6 +326,7 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
+@metric("robustness", "RS", "harmonic mean of SR and GR", unit="share", source="P3 eq. 6-7")
 def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimate:
     """RS averaged over the kinds asked, its interval from resampling all questions.
 
@@ -342,6 +363,8 @@ def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimat
     )
 
 
+@metric("changes.difference", "against vanilla", "accuracy less that under vanilla, same questions", unit="difference")
+@metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
 def _change(name: str, kind: str, group: Replies, base: Replies, resamples: int, seed: int) -> Change | None:
     here, there = (dict(zip(one.question_ids.tolist(), one.accuracy.tolist(), strict=True)) for one in (group, base))
     pairs = [(here[i], there[i]) for i in here if i in there and not math.isnan(here[i] + there[i])]

@@ -66,7 +66,7 @@ def _headline(result: Leaderboard) -> str:
         return "No model can be ranked: none has a score over several orders on every set"
     best = [one for one in ranked if one.rank == 1]
     said = f"{listed([one.model for one in best], 3)} {'leads' if len(best) == 1 else 'lead'} whatever the order of "
-    said += f"options: {with_interval(best[0].expected_accuracy, METRICS['expected_accuracy'])}, "
+    said += f"options: {with_interval(best[0]['expected_accuracy'], METRICS['expected_accuracy'])}, "
     said += f"chance {number(result.chance, METRICS['chance'])}"
     unlike = [pair for pair in result.neighbours if pair.told_apart]
     told = f"{len(unlike)} of {count(len(result.neighbours), 'pair')} of neighbours can be told apart"
@@ -82,7 +82,9 @@ def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
     nearest = [
         ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
     ]
-    scores = [("expected_accuracy", one.expected_accuracy, f"mean over orders, {name}") for name, one in ends.items()]
+    scores = [
+        ("expected_accuracy", one["expected_accuracy"], f"mean over orders, {name}") for name, one in ends.items()
+    ]
     return Tile.row(*scores, *nearest, ("chance", result.chance, "chance"))
 
 
@@ -99,7 +101,7 @@ def _moved(change: int | None) -> str | None:
 
 def _ranking(models: Sequence[Standing]) -> Panel:
     names = {"expected_accuracy": "mean over orders", "accuracy": "as published"}
-    marks = [Mark(one.model, getattr(one, key), name) for one in models for key, name in names.items()]
+    marks = [Mark(one.model, one[key], name) for one in models for key, name in names.items()]
     moves = [(one.model, one.published_rank, one.rank) for one in models]
     n = min((mark.estimate.n for mark in marks if mark.estimate.defined), default=0)
     rows: list[tuple[Cell, ...]] = [
@@ -107,12 +109,12 @@ def _ranking(models: Sequence[Standing]) -> Panel:
             one.model,
             one.rank,
             f"{one.ranks[0]} to {one.ranks[1]}" if one.ranks else None,
-            one.expected_accuracy,
+            one["expected_accuracy"],
             one.published_rank,
-            one.accuracy,
+            one["accuracy"],
             _moved(one.change),
-            one.vote_accuracy,
-            one.pbm,
+            one["vote_accuracy"],
+            one["pbm"],
         )
         for one in models
     ]
@@ -181,11 +183,9 @@ def _sets(result: Leaderboard) -> Panel:
     columns = (Column("model"), Column("questions"), *map(Column.of, keys, words))
     rank = {one.model: i for i, one in enumerate(result.models)}
     entries = sorted(result.entries, key=lambda entry: rank[entry.model])
-    rows: list[tuple[Cell, ...]] = [
-        (entry.model, entry.questions, *(getattr(entry, key) for key in keys)) for entry in entries
-    ]
+    rows: list[tuple[Cell, ...]] = [(entry.model, entry.questions, *(entry[key] for key in keys)) for entry in entries]
     table = Table("leaderboard-sets", "Each model on each set", columns, tuple(rows), names=2, folded=len(rows) > LONG)
-    marks = [Mark(e.model, e.expected_accuracy, e.questions) for e in entries if e.expected_accuracy.defined]
+    marks = [Mark(e.model, e["expected_accuracy"], e.questions) for e in entries if e["expected_accuracy"].defined]
     chart = Chart(
         "leaderboard-sets",
         "Mean over orders of each model on each set",
@@ -208,8 +208,8 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
     for found in (one for one in result.pbm_accuracy if one.over == "sets and models"):
         own = [entry for entry in result.entries if entry.elicitation == found.elicitation]
         several = len({entry.questions for entry in own}) > 1
-        points = [Mark(e.model, e.expected_accuracy, e.questions * several, at=e.pbm) for e in own]
-        pearson, way = found.pbm_accuracy.pearson, _WAYS[found.elicitation]
+        points = [Mark(e.model, e["expected_accuracy"], e.questions * several, at=e["pbm"]) for e in own]
+        pearson, way = found.pbm_accuracy["pearson"], _WAYS[found.elicitation]
         beside, how = "accuracy, mean over orders", METRICS["pbm"]
         draw = partial(charts.scatter, points, across="PBM", axis=beside, how_across=how)
         title = f"PBM against accuracy, {way}" + (f": r = {number(pearson, r)}" if pearson.defined else "")
@@ -226,15 +226,15 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         (
             one.over,
             _WAYS[one.elicitation],
-            one.pbm_accuracy.pearson.n,
-            *(getattr(one.pbm_accuracy, name) for name in names),
+            one.pbm_accuracy["pearson"].n,
+            *one.pbm_accuracy.cells().values(),
         )
         for one in result.pbm_accuracy
     ]
     undefined = dict.fromkeys(
-        f"A dash stands for no correlation: {one.pbm_accuracy.pearson.note}."
+        f"A dash stands for no correlation: {one.pbm_accuracy['pearson'].note}."
         for one in result.pbm_accuracy
-        if not one.pbm_accuracy.pearson.defined
+        if not one.pbm_accuracy["pearson"].defined
     )
     return Panel(
         "leaderboard-pbm",
@@ -292,7 +292,7 @@ def _notes(result: Leaderboard) -> list[str]:
         "where any ranked model has none, the question counts for nobody."
         for model, n in result.unpaired.items()
     ]
-    lines += [f"{one.model} has no rank: {one.expected_accuracy.note}." for one in result.models if one.rank is None]
+    lines += [f"{one.model} has no rank: {one['expected_accuracy'].note}." for one in result.models if one.rank is None]
     if result.left_out:
         lines.append(f"Not asked of all models, and left out of the ranking: {', '.join(result.left_out)}.")
     for audit in result.audits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.metrics.chance import LEVEL
+from unslant.metrics.accuracy import LEVEL
 from unslant.reports import Column, Figure, Page, Panel, Plot, charts
 from unslant.reports.numbers import count, listed, p_words, percent, with_interval
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from unslant.experiment.comparison import ComparedModels, Comparison, agreements, check_comparable, check_one_of_each
-from unslant.metrics import METRICS, Association
+from unslant.metrics import METRICS, Numbers
 from unslant.reports import Column, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import number, with_interval
 from unslant.studies.unbiased.panels import confusion, names_of, notes, replies_of, unread
@@ -26,8 +26,8 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
 
     study = "unbiased-compare"
 
-    vanilla_agreement: Association | None
-    ours_agreement: Association | None
+    vanilla_agreement: Numbers | None
+    ours_agreement: Numbers | None
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -94,7 +94,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         )
 
     def _agreement(self) -> Panel:
-        found: dict[tuple[str, ...], Association | None]
+        found: dict[tuple[str, ...], Numbers | None]
         found = {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement}
         return Panel(
             "unbiased-agreement",

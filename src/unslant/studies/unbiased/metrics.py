@@ -18,6 +18,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
 from unslant.responses import Response, Responses
@@ -251,6 +252,53 @@ def mean_defined(values: Iterable[float]) -> float:
     return float(np.mean(kept)) if kept else math.nan
 
 
+@metric("vanilla", "as published (vanilla)", "accuracy", unit="share", source="P4 table 2", short="as published")
+@metric(
+    "ours",
+    "under interventions (ours)",
+    "mean over runs of each question",
+    unit="share",
+    source="P4 table 2",
+    short="under interventions",
+)
+@metric(
+    "drop",
+    "drop",
+    "as published less under interventions, question by question",
+    unit="difference",
+    source="P4 table 2",
+)
+@metric("vanilla_chance", "chance, as published", "answering at random", unit="share")
+@metric("ours_chance", "chance, under interventions", "answering at random", unit="share")
+@metric("none_found", "none found", "where no option is right, that is answered", unit="share")
+@metric("none_invented", "none invented", "where an option is right, none is answered", unit="share")
+@metric("items", "true/false items", "each item by itself", unit="share")
+@metric("run_mean", "mean over runs", "accuracy under interventions, run by run", unit="share")
+@metric("run_std", "std over runs", "sample standard deviation over runs")
+@metric("runs", "accuracy of a run", "under interventions", unit="share")
+@metric("alone.accuracy", "accuracy", "under one intervention alone", unit="share", source="P4 fig. 6")
+@metric("alone.vanilla", "as published", "the same questions as published", unit="share")
+@metric(
+    "alone.change",
+    "change",
+    "accuracy less that of the same questions as published",
+    unit="difference",
+    source="P4 fig. 6",
+)
+@metric(
+    "confusion.both",
+    "right as published, right under interventions",
+    "of pairs of question and run",
+    unit="share",
+    source="P4 fig. 4",
+)
+@metric("confusion.lost", "right as published, wrong under interventions", "of pairs of question and run", unit="share")
+@metric(
+    "confusion.gained", "wrong as published, right under interventions", "of pairs of question and run", unit="share"
+)
+@metric(
+    "confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run", unit="share"
+)
 def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetrics:
     """All numbers of the unbiased evaluator from its responses; subjects are resampled whole where there are ten.
 

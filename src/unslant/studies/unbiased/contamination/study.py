@@ -17,6 +17,7 @@ from unslant.experiment.provenance_block import provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.metrics import Bootstrap
+from unslant.metrics.registry import metric
 from unslant.models.open import address_of
 from unslant.models.stored import unwrapped
 from unslant.presentations.interventions import VANILLA
@@ -107,6 +108,11 @@ def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> No
     write_folder(folder, files)
 
 
+@metric("vanilla_gain", "gain as published", "after minus before, same questions", unit="difference")
+@metric("ours_gain", "gain under interventions", "after minus before, same questions", unit="difference")
+@metric(
+    "excess", "excess", "gain as published beyond the gain under interventions", unit="difference", source="P4 sec. 6.2"
+)
 def compare(
     before: UnbiasedResult, after: UnbiasedResult, *, trained: FineTuned | None = None, training: Training | None = None
 ) -> ContaminationResult:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unslant.experiment.comparison import agreements
 from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Association
+from unslant.metrics import METRICS, Numbers
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, with_interval
 
@@ -84,10 +84,10 @@ def _model_bias(result: ProbeResult) -> Panel:
 
 
 def _data_bias(result: ProbeResult) -> Panel:
-    found: dict[tuple[str, ...], Association | None] = {}
+    found: dict[tuple[str, ...], Numbers | None] = {}
     for name, bias in result.models.items():
         found |= {(name, REPHRASED): bias.data_bias, (name, "BOAT"): bias.boat_data_bias}
-    notes = sorted({bias.data_bias.pearson.note for bias in result.models.values()} - {""})
+    notes = sorted({bias.data_bias["pearson"].note for bias in result.models.values()} - {""})
     return Panel(
         "probe-data-bias",
         "Are questions better where the model is better?",
