@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -328,3 +330,35 @@ def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: P
     app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
     assert read_result(tmp_path / "half.parquet").counted == 3
     app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])
+
+
+def test_a_study_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
+) -> None:
+    """The command, the Python function and the report of its files, in a process of its own as a user has it."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_studies-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_counting").mkdir()
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
+        (installed / "their_counting" / f"{name}.py").write_text(source)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-studies\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[unslant.studies]\ncounting = their_counting.study:Counting\n")
+    path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "UNSLANT_HOME": str(tmp_path / "home")}
+
+    def run(*words: object) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "unslant", *map(str, words)], env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    assert "counting" in run("study", "--help")
+    assert "Count questions." in run("study", "counting", "--help")
+    table = tmp_path / "counted.parquet"
+    assert "6 questions" in run("study", "counting", "fair", questions, "--responses", table)
+    run("report", table, "--out", tmp_path / "report.html")
+    assert "6 questions" in (tmp_path / "report.html").read_text("utf-8")
+    monkeypatch.syspath_prepend(installed)
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4

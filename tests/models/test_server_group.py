@@ -138,8 +138,7 @@ def test_the_command_line_takes_several_addresses() -> None:
 
     words = "audit m --base-url http://a/v1 --base-url http://b/v1".split()
     _, given, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
-    (options,) = (value for value in given.arguments.values() if isinstance(value, ModelOptions))
-    assert options.base_url == ("http://a/v1", "http://b/v1")
+    assert ModelOptions(base_url=given.arguments["base_url"]).base_url == ("http://a/v1", "http://b/v1")
 
 
 def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:

@@ -140,7 +140,7 @@ class Pass(Generic[Result]):
     done: int = 0
 
     def stored(self) -> dict[int, Result]:
-        """What is known so far, by position. Reads ``cost`` and ``done`` too; StoreError if any is damaged."""
+        """What is known so far, by position, with ``cost`` and ``done`` as of then; StoreError if any is damaged."""
         results, wrong, table = {}, 0, self.kind.table
         with self.database.snapshot() as connection:
             self._read_progress(connection)
