@@ -16,9 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unslant.metrics import Estimate
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.escape import csv_cell, csv_text, drawable, file_name, island, one_line, tex
 from unslant.reports.figures import save_figures
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.report import Report
 from unslant.reports.tables import save_tables, to_latex
 

@@ -243,7 +243,9 @@ def test_several_temperatures_are_several_runs(run, tmp_path):
         one = run(server, ["vanilla"], 4, temperatures=(1,))
         assert one.by_temperature == {}
         assert len(server.requests) == 32
-        assert one.metrics == boundary_metrics([row for row in study.responses.rows() if row.run == 1][:8])
+        assert one.metrics == boundary_metrics(
+            Responses.from_rows([r for r in study.responses.rows() if r.run == 1][:8])
+        )
     assert list(study.by_temperature) == [0, 1]
     assert study.metrics == study.by_temperature[0]
     cold, hot = (found.of("vanilla", "judging") for found in study.by_temperature.values())

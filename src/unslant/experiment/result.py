@@ -49,6 +49,7 @@ class StudyResult:
     compared_numbers: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
 
     def __repr__(self) -> str:

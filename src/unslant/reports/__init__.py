@@ -5,10 +5,12 @@ and tables.
 """
 
 from unslant.reports.browser import Filter, QuestionBrowser, Sort
+from unslant.reports.figure import Chart, Column, Figure, Plot, Table
 from unslant.reports.notebook import fragment, outline
 from unslant.reports.numbers import Cell, interval, number
-from unslant.reports.panels import Chart, Column, Describes, Page, Panel, Style, Table, Tile
+from unslant.reports.panels import Describes, Page, Panel, Tile
 from unslant.reports.report import Report
+from unslant.reports.style import Style
 from unslant.reports.text import text
 
 __all__ = [
@@ -16,9 +18,11 @@ __all__ = [
     "Chart",
     "Column",
     "Describes",
+    "Figure",
     "Filter",
     "Page",
     "Panel",
+    "Plot",
     "QuestionBrowser",
     "Report",
     "Sort",

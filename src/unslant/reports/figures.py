@@ -5,20 +5,70 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 from unslant.extras import needed
-from unslant.reports.escape import file_name, one_line, tex, tex_needs
-from unslant.reports.panels import Chart, Style
-from unslant.reports.style import PAPER, PLOT, Drawing, drawing, specification
+from unslant.reports.escape import drawable, file_name, one_line, tex, tex_needs
+from unslant.reports.figure import Chart
+from unslant.reports.numbers import count
+from unslant.reports.style import PAPER, PLOT, Style, specification
 from unslant.writing import make_folder, write_all, write_atomically
 
 PNG_SCALE = 4.0
 FORMATS = (".pdf", ".svg", ".png")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart as drawn.
+
+    Attributes:
+        spec: Vega-Lite.
+        rests_on: N, and how intervals were made: ``N 40 questions; 95 % intervals: Wilson``; empty if unknown.
+    """
+
+    chart: Chart
+    spec: dict[str, Any]
+    rests_on: str
+
+
+def drawing(chart: Chart, style: Style) -> Drawing:
+    """Draw a chart, with its name for those who cannot see it."""
+    spec = specification(chart.draw(style), style)
+    told = rests_on(spec, chart.of)
+    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, told) if part)
+    return Drawing(chart, spec | {"description": drawable(f"{said}.")}, told)
+
+
+def rests_on(spec: Mapping[str, Any], of: str) -> str:
+    """The smallest and largest ``n`` in the data of a chart, and every ``method`` of its intervals."""
+    rows = list(_rows(spec))
+    found = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
+    methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
+    few = f"{found[0]:,} to " if len(found) > 1 else ""
+    told = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
+    return "; ".join([*told, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
+
+
+def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
+    """The rows of data anywhere in a specification."""
+    if isinstance(spec, Mapping):
+        for key, value in spec.items():
+            if key == "datasets":
+                for rows in value.values():
+                    yield from rows
+            elif key == "data" and isinstance(value, Mapping):
+                yield from (row for row in value.get("values", ()) if isinstance(row, Mapping))
+            elif key not in ("config", "values"):
+                yield from _rows(value)
+    elif isinstance(spec, list):
+        for item in spec:
+            yield from _rows(item)
 
 
 def altair_chart(chart: Chart) -> Any:

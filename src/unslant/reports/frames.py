@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.metrics.records import record_of
-from unslant.reports.panels import Table
+from unslant.metrics.registry import metric_at
+from unslant.reports.figure import Table
 from unslant.reports.tables import columns_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def table_frame(table: Table) -> DataFrame:
 
 
 def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
-    """Every number of a result that has a record in :mod:`unslant.metrics.records`, one row each.
+    """Every number of a result that has a record in :mod:`unslant.metrics.registry`, one row each.
 
     Args:
         values: the result as for JSON.
@@ -37,7 +37,7 @@ def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
     """
     rows = []
     for path, found in numbers(values, APART):
-        record = record_of(path)
+        record = metric_at(path)
         if record is not None and (found["value"] is not None or "n" in found):
             about = {"key": ".".join(path), "name": record.name, "meaning": record.meaning, "unit": record.scale}
             rows.append(about | {key: value for key, value in found.items() if key in COLUMNS})

@@ -17,9 +17,11 @@ from unslant.extras import missing
 from unslant.metrics import Estimate
 from unslant.reports.browser import QuestionBrowser
 from unslant.reports.escape import island
+from unslant.reports.figure import Table, shared_n
+from unslant.reports.figures import Drawing, drawing
 from unslant.reports.numbers import Cell, How, interval, number
-from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
-from unslant.reports.style import PAGE, Drawing, drawing
+from unslant.reports.panels import Page, Panel, Tile
+from unslant.reports.style import PAGE
 from unslant.responses.provenance import META_NAME
 from unslant.version import __version__
 

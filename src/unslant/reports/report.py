@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unslant.reports.panels import Chart, Describes, Page, Panel, Table
+from unslant.reports.figure import Chart, Table
+from unslant.reports.panels import Describes, Page, Panel
 from unslant.writing import write_all, write_atomically
 
 Item = TypeVar("Item", Panel, Chart, Table)

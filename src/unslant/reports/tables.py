@@ -11,9 +11,9 @@ from unslant.arrays import json_number
 from unslant.files import dump_json
 from unslant.metrics import Estimate
 from unslant.reports.escape import TYPOGRAPHY, csv_text, file_name, one_line, tex_needs
+from unslant.reports.figure import Table, shared_n
 from unslant.reports.figures import caption, made_by
 from unslant.reports.numbers import RANGE, Cell, How, has_interval, number
-from unslant.reports.panels import Table, shared_n
 from unslant.writing import make_folder, write_all, write_atomically
 
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
+from unslant.reports.figure import Table, shared_n
 from unslant.reports.numbers import RANGE, count, has_interval, interval, listed, number
-from unslant.reports.panels import Page, Table, shared_n
+from unslant.reports.panels import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

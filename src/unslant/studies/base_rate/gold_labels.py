@@ -11,6 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
 from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
+from unslant.metrics.registry import metric
 
 MODERATE = 0.3
 """Least correlation for H2: moderate after Cohen (1988), 9 % of the variance."""
@@ -57,6 +58,17 @@ def _share(accuracy: float, n: int) -> Estimate:
     return wilson(float(accuracy), n) if n else Estimate.undefined("no question of this label in this subject")
 
 
+@metric(
+    "accuracy_by_gold_label.by_label",
+    "accuracy by gold label",
+    "accuracy where the right option stands under that label",
+    unit="share",
+    source="P5 fig. 1",
+)
+@metric("by_subject.accuracy", "accuracy by gold label, one subject", "the same in one subject", unit="share")
+@metric(
+    "accuracy_by_gold_label.gap", "gap between gold labels", "highest less lowest accuracy by gold label", unit="share"
+)
 def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     """Split accuracy by gold label; all questions have n options; those without one right option are ignored."""
     n = int(scores.n_options.max())
@@ -119,6 +131,16 @@ class PooledCorrelation:
         return json_fields(self, also=("holds",))
 
 
+@metric(
+    "pooled_correlation_own_base_rates.r",
+    "base rate against accuracy, pooled r",
+    "over pairs of subject and label",
+    digits=2,
+)
+@metric("pooled_correlation_own_base_rates.p", "p", "of the pooled r, were all pairs independent", unit="p")
+@metric(
+    "assignment_p", "assignments with r as high", "share of all ways to assign the base rates to labels", unit="share"
+)
 def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> PooledCorrelation:
     """Correlate the (n,) base rates of the labels with accuracy by subject and label."""
     rates = np.asarray(rates, np.float64)

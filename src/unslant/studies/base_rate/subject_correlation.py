@@ -8,6 +8,7 @@ import numpy as np
 
 from unslant.arrays import Floats, json_number
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.registry import metric
 from unslant.studies.base_rate.gold_labels import GoldAccuracy
 
 _MIN_LABELS = 3
@@ -43,6 +44,16 @@ class SubjectCorrelation:
         }
 
 
+@metric(
+    "median", "base rate against accuracy, median r", "over subjects, of r within each", digits=2, source="P5 fig. 1"
+)
+@metric(
+    "subject_correlation_cloze_base_rates.by_subject",
+    "r within a subject",
+    "over its labels",
+    digits=2,
+    source="P5 fig. 1",
+)
 def subject_correlation(rates: Floats, gold: GoldAccuracy) -> SubjectCorrelation:
     """Correlate the (n,) base rates of the labels with accuracy within each subject."""
     found: dict[str, float] = {}

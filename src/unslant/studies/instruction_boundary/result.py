@@ -65,17 +65,15 @@ def result_of(responses: Responses) -> BoundaryStudy:
         InputError: if the table holds no answers in words.
     """
     settings = responses.run.settings
-    rows = list(responses.rows())
-    runs = sorted({row.run for row in rows}) or [0]
-    measured = [
-        boundary_metrics([row for row in rows if row.run == run], seed=int(settings.get("seed", 0))) for run in runs
-    ]
+    runs = sorted(set(responses.table["run"].to_pylist())) or [0]
+    seed = int(settings.get("seed", 0))
+    measured = [boundary_metrics(responses.where(run=run), seed=seed) for run in runs]
     temperatures = settings.get("temperatures", ())
     return BoundaryStudy(
         responses.run.model or "model",
         measured[0],
         responses,
-        Counter(row.status for row in rows),
+        Counter(responses.table["status"].to_pylist()),
         responses.run.notes,
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1

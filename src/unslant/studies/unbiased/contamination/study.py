@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.experiment.comparison import check_comparable
 from unslant.experiment.job import Given, Job
 from unslant.experiment.options import check_unused, part_of
 from unslant.experiment.outputs import check_folder
@@ -16,6 +17,7 @@ from unslant.experiment.provenance_block import provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.metrics import Bootstrap
+from unslant.metrics.registry import metric
 from unslant.models.open import address_of
 from unslant.presentations.interventions import VANILLA
 from unslant.studies.unbiased.contamination.finetuning import FineTuned, fine_tune
@@ -23,7 +25,7 @@ from unslant.studies.unbiased.contamination.result import ContaminationResult
 from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import plan
-from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
+from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import Unbiased
 from unslant.writing import write_atomically, write_folder
@@ -105,6 +107,11 @@ def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> No
     write_folder(folder, files)
 
 
+@metric("vanilla_gain", "gain as published", "after minus before, same questions", unit="difference")
+@metric("ours_gain", "gain under interventions", "after minus before, same questions", unit="difference")
+@metric(
+    "excess", "excess", "gain as published beyond the gain under interventions", unit="difference", source="P4 sec. 6.2"
+)
 def compare(
     before: UnbiasedResult, after: UnbiasedResult, *, trained: FineTuned | None = None, training: Training | None = None
 ) -> ContaminationResult:
@@ -113,7 +120,7 @@ def compare(
     Raises:
         InputError: if the two were not asked the same questions under the same settings.
     """
-    check_comparable(before, after)
+    check_comparable([before, after])
     clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")

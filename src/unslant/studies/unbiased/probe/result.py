@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.experiment.result import StudyResult
-from unslant.metrics import Association
+from unslant.metrics import Numbers
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
 from unslant.studies.unbiased.probe.metrics import ConsensusRates, consensus_rates, data_bias
@@ -30,8 +30,8 @@ class ModelBias:
 
     rates: Mapping[float, ConsensusRates]
     boat_rates: Mapping[float, ConsensusRates]
-    data_bias: Association
-    boat_data_bias: Association | None
+    data_bias: Numbers
+    boat_data_bias: Numbers | None
 
 
 @dataclass(frozen=True)
