@@ -117,8 +117,8 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     """Every number that an audit prints with an interval; the differences to ``debiased``, too, if that is given."""
     values = measure(scores)
     found = {name: Number.mean(column, bounds_of(name)) for name, column in values.items()}
-    found["vote less as reported"] = Number.mean(values.vote_accuracy - values.accuracy, DIFFERENCE)
-    found["mean over orders less chance"] = Number.mean(values.expected_accuracy - values.chance, DIFFERENCE)
+    found["vote less as reported"] = Number.mean(values["vote_accuracy"] - values["accuracy"], DIFFERENCE)
+    found["mean over orders less chance"] = Number.mean(values["expected_accuracy"] - values["chance"], DIFFERENCE)
     if debiased is not None:
         now = measure(debiased)
         for name in ("pbm", "fr", "accuracy"):
@@ -133,9 +133,9 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
             found[f"recall {label}, {order}"] = Number(np.nan_to_num(hit), np.nan_to_num(gold))
     given = given_slots(scores)
     found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
-    confidence = np.where(np.isfinite(values.accuracy), scores.given.probs.max(axis=1), np.nan)
+    confidence = np.where(np.isfinite(values["accuracy"]), scores.given.probs.max(axis=1), np.nan)
     found["confidence, given order"] = Number.mean(confidence)
-    found["Brier score"] = Number.mean((confidence - values.accuracy) ** 2)
+    found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
     unit = "nats" if has_probabilities(scores) else "shares"

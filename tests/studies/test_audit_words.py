@@ -100,14 +100,14 @@ def test_repeats_tell_what_sampling_alone_does() -> None:
     assert sum(row.repeat > 0 for row in steady.responses.rows()) == 60
     noise = steady.replies.noise
     assert (noise["between_repeats"].value, noise["between_repeats"].n) == (0, 30)
-    assert noise.between_orders.value == noise.beyond_noise.value + 0 or noise.beyond_noise.low > 0.3
+    assert noise["between_orders"].value == noise["beyond_noise"].value + 0 or noise["beyond_noise"].low > 0.3
     once = audit(RuleChat(takes_a), QUESTIONS)
     assert once.metrics.to_dict() == steady.metrics.to_dict()  # repeats do not count
     assert once.replies.noise["between_repeats"].note.startswith("nothing was asked twice")
 
     shaky = audit(RuleChat(wavers(random.Random(1))), QUESTIONS, repeats=6, repeat_sample=48).replies.noise
-    assert shaky.between_repeats.value > 0.2
-    assert shaky.beyond_noise.low < 0 < shaky.beyond_noise.high
+    assert shaky["between_repeats"].value > 0.2
+    assert shaky["beyond_noise"].low < 0 < shaky["beyond_noise"].high
 
 
 def test_adaptive_asks_less_and_says_the_same() -> None:
@@ -169,7 +169,7 @@ def test_confidence_is_read_where_it_is_stated() -> None:
         return takes_a(stem, labels, texts) + sure
 
     found = audit(RuleChat(rule), QUESTIONS).replies.calibration
-    assert found.confidence.value == pytest.approx(0.9)
+    assert found["confidence"].value == pytest.approx(0.9)
     assert found["ece"].value == pytest.approx(abs(0.9 - found["right"].value))
     assert found["brier"].value == pytest.approx(found["right"].value * 0.01 + (1 - found["right"].value) * 0.81)
     assert audit(RuleChat(takes_a), QUESTIONS).replies.calibration is None

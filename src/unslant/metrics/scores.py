@@ -203,7 +203,8 @@ class OrderScores(QuestionArrays):
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
         whole: (Q,) number of orders of which those of the order sets are random rounds (``--until``), so that PBM is
-            estimated for all of them (:func:`~unslant.metrics.rounds.pbm_of_all`); None where PBM is over those asked.
+            estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
+            asked.
     """
 
     labels: tuple[str, ...]
