@@ -67,7 +67,7 @@ def _outputs(folder: Path) -> Callable[[], None]:
     from unslant import audit
     from unslant.questions import write_questions
     from unslant.reports import Column, Table
-    from unslant.reports.tables import save_tables
+    from unslant.reports.export import save_tables
     from unslant.writing import write_atomically
 
     asked = questions()

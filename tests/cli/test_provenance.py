@@ -22,7 +22,7 @@ from unslant.auditing.result import AuditResult
 from unslant.cli.words import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
-from unslant.reports.figures import save_figures
+from unslant.reports.export import save_figures
 from unslant.responses import Responses
 from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance, markdown
 

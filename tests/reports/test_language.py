@@ -16,8 +16,8 @@ from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import charts
 from unslant.reports.charts import Mark, fitted
+from unslant.reports.export import drawing
 from unslant.reports.figure import Chart
-from unslant.reports.figures import drawing
 from unslant.reports.style import MEANINGS, PAGE, PAPER
 
 LONGEST = 300

@@ -270,7 +270,7 @@ def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, othe
     (row,) = [row for row in table.rows if row[0] == "accuracy, right in every order"]
     cells = dict(zip([column.name for column in table.columns], row, strict=True))
     assert cells["difference"] == expected.difference
-    assert (cells["only this run"], cells["only leans-to-a"]) == (expected.only_a, expected.only_b)
+    assert (cells[f"only {other.name}"], cells["only leans-to-a"]) == (expected.only_a, expected.only_b)
     assert cells["left out"] == 10
 
 

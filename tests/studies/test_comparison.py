@@ -63,7 +63,7 @@ def test_another_ranking_is_compared_over_the_runs_in_both() -> None:
     comparison = Comparison(scores, ["accuracy"], ranking={"b": 1.0, "c": 2.0, "d": 3.0, "other": 0.0})
     found = comparison.agreement("accuracy")
     assert found is not None
-    assert (found.kendall.value, found.kendall.n) == (pytest.approx(1.0), 3)
+    assert (found["kendall"].value, found["kendall"].n) == (pytest.approx(1.0), 3)
     assert comparison.unranked == ["Not in the ranking by this name: a; it holds b, c, d, other."]
     alone = Comparison(scores, ["accuracy"])
     assert alone.agreement("accuracy") is None

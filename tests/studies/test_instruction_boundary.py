@@ -25,8 +25,7 @@ from unslant.studies.instruction_boundary import study
 from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
-from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST
-from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
 from unslant.studies.instruction_boundary.study import instruction_boundary

@@ -16,7 +16,7 @@ from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.registry import metric_at
 from unslant.reports import Page, Panel
-from unslant.reports.frames import APART, numbers
+from unslant.reports.export import APART, numbers
 from unslant.reports.numbers import with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance

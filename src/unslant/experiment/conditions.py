@@ -13,7 +13,7 @@ from unslant.metrics import METRICS
 from unslant.metrics.registry import metric_at
 from unslant.metrics.summary import Counts
 from unslant.models import Cost
-from unslant.reports.frames import APART, numbers
+from unslant.reports.export import APART, numbers
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PARTS = ("value", "low", "high")

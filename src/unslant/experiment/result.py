@@ -60,7 +60,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """Headline, key numbers and the first table, for notebooks."""
-        from unslant.reports import fragment
+        from unslant.reports.html import fragment
 
         return fragment(self.page())
 
@@ -159,7 +159,7 @@ class StudyResult:
         Raises:
             InputError: if there is no such table, naming those there are, or pandas is not installed.
         """
-        from unslant.reports.frames import metrics_frame, table_frame
+        from unslant.reports.export import metrics_frame, table_frame
 
         if what == "metrics":
             return metrics_frame(self.to_dict())
@@ -179,7 +179,7 @@ class StudyResult:
         Raises:
             InputError: if there is no such chart, naming those there are.
         """
-        from unslant.reports.figures import altair_chart
+        from unslant.reports.export import altair_chart
 
         charts = {chart.id: chart for panel in self.page().sections for chart in panel.charts}
         name = name or next(iter(charts), "")
@@ -206,13 +206,13 @@ class StudyResult:
         Report.of([self]).to_html(path)
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """Write every chart as :func:`unslant.reports.figures.save_figures` does."""
+        """Write every chart as :func:`unslant.reports.export.save_figures` does."""
         from unslant.reports import Report
 
         return Report.of([self]).save_figures(folder)
 
     def save_tables(self, folder: str | Path) -> list[Path]:
-        """Write every table as :func:`unslant.reports.tables.save_tables` does."""
+        """Write every table as :func:`unslant.reports.export.save_tables` does."""
         from unslant.reports import Report
 
         return Report.of([self]).save_tables(folder)

@@ -6,12 +6,11 @@ and tables.
 
 from unslant.reports.browser import Filter, QuestionBrowser, Sort
 from unslant.reports.figure import Chart, Column, Figure, Plot, Table
-from unslant.reports.notebook import fragment, outline
 from unslant.reports.numbers import Cell, interval, number
 from unslant.reports.panels import Describes, Page, Panel, Tile
 from unslant.reports.report import Report
 from unslant.reports.style import Style
-from unslant.reports.text import text
+from unslant.reports.text import outline, text
 
 __all__ = [
     "Cell",
@@ -29,7 +28,6 @@ __all__ = [
     "Style",
     "Table",
     "Tile",
-    "fragment",
     "interval",
     "number",
     "outline",

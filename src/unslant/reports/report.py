@@ -45,8 +45,8 @@ class Report:
         write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """See :func:`unslant.reports.figures.save_figures`."""
-        from unslant.reports.figures import save_figures
+        """See :func:`unslant.reports.export.save_figures`."""
+        from unslant.reports.export import save_figures
         from unslant.reports.style import PAPER
 
         written: list[Path] = []
@@ -59,8 +59,8 @@ class Report:
         return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:
-        """See :func:`unslant.reports.tables.save_tables`."""
-        from unslant.reports.tables import save_tables
+        """See :func:`unslant.reports.export.save_tables`."""
+        from unslant.reports.export import save_tables
 
         return save_tables([table for panel in self.panels for table in panel.tables], Path(folder), self.provenance)
 

@@ -14,11 +14,11 @@ from unslant.extras import needed
 from unslant.metrics import METRICS, BaseRates
 from unslant.reports import Chart, Column, Figure, Plot, Style, charts, number
 from unslant.reports.charts import MOST_ROWS
-from unslant.reports.figures import FORMATS, save_figure
+from unslant.reports.export import FORMATS, save_figure
 from unslant.reports.numbers import listed
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.findings import Findings
-from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
+from unslant.studies.base_rate.gold_labels import SubjectCorrelation
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult

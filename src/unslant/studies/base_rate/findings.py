@@ -18,13 +18,16 @@ from unslant.presentations import NVR
 from unslant.reports.numbers import number, p_words, percent, with_interval
 from unslant.responses import Responses
 from unslant.studies.base_rate.gold_labels import (
+    MIN_SUBJECTS,
     MODERATE,
     GoldAccuracy,
     PooledCorrelation,
+    SubjectCorrelation,
     base_rate_correlation,
     gold_accuracy,
+    subject_correlation,
+    weaker,
 )
-from unslant.studies.base_rate.subject_correlation import MIN_SUBJECTS, SubjectCorrelation, subject_correlation, weaker
 from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 
 GIVEN = "given"
