@@ -19,7 +19,7 @@ from unslant.reports import Column, Page, Panel, Table
 from unslant.reports.frames import APART, numbers
 from unslant.reports.numbers import Cell, with_interval
 from unslant.responses import Run
-from unslant.responses.provenance import checked_provenance
+from unslant.responses.provenance import Provenance, checked_provenance
 
 UNPAIRED = "unpaired: from the intervals of both, approximate (Zou and Donner 2008)"
 
@@ -135,7 +135,7 @@ class Baseline:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
         paired = result.paired_with(self.result) if self.result else None
         found = _changes(paired)
-        before, now = _digests(self.values["provenance"]), _digests(result.provenance)
+        before, now = _digests(Provenance.model_validate(self.values["provenance"])), _digests(result.provenance)
         same = before == now
         if not found and before and now and not same:
             rows = "" if paired else "; the Parquet file of an audit is compared on the questions that both have"
@@ -182,8 +182,8 @@ def _changes(paired: Paired | None) -> dict[str, Change]:
     }
 
 
-def _digests(provenance: Mapping[str, Any]) -> set[str]:
-    return {found["digest"] for found in provenance.get("questions", ()) if found.get("digest")}
+def _digests(provenance: Provenance) -> set[str]:
+    return {asked.digest for asked in provenance.questions if asked.digest}
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class WithBaseline(StudyResult):
         return self.result.run
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         return self.result.provenance
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from unslant.models import ChatCost, ChatModel, Cost, facts_of
 from unslant.models.chat import Chat
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
-from unslant.responses.provenance import Provenance
 
 
 def run_of(
@@ -39,7 +38,7 @@ def run_of(
         questions_digest=questions.digest,
         loading=questions.report,
         settings=json.loads(json.dumps(dict(settings))),  # as a file gives them back
-        provenance=Provenance.model_validate(made_with),
+        provenance=made_with,
     )
     if isinstance(before, ChatCost):
         asked_here = requests_of({name: (model, before)})
