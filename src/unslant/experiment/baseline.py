@@ -19,7 +19,7 @@ from unslant.reports import Page, Panel
 from unslant.reports.export import APART, numbers
 from unslant.reports.numbers import with_interval
 from unslant.responses import Run
-from unslant.responses.provenance import checked_provenance
+from unslant.responses.provenance import Provenance, checked_provenance
 
 MOST_TOLD = 4
 """Differences in the notes; the table has all."""
@@ -92,7 +92,7 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
         paired = result.paired_with(self.result) if self.result else None
-        before, now = _digests(self.values["provenance"]), _digests(result.provenance)
+        before, now = _digests(Provenance.model_validate(self.values["provenance"])), _digests(result.provenance)
         remarks = list(paired.remarks) if paired else []
         if before != now:
             remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
@@ -132,8 +132,8 @@ def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
         raise InputError.at(path, "holds numbers that unslant did not write so") from None
 
 
-def _digests(provenance: Mapping[str, Any]) -> set[str]:
-    return {found["digest"] for found in provenance.get("questions", ()) if found.get("digest")}
+def _digests(provenance: Provenance) -> set[str]:
+    return {asked.digest for asked in provenance.questions if asked.digest}
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class WithBaseline(StudyResult):
         return self.result.run
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         return self.result.provenance
 
     def to_dict(self) -> dict[str, Any]:

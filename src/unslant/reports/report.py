@@ -26,7 +26,7 @@ class Report:
     def of(cls, results: Sequence[Describes]) -> Report:
         """A report of ``results`` under the first headline."""
         seen: Counter[tuple[type, str]] = Counter()
-        pages = [replace(result.page(), provenance=getattr(result, "provenance", {})) for result in results]
+        pages = [result.page() for result in results]
         return cls(tuple(replace(p, panels=tuple(_unique(panel, seen) for panel in p.sections)) for p in pages))
 
     @property

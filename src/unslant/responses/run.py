@@ -308,7 +308,8 @@ class Run(Record):
         return sum(self.requests.values(), ChatCost())
 
     def to_dict(self, *omit: str) -> dict[str, Any]:
-        """Plain values for JSON; a field at its default is left out."""
+        """Plain values for the JSON of results, :attr:`Cost.ordinary_runs` among them; a field at its default is left
+        out. What is read again is :meth:`dump`."""
         known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in omit}
         empty = {name: value for name, value in known.items() if value == _defaults()[name]}
         values = {name: jsonable(value) for name, value in known.items() if name not in empty}
@@ -324,7 +325,7 @@ class Run(Record):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:
-        """What :meth:`to_dict` gave; ValueError as :meth:`parse`."""
+        """What the JSON of :meth:`dump` holds; ValueError as :meth:`parse`."""
         return cls.parse(json.dumps(values).encode())
 
     @classmethod

@@ -50,7 +50,7 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
         columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
     whole = alt.hconcat(*columns, spacing=50, title=result.run.model or "model")
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
-    save_figure(spec, Path(path), [result.provenance])
+    save_figure(spec, Path(path), [result.provenance.model_dump()])
 
 
 def figure_1(found: Findings) -> tuple[Figure, ...]:

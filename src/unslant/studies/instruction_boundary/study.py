@@ -22,7 +22,6 @@ from unslant.prompts import Message, Prompt
 from unslant.questions import Question
 from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
-from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
 from unslant.studies.instruction_boundary.plan import Asked, plan, setting_names
 from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat, is_instruction
@@ -121,9 +120,7 @@ class InstructionBoundary(Study[Any]):
             requests=requests_of(spent),
             offline="offline" in model.info.facts,
             **answerers(model),
-            provenance=Provenance.model_validate(
-                provenance([model for model, _ in spent.values()], [(name, questions)], settings)
-            ),
+            provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
         )
         texts = {question.id: question for question, _ in asked if isinstance(question, Question)}

@@ -15,7 +15,6 @@ from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, char
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import count, listed, number, with_interval
 from unslant.responses import Run
-from unslant.responses.provenance import Provenance
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Standing
@@ -51,7 +50,7 @@ def page(result: Leaderboard) -> Page:
                 models=tuple(models),
                 questions=", ".join(result.sets),
                 settings=result.audits[0].run.settings,
-                provenance=Provenance.model_validate(result.provenance),
+                provenance=result.provenance,
             )
         ),
         questions=browser(runs, result.sets_of_runs),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unslant.arrays import Jsonable
 from unslant.auditing.result import AuditResult
@@ -16,6 +15,7 @@ from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.registry import metric
 from unslant.models import ChatCost, Cost
 from unslant.reports.escape import file_name
+from unslant.responses.provenance import Provenance
 from unslant.studies.leaderboard.ranking import KEYS, Neighbours, Pool, Standing, neighbours, standings
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
@@ -157,10 +157,10 @@ class Leaderboard(StudyResult):
         return {name: set_of(audit) for name, audit in self.runs.items()}
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         block = super().provenance
-        models = block["models"]
-        return block | {"models": [one for i, one in enumerate(models) if one not in models[:i]]}
+        unlike = [one for i, one in enumerate(block.models) if one not in block.models[:i]]
+        return block.model_copy(update={"models": unlike})
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""

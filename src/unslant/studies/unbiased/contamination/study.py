@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unslant.errors import InputError
 from unslant.experiment.comparison import check_comparable
@@ -32,6 +31,7 @@ from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
+    from unslant.responses.provenance import Provenance
 
 
 class Contamination(Study[ContaminationSettings]):
@@ -82,7 +82,7 @@ class Contamination(Study[ContaminationSettings]):
         trained = fine_tune(model.unwrapped, published, settings.writer(), training, job.progress)
         after = study.of_model(model, found, asked, job.record).renamed(f"{before.model} + test set")
         if settings.save_model is not None:
-            made = after.provenance | {"settings": provenance((), (), settings)["settings"]}
+            made = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
             job.saves.append(partial(_save, model.unwrapped, made, settings.save_model))
         return compare(before, after, trained=trained, training=training)
 
@@ -98,11 +98,11 @@ class ContaminationKeywords(Keywords, ContaminationSettings):
 contamination = function(Contamination(), ContaminationKeywords, ContaminationResult)
 
 
-def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> None:
+def _save(model: TransformersModel, made: Provenance, folder: Path) -> None:
     def files(scratch: Path) -> None:
         model.model.save_pretrained(scratch)
         model.tokenizer.save_pretrained(scratch)
-        write_atomically(scratch / "provenance.json", dump_json(made))
+        write_atomically(scratch / "provenance.json", dump_json(made.model_dump()))
 
     write_folder(folder, files)
 
